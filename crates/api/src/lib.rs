@@ -1,1 +1,25 @@
-//! x
+//! The Karmada API as Rust types: fields, defaults, bounds, validation, names.
+//!
+//! Everything in the workspace that reads or writes an API object goes through this crate, so that a
+//! field has one spelling and a rule has one place. It knows no client, no runtime and no scheduling.
+//!
+//! The field order of the types is that of the Go types: serialising a [`placement::Placement`] gives
+//! the canonical JSON that Karmada keeps in the applied-placement annotation.
+
+pub mod binding;
+pub mod canonical;
+pub mod cluster;
+pub mod crds;
+pub mod names;
+mod open_enum;
+pub mod placement;
+pub mod policy;
+pub mod quantity;
+mod root_kind;
+pub mod selector;
+pub mod toleration;
+pub mod well_known;
+
+pub use binding::{ClusterResourceBinding, ResourceBinding};
+pub use cluster::Cluster;
+pub use policy::{ClusterPropagationPolicy, PropagationPolicy};

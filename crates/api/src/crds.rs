@@ -1,0 +1,370 @@
+//! The CustomResourceDefinitions, generated from the types.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use serde_json::{Map, Value, json};
+
+use crate::binding::{BindingSpec, BindingStatus};
+use crate::cluster::{ClusterSpec, ClusterStatus};
+use crate::policy::PropagationSpec;
+
+/// A definition that cannot be made: a fault of the types, which the tests find.
+#[derive(Debug, thiserror::Error)]
+pub enum CrdError {
+    /// The schema or its frame does not fit the type of a definition.
+    #[error("definition of {plural}.{group}: {source}")]
+    Shape {
+        /// The plural name of the kind.
+        plural: &'static str,
+        /// Its group.
+        group: &'static str,
+        /// What did not fit.
+        source: serde_json::Error,
+    },
+    /// The definition cannot be written as YAML.
+    #[error("definition of {name} as YAML: {message}")]
+    Yaml {
+        /// The name of the definition.
+        name: String,
+        /// What the writer said.
+        message: String,
+    },
+}
+
+/// All definitions, in the order in which they are written to `crds/`.
+///
+/// # Errors
+/// When a type gives a schema that is no CRD schema.
+pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
+    DEFINITIONS.iter().map(Definition::build).collect()
+}
+
+/// The files of `crds/`: name and text.
+///
+/// # Errors
+/// When a definition cannot be made or written.
+pub fn files() -> Result<Vec<(String, String)>, CrdError> {
+    all()?
+        .into_iter()
+        .map(|definition| {
+            let file = format!(
+                "{}_{}.yaml",
+                definition.spec.group, definition.spec.names.plural
+            );
+            let text = serde_saphyr::to_string(&definition).map_err(|error| CrdError::Yaml {
+                name: file.clone(),
+                message: error.to_string(),
+            })?;
+            Ok((
+                file,
+                format!("# Generated from crates/api by hack/update-crds.sh; do not edit.\n{text}"),
+            ))
+        })
+        .collect()
+}
+
+struct Definition {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    short_names: &'static [&'static str],
+    categories: &'static [&'static str],
+    namespaced: bool,
+    about: &'static str,
+    spec: fn() -> Value,
+    status: Option<fn() -> Value>,
+    columns: &'static [Column],
+}
+
+struct Column {
+    name: &'static str,
+    kind: &'static str,
+    path: &'static str,
+    wide: bool,
+    about: &'static str,
+}
+
+const AGE: Column = column("Age", "date", ".metadata.creationTimestamp", "");
+
+const fn column(
+    name: &'static str,
+    kind: &'static str,
+    path: &'static str,
+    about: &'static str,
+) -> Column {
+    Column {
+        name,
+        kind,
+        path,
+        wide: false,
+        about,
+    }
+}
+
+const fn wide(name: &'static str, path: &'static str) -> Column {
+    Column {
+        name,
+        kind: "string",
+        path,
+        wide: true,
+        about: "",
+    }
+}
+
+const CLUSTER_COLUMNS: &[Column] = &[
+    column(
+        "Version",
+        "string",
+        ".status.kubernetesVersion",
+        "The version of the member's API server.",
+    ),
+    column(
+        "Mode",
+        "string",
+        ".spec.syncMode",
+        "Who moves resources to the member.",
+    ),
+    column(
+        "Ready",
+        "string",
+        r#".status.conditions[?(@.type=="Ready")].status"#,
+        "Whether the member answers.",
+    ),
+    AGE,
+    wide("Zones", ".spec.zones"),
+    wide("Region", ".spec.region"),
+    wide("Provider", ".spec.provider"),
+    wide("API-Endpoint", ".spec.apiEndpoint"),
+    wide("Proxy-URL", ".spec.proxyURL"),
+];
+
+const POLICY_COLUMNS: &[Column] = &[
+    column(
+        "Conflict-Resolution",
+        "string",
+        ".spec.conflictResolution",
+        "What happens when the resource exists in a member already.",
+    ),
+    column(
+        "Priority",
+        "string",
+        ".spec.priority",
+        "The higher one wins.",
+    ),
+    AGE,
+];
+
+const BINDING_COLUMNS: &[Column] = &[
+    column(
+        "Scheduled",
+        "string",
+        r#".status.conditions[?(@.type=="Scheduled")].status"#,
+        "",
+    ),
+    column(
+        "FullyApplied",
+        "string",
+        r#".status.conditions[?(@.type=="FullyApplied")].status"#,
+        "",
+    ),
+    AGE,
+];
+
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        group: "cluster.karmada.io",
+        version: "v1alpha1",
+        kind: "Cluster",
+        plural: "clusters",
+        singular: "cluster",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        about: "One member of the fleet.",
+        spec: schema_of::<ClusterSpec>,
+        status: Some(schema_of::<ClusterStatus>),
+        columns: CLUSTER_COLUMNS,
+    },
+    Definition {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "PropagationPolicy",
+        plural: "propagationpolicies",
+        singular: "propagationpolicy",
+        short_names: &["pp"],
+        categories: &["karmada-io"],
+        namespaced: true,
+        about: "Propagates resources of its own namespace to member clusters.",
+        spec: schema_of::<PropagationSpec>,
+        status: None,
+        columns: POLICY_COLUMNS,
+    },
+    Definition {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "ClusterPropagationPolicy",
+        plural: "clusterpropagationpolicies",
+        singular: "clusterpropagationpolicy",
+        short_names: &["cpp"],
+        categories: &["karmada-io"],
+        namespaced: false,
+        about: "Propagates cluster-scoped resources, and resources of any namespace, to member clusters.",
+        spec: schema_of::<PropagationSpec>,
+        status: None,
+        columns: POLICY_COLUMNS,
+    },
+    Definition {
+        group: "work.karmada.io",
+        version: "v1alpha2",
+        kind: "ResourceBinding",
+        plural: "resourcebindings",
+        singular: "resourcebinding",
+        short_names: &["rb"],
+        categories: &["karmada-io"],
+        namespaced: true,
+        about: "The binding of a namespaced resource to member clusters.",
+        spec: schema_of::<BindingSpec>,
+        status: Some(schema_of::<BindingStatus>),
+        columns: BINDING_COLUMNS,
+    },
+    Definition {
+        group: "work.karmada.io",
+        version: "v1alpha2",
+        kind: "ClusterResourceBinding",
+        plural: "clusterresourcebindings",
+        singular: "clusterresourcebinding",
+        short_names: &["crb"],
+        categories: &["karmada-io"],
+        namespaced: false,
+        about: "The binding of a cluster-scoped resource to member clusters.",
+        spec: schema_of::<BindingSpec>,
+        status: Some(schema_of::<BindingStatus>),
+        columns: BINDING_COLUMNS,
+    },
+];
+
+impl Definition {
+    fn build(&self) -> Result<CustomResourceDefinition, CrdError> {
+        let mut properties = Map::new();
+        properties.insert(
+            "apiVersion".into(),
+            json!({ "type": "string", "description": "The versioned schema of this object." }),
+        );
+        properties.insert(
+            "kind".into(),
+            json!({ "type": "string", "description": "The kind of this object." }),
+        );
+        properties.insert("metadata".into(), json!({ "type": "object" }));
+        properties.insert("spec".into(), (self.spec)());
+        if let Some(status) = self.status {
+            properties.insert("status".into(), status());
+        }
+        let columns: Vec<Value> = self.columns.iter().map(Column::build).collect();
+        let subresources = if self.status.is_some() {
+            json!({ "status": {} })
+        } else {
+            json!({})
+        };
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{}.{}", self.plural, self.group) },
+            "spec": {
+                "group": self.group,
+                "names": {
+                    "kind": self.kind,
+                    "listKind": format!("{}List", self.kind),
+                    "plural": self.plural,
+                    "singular": self.singular,
+                    "shortNames": self.short_names,
+                    "categories": self.categories,
+                },
+                "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
+                "versions": [{
+                    "name": self.version,
+                    "served": true,
+                    "storage": true,
+                    "additionalPrinterColumns": columns,
+                    "subresources": subresources,
+                    "schema": { "openAPIV3Schema": {
+                        "type": "object",
+                        "description": self.about,
+                        "required": ["spec"],
+                        "properties": properties,
+                    } },
+                }],
+            },
+        });
+        serde_json::from_value(definition).map_err(|source| CrdError::Shape {
+            plural: self.plural,
+            group: self.group,
+            source,
+        })
+    }
+}
+
+impl Column {
+    fn build(&self) -> Value {
+        let mut column = json!({ "name": self.name, "type": self.kind, "jsonPath": self.path });
+        if !self.about.is_empty() {
+            column["description"] = json!(self.about);
+        }
+        if self.wide {
+            column["priority"] = json!(1);
+        }
+        column
+    }
+}
+
+/// The structural schema of a type: subschemas inlined, nothing nullable, as controller-gen writes it.
+fn schema_of<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::openapi3()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .with_transform(kube::core::schema::StructuralSchemaRewriter)
+        .with_transform(AsControllerGen)
+        .into_generator();
+    generator.into_root_schema_for::<T>().to_value()
+}
+
+/// Takes out what schemars says and controller-gen does not: an absent optional field is left out, never
+/// null; unsigned formats do not exist; titles repeat the type's name.
+#[derive(Clone, Debug)]
+struct AsControllerGen;
+
+impl Transform for AsControllerGen {
+    fn transform(&mut self, schema: &mut schemars::Schema) {
+        transform_subschemas(self, schema);
+        schema.remove("nullable");
+        schema.remove("title");
+        if schema
+            .get("default")
+            .is_some_and(|default| default == false)
+        {
+            schema.remove("default");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_in_crds_are_those_of_the_types() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+        for (name, text) in files().unwrap() {
+            let kept = std::fs::read_to_string(folder.join(&name)).unwrap_or_default();
+            assert!(
+                kept == text,
+                "crds/{name} is stale: run hack/update-crds.sh"
+            );
+        }
+    }
+}

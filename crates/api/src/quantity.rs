@@ -1,0 +1,68 @@
+//! Quantities: the text that API objects carry, and the exact numbers behind it.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A quantity as written in an object: `"500m"`, `"1Gi"`, `2`. It is parsed where it is used, so that
+/// one bad quantity does not make the whole object unreadable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct QuantityText(pub String);
+
+impl From<&str> for QuantityText {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for QuantityText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = QuantityText;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a quantity: a string or a number")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<QuantityText, E> {
+                Ok(QuantityText(text.to_owned()))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<QuantityText, E> {
+                Ok(QuantityText(number.to_string()))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<QuantityText, E> {
+                Ok(QuantityText(number.to_string()))
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<QuantityText, E> {
+                Ok(QuantityText(number.to_string()))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for QuantityText {
+    fn schema_name() -> Cow<'static, str> {
+        "Quantity".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "anyOf": [{ "type": "integer" }, { "type": "string" }],
+            "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+            "x-kubernetes-int-or-string": true,
+        })
+    }
+}

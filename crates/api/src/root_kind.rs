@@ -1,0 +1,98 @@
+//! The frame around a spec: `apiVersion`, `kind`, `metadata`, `spec`, `status`.
+//!
+//! kube-derive ties one kind to one spec type. Karmada has pairs of kinds with equal schemas
+//! (PropagationPolicy and ClusterPropagationPolicy, ResourceBinding and ClusterResourceBinding), and
+//! most code wants to treat a pair alike, so the frames are made by this macro around shared types.
+
+/// Declares a root object and its [`kube::Resource`] identity.
+macro_rules! root_kind {
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            group: $group:literal, version: $version:literal, plural: $plural:literal, scope: $scope:ty,
+            spec: $spec:ty $(, status: $status:ty)? $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            /// Standard object metadata.
+            #[serde(default)]
+            pub metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+            /// What is wanted.
+            pub spec: $spec,
+            $(
+                /// What was observed.
+                #[serde(default)]
+                pub status: Option<$status>,
+            )?
+        }
+
+        impl $name {
+            /// A new object with this name and spec and nothing else.
+            pub fn new(name: &str, spec: $spec) -> Self {
+                Self {
+                    metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                        name: Some(name.to_owned()),
+                        ..Default::default()
+                    },
+                    spec,
+                    $( status: None::<$status>, )?
+                }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("apiVersion", concat!($group, "/", $version))?;
+                map.serialize_entry("kind", stringify!($name))?;
+                map.serialize_entry("metadata", &self.metadata)?;
+                map.serialize_entry("spec", &self.spec)?;
+                $(
+                    if let Some(status) = &self.status {
+                        map.serialize_entry::<_, $status>("status", status)?;
+                    }
+                )?
+                map.end()
+            }
+        }
+
+        impl kube::Resource for $name {
+            type DynamicType = ();
+            type Scope = $scope;
+
+            fn kind(_: &()) -> std::borrow::Cow<'_, str> {
+                stringify!($name).into()
+            }
+
+            fn group(_: &()) -> std::borrow::Cow<'_, str> {
+                $group.into()
+            }
+
+            fn version(_: &()) -> std::borrow::Cow<'_, str> {
+                $version.into()
+            }
+
+            fn api_version(_: &()) -> std::borrow::Cow<'_, str> {
+                concat!($group, "/", $version).into()
+            }
+
+            fn plural(_: &()) -> std::borrow::Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+pub(crate) use root_kind;

@@ -1,0 +1,60 @@
+//! Labels, annotations, finalizers and namespaces of the Karmada API, as exact strings.
+
+/// Label: the id of the PropagationPolicy that claims the object.
+pub const PROPAGATION_POLICY_PERMANENT_ID: &str = "propagationpolicy.karmada.io/permanent-id";
+/// Label: the id of the ClusterPropagationPolicy that claims the object.
+pub const CLUSTER_PROPAGATION_POLICY_PERMANENT_ID: &str =
+    "clusterpropagationpolicy.karmada.io/permanent-id";
+/// Annotation: the namespace of the claiming PropagationPolicy.
+pub const PROPAGATION_POLICY_NAMESPACE: &str = "propagationpolicy.karmada.io/namespace";
+/// Annotation: the name of the claiming PropagationPolicy.
+pub const PROPAGATION_POLICY_NAME: &str = "propagationpolicy.karmada.io/name";
+/// Annotation: the name of the claiming ClusterPropagationPolicy.
+pub const CLUSTER_PROPAGATION_POLICY_NAME: &str = "clusterpropagationpolicy.karmada.io/name";
+/// Label: the id of a ResourceBinding.
+pub const RESOURCE_BINDING_PERMANENT_ID: &str = "resourcebinding.karmada.io/permanent-id";
+/// Label: the id of a ClusterResourceBinding.
+pub const CLUSTER_RESOURCE_BINDING_PERMANENT_ID: &str =
+    "clusterresourcebinding.karmada.io/permanent-id";
+/// Label: the binding is made by another controller, which lets the scheduler take it without a policy.
+pub const BINDING_MANAGED_BY: &str = "binding.karmada.io/managed-by";
+/// Label: another controller owns the template; the detector leaves it alone.
+pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
+/// Label: with the value `Always`, the object cannot be deleted.
+pub const DELETION_PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
+/// Label: an object of the system.
+pub const SYSTEM: &str = "karmada.io/system";
+/// Label on a Namespace: with the value `true`, it is not synchronised to members.
+pub const SKIP_AUTO_PROPAGATION: &str = "namespace.karmada.io/skip-auto-propagation";
+/// Annotation: the placement that the scheduler used last, as canonical JSON.
+pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
+/// Annotation: the dependencies of a binding, as a JSON array.
+pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
+
+/// Finalizer of PropagationPolicies.
+pub const PROPAGATION_POLICY_FINALIZER: &str = "karmada.io/propagation-policy-controller";
+/// Finalizer of ClusterPropagationPolicies.
+pub const CLUSTER_PROPAGATION_POLICY_FINALIZER: &str =
+    "karmada.io/cluster-propagation-policy-controller";
+/// Finalizer of ResourceBindings.
+pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
+/// Finalizer of ClusterResourceBindings.
+pub const CLUSTER_RESOURCE_BINDING_FINALIZER: &str =
+    "karmada.io/cluster-resource-binding-controller";
+/// Finalizer of Clusters.
+pub const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
+
+/// The namespace of the system's own objects.
+pub const NAMESPACE_SYSTEM: &str = "karmada-system";
+/// The namespace of the members' secrets and leases.
+pub const NAMESPACE_CLUSTER: &str = "karmada-cluster";
+/// The prefix of the execution namespaces.
+pub const EXECUTION_SPACE_PREFIX: &str = "karmada-es-";
+
+/// The scheduler that takes bindings which name none.
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Condition type of bindings: whether they were scheduled.
+pub const CONDITION_SCHEDULED: &str = "Scheduled";
+/// Condition type of bindings: whether all their works were applied.
+pub const CONDITION_FULLY_APPLIED: &str = "FullyApplied";
