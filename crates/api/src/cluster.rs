@@ -81,17 +81,13 @@ pub struct ClusterSpec {
 
 open_enum! {
     /// Who moves resources to a member.
+    #[derive(Default)]
     pub enum SyncMode {
         /// The control plane.
+        #[default]
         Push = "Push",
         /// An agent in the member.
         Pull = "Pull",
-    }
-}
-
-impl Default for SyncMode {
-    fn default() -> Self {
-        Self::Push
     }
 }
 

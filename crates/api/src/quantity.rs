@@ -1,4 +1,15 @@
 //! Quantities: the text that API objects carry, and the exact numbers behind it.
+//!
+//! [`QuantityText`] is what an object holds; [`Quantity`] is the number that arithmetic needs. It knows
+//! no resource names: that cpu is counted in thousandths is the caller's business.
+
+mod format;
+mod number;
+mod parse;
+
+pub use format::Format;
+pub use number::Quantity;
+pub use parse::QuantityError;
 
 use std::borrow::Cow;
 
@@ -10,6 +21,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct QuantityText(pub String);
+
+impl QuantityText {
+    /// The exact number.
+    ///
+    /// # Errors
+    /// When the text is not a quantity.
+    pub fn parse(&self) -> Result<Quantity, QuantityError> {
+        Quantity::parse(&self.0)
+    }
+}
 
 impl From<&str> for QuantityText {
     fn from(text: &str) -> Self {

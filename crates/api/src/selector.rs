@@ -1,4 +1,15 @@
-//! Label and field selectors as they are written in API objects.
+//! Label and field selectors: as they are written in API objects, and compiled for matching.
+//!
+//! Matching follows Kubernetes to the letter, validity included: a selector with an invalid key, value or
+//! operator does not compile, and what does not compile matches nothing.
+
+mod compiled;
+mod field;
+mod label_syntax;
+
+pub use compiled::{CompiledSelector, LabelRequirement, Relation, SelectorError};
+pub use field::{CompiledFieldSelector, FieldRequirement};
+pub use label_syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,117 @@
+//! The notations of quantities, and the canonical text in each.
+
+use std::fmt;
+
+use super::number::{NANO, Quantity};
+
+/// The notation a quantity is written in.
+///
+/// It decides how the number is printed, and Karmada's estimate of component sets lets it decide the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `500m`, `12`, `3G`.
+    DecimalSi,
+    /// `4Ki`, `1Gi`.
+    BinarySi,
+    /// `12e6`.
+    DecimalExponent,
+}
+
+/// Decimal suffixes by power of a thousand, from billionths on.
+const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+/// Binary suffixes by power of 1024.
+const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+/// The exponent of the smallest step, a billionth.
+const NANO_EXPONENT: i32 = -9;
+
+/// The canonical text: the largest suffix that needs no fraction. Binary notation falls back to decimal
+/// below 1024 and for fractions.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            return f.write_str("0");
+        }
+        let whole = self.nano() % NANO == 0;
+        let value = self.nano() / NANO;
+        match self.format() {
+            Format::BinarySi if whole && value.abs() >= 1024 => {
+                let (mantissa, thousands) = shed(value, 1024, BINARY_SUFFIXES.len() - 1);
+                write!(
+                    f,
+                    "{mantissa}{}",
+                    BINARY_SUFFIXES.get(thousands).unwrap_or(&"")
+                )
+            }
+            Format::BinarySi | Format::DecimalSi => {
+                let (mantissa, thousands) = shed(self.nano(), 1000, DECIMAL_SUFFIXES.len() - 1);
+                write!(
+                    f,
+                    "{mantissa}{}",
+                    DECIMAL_SUFFIXES.get(thousands).unwrap_or(&"")
+                )
+            }
+            Format::DecimalExponent => {
+                let (mantissa, thousands) = shed(self.nano(), 1000, usize::MAX);
+                let exponent = NANO_EXPONENT + 3 * i32::try_from(thousands).unwrap_or(0);
+                if exponent == 0 {
+                    write!(f, "{mantissa}")
+                } else {
+                    write!(f, "{mantissa}e{exponent}")
+                }
+            }
+        }
+    }
+}
+
+/// Divides by `base` while nothing is lost, at most `limit` times; returns what is left and how often.
+fn shed(mut mantissa: i128, base: i128, limit: usize) -> (i128, usize) {
+    let mut times = 0;
+    while times < limit && mantissa % base == 0 {
+        mantissa /= base;
+        times += 1;
+    }
+    (mantissa, times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_text_uses_the_largest_suffix_without_a_fraction() {
+        for (text, canonical) in [
+            ("0", "0"),
+            ("0Gi", "0"),
+            ("-0", "0"),
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("1500", "1500"),
+            ("1000", "1k"),
+            ("1024", "1024"),
+            ("1024Ki", "1Mi"),
+            ("1023Ki", "1023Ki"),
+            ("1000Ki", "1000Ki"),
+            ("0.5Gi", "512Mi"),
+            ("0.5Ki", "512"),
+            ("0.3Ki", "307200m"),
+            ("1e3", "1e3"),
+            ("1E4", "10e3"),
+            ("1.5e-3", "1500e-6"),
+            ("5e0", "5"),
+            ("10G", "10G"),
+            ("1000E", "1000E"),
+            ("1n", "1n"),
+            ("0.1n", "1n"),
+            ("-2500m", "-2500m"),
+            ("+3k", "3k"),
+            ("100Ei", "9223372036854775807"),
+            ("9223372036854775807", "9223372036854775807"),
+        ] {
+            assert_eq!(
+                Quantity::parse(text).unwrap().to_string(),
+                canonical,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Label selectors that were checked and are ready to match.
+
+use std::collections::BTreeMap;
+
+use super::label_syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
+use super::{LabelSelector, LabelSelectorRequirement};
+
+/// Why a selector matches nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// The operator is not one of those allowed here.
+    #[error("{0:?} is not a valid selector operator")]
+    Operator(String),
+    /// `In` and `NotIn` need values.
+    #[error("operator {operator} on {key:?} needs at least one value")]
+    NoValues {
+        /// The operator.
+        operator: String,
+        /// The key it is applied to.
+        key: String,
+    },
+    /// `Exists` and `DoesNotExist` take no values.
+    #[error("operator {operator} on {key:?} takes no values")]
+    UnwantedValues {
+        /// The operator.
+        operator: String,
+        /// The key it is applied to.
+        key: String,
+    },
+    /// `Gt` and `Lt` compare with one integer.
+    #[error("operator {operator} on {key:?} needs exactly one integer")]
+    NotOneInteger {
+        /// The operator.
+        operator: String,
+        /// The key it is applied to.
+        key: String,
+    },
+    /// A key or value is not a label key or value.
+    #[error(transparent)]
+    Syntax(#[from] LabelSyntaxError),
+}
+
+/// How a label has to relate to a requirement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Relation {
+    /// Present, with one of the values.
+    In(Vec<String>),
+    /// Absent, or with none of the values.
+    NotIn(Vec<String>),
+    /// Present.
+    Exists,
+    /// Absent.
+    DoesNotExist,
+    /// Present, an integer, and greater.
+    GreaterThan(i64),
+    /// Present, an integer, and less.
+    LessThan(i64),
+}
+
+impl Relation {
+    /// Whether a label with this value, or its absence, satisfies the relation.
+    pub fn holds(&self, value: Option<&str>) -> bool {
+        let integer = |value: Option<&str>| value.and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Self::In(values) => value.is_some_and(|value| contains(values, value)),
+            Self::NotIn(values) => value.is_none_or(|value| !contains(values, value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+            Self::GreaterThan(bound) => integer(value).is_some_and(|number| number > *bound),
+            Self::LessThan(bound) => integer(value).is_some_and(|number| number < *bound),
+        }
+    }
+}
+
+fn contains(values: &[String], value: &str) -> bool {
+    values.iter().any(|candidate| candidate == value)
+}
+
+/// One requirement that a label has to satisfy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LabelRequirement {
+    key: String,
+    relation: Relation,
+}
+
+impl LabelRequirement {
+    /// Checks and builds a requirement, as Kubernetes' `labels.NewRequirement` does.
+    ///
+    /// # Errors
+    /// When the operator is unknown, the number of values does not fit it, or the key or a value does not
+    /// have the syntax of labels.
+    pub fn new(key: &str, operator: &str, values: &[String]) -> Result<Self, SelectorError> {
+        validate_label_key(key)?;
+        let owned = || (operator.to_owned(), key.to_owned());
+        let relation = match operator {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    let (operator, key) = owned();
+                    return Err(SelectorError::NoValues { operator, key });
+                }
+                if operator == "In" {
+                    Relation::In(values.to_vec())
+                } else {
+                    Relation::NotIn(values.to_vec())
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    let (operator, key) = owned();
+                    return Err(SelectorError::UnwantedValues { operator, key });
+                }
+                if operator == "Exists" {
+                    Relation::Exists
+                } else {
+                    Relation::DoesNotExist
+                }
+            }
+            "Gt" | "Lt" => {
+                let [Ok(bound)] = values.iter().map(|v| v.parse()).collect::<Vec<_>>()[..] else {
+                    let (operator, key) = owned();
+                    return Err(SelectorError::NotOneInteger { operator, key });
+                };
+                if operator == "Gt" {
+                    Relation::GreaterThan(bound)
+                } else {
+                    Relation::LessThan(bound)
+                }
+            }
+            other => return Err(SelectorError::Operator(other.to_owned())),
+        };
+        for value in values {
+            validate_label_value(value)?;
+        }
+        Ok(Self {
+            key: key.to_owned(),
+            relation,
+        })
+    }
+
+    /// The label key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What the label has to satisfy.
+    pub fn relation(&self) -> &Relation {
+        &self.relation
+    }
+}
+
+/// A label selector that was checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CompiledSelector {
+    requirements: Vec<LabelRequirement>,
+}
+
+impl CompiledSelector {
+    /// Whether the labels satisfy every requirement; no requirements are satisfied by all labels.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.requirements.iter().all(|requirement| {
+            requirement
+                .relation
+                .holds(labels.get(&requirement.key).map(String::as_str))
+        })
+    }
+
+    /// The requirements, all of which must hold.
+    pub fn requirements(&self) -> &[LabelRequirement] {
+        &self.requirements
+    }
+}
+
+impl LabelSelector {
+    /// Checks the selector and makes it ready to match.
+    ///
+    /// # Errors
+    /// When an operator is not `In`, `NotIn`, `Exists` or `DoesNotExist`, the number of values does not fit
+    /// it, or a key or value does not have the syntax of labels. Such a selector matches nothing.
+    pub fn compile(&self) -> Result<CompiledSelector, SelectorError> {
+        let mut requirements =
+            Vec::with_capacity(self.match_labels.len() + self.match_expressions.len());
+        for (key, value) in &self.match_labels {
+            requirements.push(LabelRequirement::new(
+                key,
+                "In",
+                std::slice::from_ref(value),
+            )?);
+        }
+        for LabelSelectorRequirement {
+            key,
+            operator,
+            values,
+        } in &self.match_expressions
+        {
+            if matches!(operator.as_str(), "Gt" | "Lt") {
+                return Err(SelectorError::Operator(operator.clone()));
+            }
+            requirements.push(LabelRequirement::new(key, operator, values)?);
+        }
+        Ok(CompiledSelector { requirements })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn selector(value: serde_json::Value) -> LabelSelector {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn expression(key: &str, operator: &str, values: &[&str]) -> LabelSelector {
+        selector(
+            json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}),
+        )
+    }
+
+    #[test]
+    fn a_selector_is_the_conjunction_of_its_requirements() {
+        let labels: BTreeMap<String, String> = [("env", "prod"), ("tier", "gold"), ("empty", "")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
+        for (selector, expected) in [
+            (selector(json!({})), true),
+            (selector(json!({"matchLabels": {"env": "prod"}})), true),
+            (
+                selector(json!({"matchLabels": {"env": "prod", "tier": "iron"}})),
+                false,
+            ),
+            (selector(json!({"matchLabels": {"zone": "a"}})), false),
+            (expression("env", "In", &["dev", "prod"]), true),
+            (expression("env", "In", &["dev"]), false),
+            (expression("absent", "In", &["dev"]), false),
+            (expression("env", "NotIn", &["dev"]), true),
+            (expression("env", "NotIn", &["prod"]), false),
+            (expression("absent", "NotIn", &["prod"]), true),
+            (expression("env", "Exists", &[]), true),
+            (expression("empty", "Exists", &[]), true),
+            (expression("absent", "Exists", &[]), false),
+            (expression("env", "DoesNotExist", &[]), false),
+            (expression("absent", "DoesNotExist", &[]), true),
+            (expression("empty", "In", &[""]), true),
+        ] {
+            assert_eq!(
+                selector.compile().unwrap().matches(&labels),
+                expected,
+                "{selector:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_invalid_requirement_makes_the_whole_selector_invalid() {
+        for selector in [
+            expression("env", "Is", &["a"]),
+            expression("env", "", &["a"]),
+            expression("env", "Gt", &["1"]),
+            expression("env", "in", &["a"]),
+            expression("env", "In", &[]),
+            expression("env", "NotIn", &[]),
+            expression("env", "Exists", &["a"]),
+            expression("env", "DoesNotExist", &["a"]),
+            expression("not a key", "Exists", &[]),
+            expression("env", "In", &["not a value"]),
+            expression("env", "NotIn", &["good", "-bad"]),
+            selector(json!({"matchLabels": {"env": "not a value"}})),
+            selector(json!({"matchLabels": {"-": "a"}})),
+        ] {
+            assert!(selector.compile().is_err(), "{selector:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_selector_compiles_or_is_refused_without_a_panic(
+            key in ".{0,12}", operator in "(In|NotIn|Exists|DoesNotExist|Gt|Lt|.{0,4})",
+            values in prop::collection::vec(".{0,6}", 0..3), labels in prop::collection::btree_map(".{0,3}", ".{0,3}", 0..3),
+        ) {
+            let selector = LabelSelector {
+                match_labels: labels.clone(),
+                match_expressions: vec![LabelSelectorRequirement { key, operator, values }],
+            };
+            if let Ok(compiled) = selector.compile() {
+                compiled.matches(&labels);
+            }
+        }
+    }
+}

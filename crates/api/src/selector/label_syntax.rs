@@ -1,0 +1,128 @@
+//! The syntax of label keys and label values.
+
+/// The most bytes of a label value, and of the name part of a key.
+const MAX_NAME: usize = 63;
+/// The most bytes of the prefix of a key, which is a DNS subdomain.
+const MAX_PREFIX: usize = 253;
+
+/// Why a label key or value is not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LabelSyntaxError {
+    /// The prefix of a key is not a DNS subdomain.
+    #[error("the prefix of {0:?} must be a lower-case DNS subdomain of at most 253 characters")]
+    Prefix(String),
+    /// The key, or its part after the prefix, is not a name.
+    #[error(
+        "{0:?} must be a name of 1 to 63 letters, digits, '-', '_' or '.', which starts and ends with a letter or digit, after an optional DNS prefix and '/'"
+    )]
+    Key(String),
+    /// A value is not one.
+    #[error(
+        "{0:?} must be empty or at most 63 letters, digits, '-', '_' or '.', which start and end with a letter or digit"
+    )]
+    Value(String),
+}
+
+/// Checks a label key: a name, or a DNS subdomain, a slash and a name.
+///
+/// # Errors
+/// When the key does not have that form.
+pub fn validate_label_key(key: &str) -> Result<(), LabelSyntaxError> {
+    let name = match key.split_once('/') {
+        None => key,
+        Some((prefix, name)) => {
+            if !is_dns_subdomain(prefix) {
+                return Err(LabelSyntaxError::Prefix(key.to_owned()));
+            }
+            name
+        }
+    };
+    if is_name(name) {
+        Ok(())
+    } else {
+        Err(LabelSyntaxError::Key(key.to_owned()))
+    }
+}
+
+/// Checks a label value: empty, or a name.
+///
+/// # Errors
+/// When the value does not have that form.
+pub fn validate_label_value(value: &str) -> Result<(), LabelSyntaxError> {
+    if value.is_empty() || is_name(value) {
+        Ok(())
+    } else {
+        Err(LabelSyntaxError::Value(value.to_owned()))
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+        return false;
+    };
+    bytes.len() <= MAX_NAME
+        && first.is_ascii_alphanumeric()
+        && last.is_ascii_alphanumeric()
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= MAX_PREFIX
+        && text.split('.').all(|label| {
+            let bytes = label.as_bytes();
+            let lower_alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+            bytes.first().is_some_and(lower_alphanumeric)
+                && bytes.last().is_some_and(lower_alphanumeric)
+                && bytes.iter().all(|b| lower_alphanumeric(b) || *b == b'-')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys() {
+        let long = "a".repeat(63);
+        let too_long = "a".repeat(64);
+        let long_prefix = format!("{}/a", vec!["a".repeat(50); 5].join("."));
+        for (key, valid) in [
+            ("env", true),
+            ("Env_1.x-y", true),
+            ("example.com/env", true),
+            ("a/b", true),
+            (long.as_str(), true),
+            (too_long.as_str(), false),
+            (long_prefix.as_str(), false),
+            ("", false),
+            ("/env", false),
+            ("example.com/", false),
+            ("Example.com/env", false),
+            ("a/b/c", false),
+            ("-env", false),
+            ("env-", false),
+            ("env var", false),
+            ("ключ", false),
+        ] {
+            assert_eq!(validate_label_key(key).is_ok(), valid, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn values() {
+        for (value, valid) in [
+            ("", true),
+            ("a", true),
+            ("A.b_c-1", true),
+            ("a/b", false),
+            ("-1", false),
+            ("a.", false),
+            ("a b", false),
+        ] {
+            assert_eq!(validate_label_value(value).is_ok(), valid, "{value:?}");
+        }
+    }
+}
