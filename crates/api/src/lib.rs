@@ -6,6 +6,7 @@
 //! The field order of the types is that of the Go types: serialising a [`placement::Placement`] gives
 //! the canonical JSON that Karmada keeps in the applied-placement annotation.
 
+pub mod admission;
 pub mod binding;
 pub mod canonical;
 pub mod cluster;

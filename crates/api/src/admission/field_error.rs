@@ -1,0 +1,86 @@
+//! A refused field, and paths to fields.
+
+use std::fmt;
+
+/// The class of a refusal, after the reasons of Kubernetes' status causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The value is not allowed here.
+    Invalid,
+    /// A value is missing.
+    Required,
+    /// The value is none of those supported.
+    NotSupported,
+    /// The field may not be set or changed.
+    Forbidden,
+    /// The value repeats another one.
+    Duplicate,
+    /// The value is too long.
+    TooLong,
+}
+
+impl Reason {
+    /// The reason of a status cause.
+    pub fn as_cause(self) -> &'static str {
+        match self {
+            Self::Invalid => "FieldValueInvalid",
+            Self::Required => "FieldValueRequired",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+        }
+    }
+}
+
+/// One refused field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct FieldError {
+    /// The path of the field, for example `spec.placement.spreadConstraints[0].maxGroups`.
+    pub field: String,
+    /// The class of the refusal.
+    pub reason: Reason,
+    /// Why, for people.
+    pub message: String,
+}
+
+/// A path to a field, built up while walking into an object.
+#[derive(Clone, Debug)]
+pub(super) struct Path(String);
+
+impl Path {
+    pub(super) fn new(root: &str) -> Self {
+        Self(root.to_owned())
+    }
+
+    pub(super) fn child(&self, name: &str) -> Self {
+        Self(format!("{}.{name}", self.0))
+    }
+
+    pub(super) fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    pub(super) fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    pub(super) fn error(&self, reason: Reason, message: impl Into<String>) -> FieldError {
+        FieldError {
+            field: self.0.clone(),
+            reason,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn invalid(&self, message: impl Into<String>) -> FieldError {
+        self.error(Reason::Invalid, message)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

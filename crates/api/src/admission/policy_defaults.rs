@@ -1,0 +1,184 @@
+//! What is filled into policies: ids, finalizers and defaults.
+
+use serde_json::{Map, Value, json};
+
+use super::metadata::{add_finalizer, entry, set_label};
+use super::{GuardedKind, Operation, Surroundings, go_empties};
+use crate::policy::PropagationSpec;
+
+/// The seconds that a graceful failover waits for the new copy.
+const GRACE_PERIOD_SECONDS: i32 = 600;
+
+pub(super) fn mutate(
+    kind: GuardedKind,
+    operation: Operation,
+    policy: &mut Value,
+    surroundings: &mut dyn Surroundings,
+) {
+    fill_spec(kind, policy);
+    if let Some(spec) = policy.get_mut("spec")
+        && let Some(typed) = encoded_again(spec)
+    {
+        go_empties::remove(spec, &typed);
+    }
+    if operation == Operation::Create {
+        // Not only where it is missing: an id that was copied with the manifest of another policy must go.
+        if let Some(label) = kind.permanent_id_label() {
+            set_label(policy, label, surroundings.new_id());
+        }
+        if let Some(finalizer) = kind.policy_finalizer() {
+            add_finalizer(policy, finalizer);
+        }
+    }
+}
+
+/// Completes a policy that was stored without the mutating phase: defaults, and where they are missing, the
+/// id and, unless the policy is being deleted, the finalizer. A complete policy comes out unchanged.
+pub fn complete_policy(kind: GuardedKind, policy: &mut Value, surroundings: &mut dyn Surroundings) {
+    fill_spec(kind, policy);
+    if let Some(label) = kind.permanent_id_label()
+        && entry(policy, "labels", label).is_none_or(str::is_empty)
+    {
+        set_label(policy, label, surroundings.new_id());
+    }
+    let deleting = policy
+        .get("metadata")
+        .is_some_and(|m| m.get("deletionTimestamp").is_some_and(|t| !t.is_null()));
+    if !deleting && let Some(finalizer) = kind.policy_finalizer() {
+        add_finalizer(policy, finalizer);
+    }
+}
+
+fn encoded_again(spec: &Value) -> Option<Value> {
+    let typed: PropagationSpec = serde_json::from_value(spec.clone()).ok()?;
+    let mut encoded = serde_json::to_value(typed).ok()?;
+    // A struct that is no pointer is always written by Go, empty or not.
+    if let Some(fields) = encoded.as_object_mut()
+        && spec.get("placement").is_some_and(Value::is_object)
+    {
+        fields.entry("placement").or_insert_with(|| json!({}));
+    }
+    Some(encoded)
+}
+
+/// The defaults of the webhook, and those of the schema on which they build.
+fn fill_spec(kind: GuardedKind, policy: &mut Value) {
+    let namespace = policy
+        .get("metadata")
+        .and_then(|m| m.get("namespace"))
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let Some(spec) = policy.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    default(spec, "priority", json!(0));
+    default(spec, "preemption", json!("Never"));
+    default(spec, "schedulerName", json!("default-scheduler"));
+    default(spec, "conflictResolution", json!("Abort"));
+    if kind == GuardedKind::PropagationPolicy
+        && let Some(namespace) = namespace
+    {
+        fill_selector_namespaces(spec, &namespace);
+    }
+    if selects_service_imports(spec) {
+        spec.insert("propagateDeps".to_owned(), json!(true));
+    }
+    let placement = spec.entry("placement").or_insert(Value::Null);
+    if placement.is_null() {
+        *placement = json!({});
+    }
+    if let Some(placement) = placement.as_object_mut() {
+        fill_placement(placement);
+    }
+    fill_failover(spec);
+}
+
+fn fill_selector_namespaces(spec: &mut Map<String, Value>, namespace: &str) {
+    for selector in objects_in(spec, "resourceSelectors") {
+        if is_blank(selector.get("namespace")) {
+            selector.insert("namespace".to_owned(), json!(namespace));
+        }
+    }
+}
+
+fn selects_service_imports(spec: &mut Map<String, Value>) -> bool {
+    objects_in(spec, "resourceSelectors").any(|selector| {
+        selector.get("kind") == Some(&json!("ServiceImport"))
+            && selector.get("apiVersion") == Some(&json!("multicluster.x-k8s.io/v1alpha1"))
+    })
+}
+
+fn fill_placement(placement: &mut Map<String, Value>) {
+    for constraint in objects_in(placement, "spreadConstraints") {
+        if is_blank(constraint.get("spreadByField")) && is_blank(constraint.get("spreadByLabel")) {
+            constraint.insert("spreadByField".to_owned(), json!("cluster"));
+        }
+        if constraint
+            .get("minGroups")
+            .is_none_or(|groups| groups.is_null() || groups.as_f64() == Some(0.0))
+        {
+            constraint.insert("minGroups".to_owned(), json!(1));
+        }
+    }
+    if let Some(scheduling) = placement
+        .get_mut("replicaScheduling")
+        .and_then(Value::as_object_mut)
+    {
+        default(scheduling, "replicaSchedulingType", json!("Divided"));
+        if scheduling.get("replicaSchedulingType") == Some(&json!("Divided"))
+            && is_blank(scheduling.get("replicaDivisionPreference"))
+        {
+            scheduling.insert("replicaDivisionPreference".to_owned(), json!("Weighted"));
+        }
+    }
+}
+
+fn fill_failover(spec: &mut Map<String, Value>) {
+    let Some(failover) = spec.get_mut("failover").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(application) = failover
+        .get_mut("application")
+        .and_then(Value::as_object_mut)
+    {
+        default(application, "purgeMode", json!("Gracefully"));
+        if let Some(conditions) = application
+            .get_mut("decisionConditions")
+            .and_then(Value::as_object_mut)
+        {
+            default(conditions, "tolerationSeconds", json!(300));
+        }
+        if application.get("purgeMode") == Some(&json!("Gracefully")) {
+            default(
+                application,
+                "gracePeriodSeconds",
+                json!(GRACE_PERIOD_SECONDS),
+            );
+        }
+    }
+    if let Some(cluster) = failover.get_mut("cluster").and_then(Value::as_object_mut) {
+        default(cluster, "purgeMode", json!("Gracefully"));
+    }
+}
+
+fn default(map: &mut Map<String, Value>, key: &str, value: Value) {
+    let slot = map.entry(key).or_insert(Value::Null);
+    if slot.is_null() {
+        *slot = value;
+    }
+}
+
+fn is_blank(value: Option<&Value>) -> bool {
+    value.is_none_or(|value| value.is_null() || value == "")
+}
+
+fn objects_in<'a>(
+    map: &'a mut Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    map.get_mut(key)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+}
