@@ -1,1 +1,48 @@
-//! placeholder
+//! An embedded Kubernetes-style API server.
+//!
+//! It speaks the Kubernetes API to clients nobody here wrote (kubectl, kube, client-go) and knows nothing of
+//! what it is used for: what a write may contain beyond its schema is up to an [`Admission`] hook.
+//!
+//! | Module | Idea |
+//! |---|---|
+//! | `server`, `connection`, `tls` | a running instance, its sockets, its keys |
+//! | `http` | from bytes to a request on a resource, and back |
+//! | `verbs` | what can be asked of a resource; `verbs::pipeline` is the way of every write |
+//! | `registry`, `discovery`, `openapi` | which resources there are, and telling clients so |
+//! | `schema` | structural schemas: defaulting, pruning, validation |
+//! | `builtin` | what is special about built-in kinds |
+//! | `patch` | JSON, merge, strategic merge and apply |
+//! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
+//! | `table`, `selector` | the human view; what a request selects |
+//! | `tasks` | garbage collection, namespaces, event expiry |
+//!
+//! Arrows point down the table: `store` knows neither kinds nor HTTP, `patch` and `schema` are pure functions.
+
+mod admission;
+mod builtin;
+mod clock;
+mod connection;
+mod discovery;
+mod error;
+mod http;
+mod openapi;
+mod patch;
+mod protobuf;
+mod registry;
+mod schema;
+mod selector;
+mod server;
+mod shared;
+mod storage;
+mod store;
+mod table;
+mod tasks;
+mod tls;
+mod verbs;
+
+pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
+pub use error::{ApiError, Reason};
+pub use schema::rules::{RuleEngine, RuleSource};
+pub use server::{Server, ServerConfig, StartError};
+pub use storage::{Record, Storage, StorageError, Volatile};
+pub use tls::TlsError;

@@ -1,0 +1,183 @@
+//! Defaults of pod specs, alone and in templates.
+
+use serde_json::{Value, json};
+
+use super::set;
+
+/// Fills in a pod spec.
+pub(super) fn spec(spec: &mut Value) {
+    if !spec.is_object() {
+        return;
+    }
+    set(spec, "restartPolicy", json!("Always"));
+    set(spec, "dnsPolicy", json!("ClusterFirst"));
+    set(spec, "schedulerName", json!("default-scheduler"));
+    set(spec, "terminationGracePeriodSeconds", json!(30));
+    set(spec, "securityContext", json!({}));
+    match (
+        spec.get("serviceAccountName").cloned(),
+        spec.get("serviceAccount").cloned(),
+    ) {
+        (Some(name), _) => spec["serviceAccount"] = name,
+        (None, Some(name)) => spec["serviceAccountName"] = name,
+        (None, None) => {}
+    }
+    let host_network = spec["hostNetwork"] == true;
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        if !spec.get(list).is_some_and(Value::is_array) {
+            continue;
+        }
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            self::container(container, host_network);
+        }
+    }
+    if spec.get("volumes").is_some() {
+        for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
+            self::volume(volume);
+        }
+    }
+}
+
+fn container(container: &mut Value, host_network: bool) {
+    if !container.is_object() {
+        return;
+    }
+    let image = container["image"].as_str().unwrap_or_default();
+    let policy = if is_latest(image) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    };
+    set(container, "imagePullPolicy", json!(policy));
+    set(
+        container,
+        "terminationMessagePath",
+        json!("/dev/termination-log"),
+    );
+    set(container, "terminationMessagePolicy", json!("File"));
+    set(container, "resources", json!({}));
+    requests_from_limits(&mut container["resources"]);
+    if container.get("ports").is_some() {
+        for port in container["ports"].as_array_mut().into_iter().flatten() {
+            set(port, "protocol", json!("TCP"));
+            if host_network {
+                let number = port["containerPort"].clone();
+                set(port, "hostPort", number);
+            }
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if container.get(probe).is_some_and(Value::is_object) {
+            self::probe(&mut container[probe]);
+        }
+    }
+    if container.get("env").is_some() {
+        for variable in container["env"].as_array_mut().into_iter().flatten() {
+            if variable.pointer("/valueFrom/fieldRef").is_some() {
+                set(
+                    &mut variable["valueFrom"]["fieldRef"],
+                    "apiVersion",
+                    json!("v1"),
+                );
+            }
+        }
+    }
+}
+
+/// A limit without a request is also the request.
+fn requests_from_limits(resources: &mut Value) {
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
+        return;
+    };
+    if limits.is_empty() {
+        return;
+    }
+    set(resources, "requests", json!({}));
+    for (name, quantity) in limits {
+        set(&mut resources["requests"], &name, quantity);
+    }
+}
+
+fn probe(probe: &mut Value) {
+    set(probe, "timeoutSeconds", json!(1));
+    set(probe, "periodSeconds", json!(10));
+    set(probe, "successThreshold", json!(1));
+    set(probe, "failureThreshold", json!(3));
+    if probe.get("httpGet").is_some_and(Value::is_object) {
+        set(&mut probe["httpGet"], "path", json!("/"));
+        set(&mut probe["httpGet"], "scheme", json!("HTTP"));
+    }
+    if probe.get("grpc").is_some_and(Value::is_object) {
+        set(&mut probe["grpc"], "service", json!(""));
+    }
+}
+
+fn volume(volume: &mut Value) {
+    let Some(object) = volume.as_object() else {
+        return;
+    };
+    if object.len() == 1 && object.contains_key("name") {
+        volume["emptyDir"] = json!({});
+        return;
+    }
+    for kind in ["secret", "configMap", "projected", "downwardAPI"] {
+        if volume.get(kind).is_some_and(Value::is_object) {
+            set(&mut volume[kind], "defaultMode", json!(420));
+        }
+    }
+    if volume.get("hostPath").is_some_and(Value::is_object) {
+        set(&mut volume["hostPath"], "type", json!(""));
+    }
+}
+
+/// True for images whose tag is `latest`, said or unsaid.
+fn is_latest(image: &str) -> bool {
+    if image.contains('@') {
+        return false;
+    }
+    let last = image.rsplit('/').next().unwrap_or(image);
+    last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
+/// The quality-of-service class of a pod.
+pub(super) fn qos_class(spec: &Value) -> &'static str {
+    let (mut any, mut all) = (false, true);
+    for list in ["initContainers", "containers"] {
+        for container in spec[list].as_array().into_iter().flatten() {
+            let (limits, requests) = (
+                &container["resources"]["limits"],
+                &container["resources"]["requests"],
+            );
+            for resource in ["cpu", "memory"] {
+                any |= !limits[resource].is_null() || !requests[resource].is_null();
+                all &= !limits[resource].is_null() && limits[resource] == requests[resource];
+            }
+        }
+    }
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_from_limits_and_policies_from_tags() {
+        let mut value = json!({"containers": [{"name": "a", "image": "r:5000/nginx",
+            "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
+            {"name": "b", "image": "nginx:1.27"}]});
+        spec(&mut value);
+        assert_eq!(
+            value["containers"][0]["resources"]["requests"],
+            json!({"cpu": "500m", "memory": "1Gi"})
+        );
+        assert_eq!(value["containers"][0]["imagePullPolicy"], "Always");
+        assert_eq!(value["containers"][1]["imagePullPolicy"], "IfNotPresent");
+        assert_eq!(value["containers"][1]["resources"], json!({}));
+        assert_eq!(qos_class(&value), "Burstable");
+    }
+}

@@ -1,0 +1,292 @@
+//! The checks of built-in kinds that users run into.
+
+use serde_json::{Value, json};
+
+use super::metadata;
+use crate::error::Cause;
+use crate::registry::{Resource, custom};
+use crate::verbs::Subresource;
+
+/// What is wrong with an object of a built-in kind.
+pub(crate) fn validate(
+    resource: &Resource,
+    value: &Value,
+    old: Option<&Value>,
+    subresource: Option<Subresource>,
+) -> Vec<Cause> {
+    if matches!(
+        subresource,
+        Some(Subresource::Status | Subresource::Finalize)
+    ) {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    let spec = &value["spec"];
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") => {
+            selector(value, old, &mut causes);
+            template(&spec["template"], "spec.template", &mut causes);
+            let policy = &spec["template"]["spec"]["restartPolicy"];
+            if policy != "Always" && policy.is_string() {
+                causes.push(Cause::not_supported(
+                    "spec.template.spec.restartPolicy",
+                    policy,
+                    &["Always".into()],
+                ));
+            }
+            replicas(spec, &mut causes);
+        }
+        ("", "replicationcontrollers") => {
+            template(&spec["template"], "spec.template", &mut causes);
+            replicas(spec, &mut causes);
+        }
+        ("batch", "jobs") => job(value, old, &mut causes),
+        ("batch", "cronjobs") => {
+            if spec["schedule"].as_str().unwrap_or_default().is_empty() {
+                causes.push(Cause::required("spec.schedule", ""));
+            }
+            template(
+                &spec["jobTemplate"]["spec"]["template"],
+                "spec.jobTemplate.spec.template",
+                &mut causes,
+            );
+        }
+        ("", "pods") => pod_spec(spec, "spec", &mut causes),
+        ("", "services") => service(spec, &mut causes),
+        ("", "configmaps") => data(value, old, &["data", "binaryData"], &mut causes),
+        ("", "secrets") => data(value, old, &["data"], &mut causes),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            causes.extend(custom::validate(value))
+        }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            if value["roleRef"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .is_empty()
+            {
+                causes.push(Cause::required("roleRef.name", ""));
+            }
+            if old.is_some_and(|o| o["roleRef"] != value["roleRef"]) {
+                causes.push(Cause::invalid(
+                    "roleRef",
+                    &value["roleRef"],
+                    "cannot change roleRef",
+                ));
+            }
+        }
+        ("scheduling.k8s.io", "priorityclasses") => {
+            if old.is_some_and(|o| o["value"] != value["value"]) {
+                causes.push(Cause::forbidden(
+                    "value",
+                    "may not be changed in an update.",
+                ));
+            }
+        }
+        ("autoscaling", "horizontalpodautoscalers") => {
+            let (min, max) = (
+                spec["minReplicas"].as_i64().unwrap_or(1),
+                spec["maxReplicas"].as_i64().unwrap_or(0),
+            );
+            if max < 1 {
+                causes.push(Cause::invalid(
+                    "spec.maxReplicas",
+                    &json!(max),
+                    "must be greater than 0",
+                ));
+            } else if max < min {
+                let detail = "must be greater than or equal to `minReplicas`";
+                causes.push(Cause::invalid("spec.maxReplicas", &json!(max), detail));
+            }
+        }
+        _ => {}
+    }
+    causes
+}
+
+fn replicas(spec: &Value, causes: &mut Vec<Cause>) {
+    if let Some(replicas) = spec["replicas"].as_i64()
+        && replicas < 0
+    {
+        let detail = "must be greater than or equal to 0";
+        causes.push(Cause::invalid("spec.replicas", &json!(replicas), detail));
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_empty),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+fn selector(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let spec = &value["spec"];
+    if is_empty(&spec["selector"]) {
+        causes.push(Cause::required("spec.selector", ""));
+    } else if !selected(&spec["selector"], &spec["template"]["metadata"]["labels"]) {
+        let labels = &spec["template"]["metadata"]["labels"];
+        let labels = if labels.is_null() {
+            json!({})
+        } else {
+            labels.clone()
+        };
+        let detail = "`selector` does not match template `labels`";
+        causes.push(Cause::invalid(
+            "spec.template.metadata.labels",
+            &labels,
+            detail,
+        ));
+    }
+    if let Some(old) = old
+        && old["spec"]["selector"] != spec["selector"]
+    {
+        causes.push(Cause::invalid(
+            "spec.selector",
+            &spec["selector"],
+            "field is immutable",
+        ));
+    }
+}
+
+/// True if a label selector selects these labels.
+fn selected(selector: &Value, labels: &Value) -> bool {
+    let simple = selector["matchLabels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(k, v)| labels[k.as_str()] == *v);
+    let complex = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .all(|e| {
+            let found = &labels[e["key"].as_str().unwrap_or_default()];
+            let listed = e["values"].as_array().is_some_and(|l| l.contains(found));
+            match e["operator"].as_str() {
+                Some("In") => listed,
+                Some("NotIn") => !listed,
+                Some("Exists") => !found.is_null(),
+                Some("DoesNotExist") => found.is_null(),
+                _ => false,
+            }
+        });
+    simple && complex
+}
+
+fn template(template: &Value, path: &str, causes: &mut Vec<Cause>) {
+    metadata::labels(
+        &template["metadata"]["labels"],
+        &format!("{path}.labels"),
+        causes,
+    );
+    pod_spec(&template["spec"], &format!("{path}.spec"), causes);
+}
+
+fn pod_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+    if spec["containers"].as_array().is_none_or(Vec::is_empty) {
+        causes.push(Cause::required(format!("{path}.containers"), ""));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for list in ["initContainers", "containers"] {
+        for (i, container) in spec[list].as_array().into_iter().flatten().enumerate() {
+            let at = format!("{path}.{list}[{i}]");
+            let name = container["name"].as_str().unwrap_or_default();
+            if name.is_empty() {
+                causes.push(Cause::required(format!("{at}.name"), ""));
+            } else if names.contains(&name) {
+                causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
+            }
+            names.push(name);
+            if container["image"].as_str().unwrap_or_default().is_empty() {
+                causes.push(Cause::required(format!("{at}.image"), ""));
+            }
+        }
+    }
+}
+
+fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let spec = &value["spec"];
+    template(&spec["template"], "spec.template", causes);
+    let policy = &spec["template"]["spec"]["restartPolicy"];
+    if policy == "Always" {
+        let allowed = ["OnFailure".to_owned(), "Never".to_owned()];
+        causes.push(Cause::not_supported(
+            "spec.template.spec.restartPolicy",
+            policy,
+            &allowed,
+        ));
+    }
+    let Some(old) = old else { return };
+    let suspended = old["spec"]["suspend"] == true;
+    for (field, frozen) in [
+        ("selector", true),
+        ("template", !suspended),
+        ("completionMode", true),
+    ] {
+        if frozen && old["spec"][field] != spec[field] {
+            causes.push(Cause::invalid(
+                format!("spec.{field}"),
+                &spec[field],
+                "field is immutable",
+            ));
+        }
+    }
+}
+
+fn service(spec: &Value, causes: &mut Vec<Cause>) {
+    let ports = spec["ports"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if ports.is_empty() && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
+        causes.push(Cause::required("spec.ports", ""));
+    }
+    for (i, port) in ports.iter().enumerate() {
+        let at = format!("spec.ports[{i}]");
+        if ports.len() > 1 && port["name"].as_str().unwrap_or_default().is_empty() {
+            causes.push(Cause::required(format!("{at}.name"), ""));
+        }
+        let number = port["port"].as_i64().unwrap_or(0);
+        if !(1..=65535).contains(&number) {
+            let detail = "must be between 1 and 65535, inclusive";
+            causes.push(Cause::invalid(format!("{at}.port"), &json!(number), detail));
+        }
+    }
+}
+
+/// ConfigMaps and Secrets: keys are file names, the whole is bounded, and immutable means it.
+fn data(value: &Value, old: Option<&Value>, maps: &[&str], causes: &mut Vec<Cause>) {
+    let mut size = 0;
+    for map in maps {
+        for (key, text) in value[*map].as_object().into_iter().flatten() {
+            let good = !key.is_empty()
+                && key.len() <= 253
+                && key != "."
+                && !key.starts_with("..")
+                && key
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+            if !good {
+                let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+                causes.push(Cause::invalid(format!("{map}[{key}]"), &json!(key), detail));
+            }
+            size += key.len() + text.as_str().map_or(0, str::len);
+        }
+    }
+    if size > 1 << 20 {
+        causes.push(Cause::too_long("", 1 << 20));
+    }
+    if let Some(old) = old.filter(|o| o["immutable"] == true)
+        && maps
+            .iter()
+            .chain(&["immutable"])
+            .any(|m| old[*m] != value[*m])
+    {
+        causes.push(Cause::forbidden(
+            "data",
+            "field is immutable when `immutable` is set",
+        ));
+    }
+}

@@ -1,0 +1,237 @@
+//! Discovery: what groups, versions and resources there are, in the legacy and the aggregated form.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::http::respond::{json_as, json_value};
+use crate::registry::{GroupVersion, Resource, Snapshot, Style};
+
+/// The version of Kubernetes whose API this server speaks.
+const GIT_VERSION: &str = concat!(
+    "v1.36.0+berth",
+    env!("CARGO_PKG_VERSION_MAJOR"),
+    ".",
+    env!("CARGO_PKG_VERSION_MINOR")
+);
+
+const ALL_VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+pub(crate) fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        }),
+    })
+}
+
+/// The form of aggregated discovery the client asks for first, if it does.
+fn aggregated(accept: &str) -> Option<(&'static str, &'static str)> {
+    accept.split(',').find_map(|entry| {
+        let entry = entry.replace(' ', "");
+        if !entry.contains("as=APIGroupDiscoveryList") {
+            return None;
+        }
+        if entry.contains("v=v2beta1") {
+            let media = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+            Some(("apidiscovery.k8s.io/v2beta1", media))
+        } else if entry.contains("v=v2") {
+            let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+            Some(("apidiscovery.k8s.io/v2", media))
+        } else {
+            None
+        }
+    })
+}
+
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    if resource.style == Style::Review {
+        vec!["create"]
+    } else {
+        ALL_VERBS.to_vec()
+    }
+}
+
+/// Name, kind and verbs of the subresources.
+fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static str>)> {
+    let own = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let mut all = Vec::new();
+    if resource.status {
+        all.push(("status", own.clone(), vec!["get", "patch", "update"]));
+    }
+    if resource.scale.is_some() {
+        let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        all.push(("scale", scale, vec!["get", "patch", "update"]));
+    }
+    if resource.is("", "namespaces") {
+        all.push(("finalize", own, vec!["update"]));
+    }
+    all
+}
+
+fn discovery_group(name: &str, versions: &[(String, GroupVersion)]) -> Value {
+    let resource = |r: &Resource| {
+        let sub: Vec<Value> = subresources(r)
+            .into_iter()
+            .map(|(name, kind, verbs)| json!({"subresource": name, "responseKind": kind, "verbs": verbs}))
+            .collect();
+        let mut value = json!({
+            "resource": r.plural,
+            "responseKind": {"group": r.group, "version": r.version, "kind": r.kind},
+            "scope": if r.namespaced() { "Namespaced" } else { "Cluster" },
+            "singularResource": r.singular, "verbs": verbs(r),
+        });
+        for (key, list) in [
+            ("shortNames", &r.short_names),
+            ("categories", &r.categories),
+        ] {
+            if !list.is_empty() {
+                value[key] = json!(list);
+            }
+        }
+        if !sub.is_empty() {
+            value["subresources"] = Value::Array(sub);
+        }
+        value
+    };
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(version, resources)| {
+            let resources: Vec<Value> = resources.values().map(|r| resource(r)).collect();
+            json!({"version": version, "resources": resources, "freshness": "Current"})
+        })
+        .collect();
+    json!({"metadata": {"name": name, "creationTimestamp": null}, "versions": versions})
+}
+
+fn discovery_list(
+    snapshot: &Snapshot,
+    (api_version, media): (&str, &'static str),
+    core: bool,
+) -> Response<Body> {
+    let groups: Vec<Value> = snapshot
+        .groups
+        .iter()
+        .filter(|(g, _)| g.is_empty() == core)
+        .map(|(g, v)| discovery_group(g, v))
+        .collect();
+    json_as(
+        media,
+        &json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": groups}),
+    )
+}
+
+pub(crate) fn core_root(snapshot: &Snapshot, accept: &str) -> Response<Body> {
+    if let Some(form) = aggregated(accept) {
+        return discovery_list(snapshot, form, true);
+    }
+    let body = json!({"kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]});
+    json_value(StatusCode::OK, &body)
+}
+
+fn group_value(name: &str, versions: &[(String, GroupVersion)]) -> Value {
+    let entry = |v: &String| json!({"groupVersion": format!("{name}/{v}"), "version": v});
+    let all: Vec<Value> = versions.iter().map(|(v, _)| entry(v)).collect();
+    let preferred = all.first().cloned().unwrap_or_default();
+    json!({"name": name, "versions": all, "preferredVersion": preferred})
+}
+
+pub(crate) fn groups_root(snapshot: &Snapshot, accept: &str) -> Response<Body> {
+    if let Some(form) = aggregated(accept) {
+        return discovery_list(snapshot, form, false);
+    }
+    let groups: Vec<Value> = snapshot
+        .groups
+        .iter()
+        .filter(|(g, _)| !g.is_empty())
+        .map(|(g, v)| group_value(g, v))
+        .collect();
+    json_value(
+        StatusCode::OK,
+        &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+    )
+}
+
+pub(crate) fn group(snapshot: &Snapshot, name: &str) -> Result<Response<Body>, ApiError> {
+    let versions = snapshot
+        .groups
+        .get(name)
+        .filter(|_| !name.is_empty())
+        .ok_or_else(ApiError::path_not_found)?;
+    let mut value = group_value(name, versions);
+    value["kind"] = json!("APIGroup");
+    value["apiVersion"] = json!("v1");
+    Ok(json_value(StatusCode::OK, &value))
+}
+
+pub(crate) fn resources(
+    snapshot: &Snapshot,
+    group: &str,
+    version: &str,
+) -> Result<Response<Body>, ApiError> {
+    let resources = snapshot
+        .group_version(group, version)
+        .ok_or_else(ApiError::path_not_found)?;
+    let mut list = Vec::new();
+    for r in resources.values() {
+        let mut value = json!({
+            "name": r.plural, "singularName": r.singular, "namespaced": r.namespaced(), "kind": r.kind,
+            "verbs": verbs(r),
+        });
+        for (key, names) in [
+            ("shortNames", &r.short_names),
+            ("categories", &r.categories),
+        ] {
+            if !names.is_empty() {
+                value[key] = json!(names);
+            }
+        }
+        list.push(value);
+        for (name, kind, verbs) in subresources(r) {
+            let mut value = json!({
+                "name": format!("{}/{name}", r.plural), "singularName": "", "namespaced": r.namespaced(),
+                "kind": kind["kind"], "verbs": verbs,
+            });
+            if kind["kind"] != r.kind.as_str() {
+                value["group"] = kind["group"].clone();
+                value["version"] = kind["version"].clone();
+            }
+            list.push(value);
+        }
+    }
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list});
+    Ok(json_value(StatusCode::OK, &body))
+}
+
+pub(crate) fn paths() -> Response<Body> {
+    let paths = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
+    json_value(StatusCode::OK, &json!({"paths": paths}))
+}

@@ -1,0 +1,382 @@
+//! What a refused request says: a `Status` with the reason, code and causes Kubernetes clients look at.
+//! Knows nothing of HTTP beyond the status code.
+
+use serde_json::{Map, Value, json};
+
+/// The machine-readable reasons used by this server, as in `metav1.StatusReason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// 400.
+    BadRequest,
+    /// 401.
+    Unauthorized,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// 405.
+    MethodNotAllowed,
+    /// 406.
+    NotAcceptable,
+    /// 409, a create of something that is there.
+    AlreadyExists,
+    /// 409, a stale write.
+    Conflict,
+    /// 410, the version asked for is no longer kept.
+    Expired,
+    /// 413.
+    RequestEntityTooLarge,
+    /// 415.
+    UnsupportedMediaType,
+    /// 422.
+    Invalid,
+    /// 500.
+    InternalError,
+    /// 503.
+    ServiceUnavailable,
+    /// 504, a version from the future.
+    Timeout,
+}
+
+impl Reason {
+    /// The HTTP code that goes with the reason.
+    pub fn code(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::NotAcceptable => 406,
+            Self::AlreadyExists | Self::Conflict => 409,
+            Self::Expired => 410,
+            Self::RequestEntityTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::Invalid => 422,
+            Self::InternalError => 500,
+            Self::ServiceUnavailable => 503,
+            Self::Timeout => 504,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::BadRequest => "BadRequest",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "NotFound",
+            Self::MethodNotAllowed => "MethodNotAllowed",
+            Self::NotAcceptable => "NotAcceptable",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Conflict => "Conflict",
+            Self::Expired => "Expired",
+            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Self::UnsupportedMediaType => "UnsupportedMediaType",
+            Self::Invalid => "Invalid",
+            Self::InternalError => "InternalError",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::Timeout => "Timeout",
+        }
+    }
+}
+
+/// One field that was refused, as it appears in `details.causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// Path of the field, `spec.replicas`.
+    pub field: String,
+    /// `FieldValueInvalid`, `FieldValueRequired`, ...
+    pub reason: String,
+    /// What is wrong, without the field path.
+    pub message: String,
+}
+
+impl Cause {
+    fn new(reason: &str, field: impl Into<String>, message: String) -> Self {
+        Self {
+            field: field.into(),
+            reason: reason.to_owned(),
+            message,
+        }
+    }
+
+    /// The value is not acceptable.
+    pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::new(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {}: {detail}", shown(value)),
+        )
+    }
+
+    /// The value has the wrong JSON type.
+    pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self::new(
+            "FieldValueTypeInvalid",
+            field,
+            format!("Invalid value: \"{value}\": {detail}"),
+        )
+    }
+
+    /// The value is missing.
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self::new("FieldValueRequired", field, message)
+    }
+
+    /// The value may not be set here.
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {detail}"))
+    }
+
+    /// The value is not one of the few allowed.
+    pub fn not_supported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Self {
+        let list: Vec<String> = allowed.iter().map(|a| format!("\"{a}\"")).collect();
+        let message = format!(
+            "Unsupported value: {}: supported values: {}",
+            shown(value),
+            list.join(", ")
+        );
+        Self::new("FieldValueNotSupported", field, message)
+    }
+
+    /// The value is there twice.
+    pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {}", shown(value)),
+        )
+    }
+
+    /// The string is too long.
+    pub fn too_long(field: impl Into<String>, max: u64) -> Self {
+        Self::new(
+            "FieldValueTooLong",
+            field,
+            format!("Too long: may not be more than {max} bytes"),
+        )
+    }
+
+    /// There are too many elements.
+    pub fn too_many(field: impl Into<String>, actual: usize, max: u64) -> Self {
+        Self::new(
+            "FieldValueTooMany",
+            field,
+            format!("Too many: {actual}: must have at most {max} items"),
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!({ "reason": self.reason, "message": self.message, "field": self.field })
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => serde_json::to_string(value).unwrap_or_default(),
+        other => other.to_string(),
+    }
+}
+
+/// What an error is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// Why, for machines.
+    pub reason: Reason,
+    /// Why, for people.
+    pub message: String,
+    /// Refused fields.
+    pub causes: Vec<Cause>,
+    pub(crate) subject: Option<Box<Subject>>,
+    pub(crate) retry_after: Option<u32>,
+}
+
+impl ApiError {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            causes: Vec::new(),
+            subject: None,
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(Reason::BadRequest, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(
+            Reason::InternalError,
+            format!("Internal error occurred: {}", message.into()),
+        )
+    }
+
+    pub(crate) fn path_not_found() -> Self {
+        Self::new(
+            Reason::NotFound,
+            "the server could not find the requested resource",
+        )
+    }
+
+    pub(crate) fn expired() -> Self {
+        Self::new(
+            Reason::Expired,
+            "The resourceVersion for the provided watch is too old.",
+        )
+    }
+
+    /// The `group.resource "name"` form of messages.
+    pub(crate) fn named(
+        reason: Reason,
+        group: &str,
+        resource: &str,
+        name: &str,
+        rest: &str,
+    ) -> Self {
+        let qualified = if group.is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}.{group}")
+        };
+        let mut error = Self::new(reason, format!("{qualified} \"{name}\" {rest}"));
+        error.subject = Some(Box::new(Subject {
+            group: group.into(),
+            kind: resource.into(),
+            name: name.into(),
+            uid: String::new(),
+        }));
+        error
+    }
+
+    pub(crate) fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        Self::named(Reason::NotFound, group, resource, name, "not found")
+    }
+
+    pub(crate) fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        Self::named(
+            Reason::AlreadyExists,
+            group,
+            resource,
+            name,
+            "already exists",
+        )
+    }
+
+    pub(crate) fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let mut error = Self::named(Reason::Conflict, group, resource, name, "");
+        let qualified = if group.is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}.{group}")
+        };
+        error.message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        error
+    }
+
+    pub(crate) fn stale(group: &str, resource: &str, name: &str) -> Self {
+        Self::conflict(
+            group,
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let mut error = Self::named(Reason::Forbidden, group, resource, name, "");
+        let qualified = if group.is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}.{group}")
+        };
+        error.message = format!("{qualified} \"{name}\" is forbidden: {why}");
+        error
+    }
+
+    /// 422 with the causes listed the way the real server joins them.
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let lines: Vec<String> = causes
+            .iter()
+            .map(|c| {
+                if c.field.is_empty() {
+                    c.message.clone()
+                } else {
+                    format!("{}: {}", c.field, c.message)
+                }
+            })
+            .collect();
+        let list = if lines.len() == 1 {
+            lines.concat()
+        } else {
+            format!("[{}]", lines.join(", "))
+        };
+        let mut error = Self::new(
+            Reason::Invalid,
+            format!("{qualified} \"{name}\" is invalid: {list}"),
+        );
+        error.causes = causes;
+        error.subject = Some(Box::new(Subject {
+            group: group.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: String::new(),
+        }));
+        error
+    }
+
+    /// The `Status` object.
+    pub(crate) fn status(&self) -> Value {
+        let mut details = Map::new();
+        if let Some(s) = &self.subject {
+            for (key, value) in [
+                ("name", &s.name),
+                ("group", &s.group),
+                ("kind", &s.kind),
+                ("uid", &s.uid),
+            ] {
+                if !value.is_empty() {
+                    details.insert(key.into(), json!(value));
+                }
+            }
+        }
+        if !self.causes.is_empty() {
+            details.insert(
+                "causes".into(),
+                self.causes.iter().map(Cause::json).collect(),
+            );
+        }
+        if let Some(seconds) = self.retry_after {
+            details.insert("retryAfterSeconds".into(), json!(seconds));
+        }
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason.name(), "code": self.reason.code(),
+        });
+        if !details.is_empty() {
+            status["details"] = Value::Object(details);
+        }
+        status
+    }
+}

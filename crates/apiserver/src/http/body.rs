@@ -1,0 +1,183 @@
+//! Reading and decoding request bodies.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::MAX_BODY;
+use crate::error::{ApiError, Reason};
+use crate::protobuf;
+use crate::schema::shape::join;
+
+/// The whole body, if it is not too large.
+pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
+            Reason::RequestEntityTooLarge,
+            "request body is too large: limit is 3145728",
+        )),
+        Err(error) => Err(ApiError::bad_request(format!(
+            "failed to read the request body: {error}"
+        ))),
+    }
+}
+
+/// An object, and the fields that were written twice.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) value: Value,
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// Decodes an object sent with POST, PUT or DELETE.
+pub(crate) fn object(content_type: &str, bytes: &Bytes) -> Result<Decoded, ApiError> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" => json(bytes),
+        "application/yaml" => yaml(bytes),
+        "application/vnd.kubernetes.protobuf" => Ok(Decoded {
+            value: protobuf::decode(bytes)?,
+            duplicates: Vec::new(),
+        }),
+        other => Err(unsupported(
+            other,
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
+    }
+}
+
+pub(crate) fn unsupported(found: &str, served: &str) -> ApiError {
+    ApiError::new(
+        Reason::UnsupportedMediaType,
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: {served} (got \"{found}\")"
+        ),
+    )
+}
+
+/// JSON, noting duplicate fields.
+pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
+    let mut duplicates = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let seed = Noting {
+        path: "",
+        duplicates: &mut duplicates,
+    };
+    let value = seed
+        .deserialize(&mut deserializer)
+        .and_then(|v| deserializer.end().map(|()| v))
+        .map_err(|e| {
+            ApiError::bad_request(format!("couldn't get version/kind; json parse error: {e}"))
+        })?;
+    Ok(Decoded { value, duplicates })
+}
+
+/// YAML, as server-side apply sends it. JSON is YAML, and the faster decoder is tried first.
+pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
+    if bytes.first() == Some(&b'{')
+        && let Ok(decoded) = json(bytes)
+    {
+        return Ok(decoded);
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+    let value = serde_saphyr::from_str(text)
+        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+    Ok(Decoded {
+        value,
+        duplicates: Vec::new(),
+    })
+}
+
+/// Builds a [`Value`] and notes fields that occur twice; the last one wins.
+struct Noting<'a> {
+    path: &'a str,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Noting<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Noting<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(v).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(Value::String(v.to_owned()))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(Value::String(v))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = format!("{}[{}]", self.path, items.len());
+            match seq.next_element_seed(Noting {
+                path: &path,
+                duplicates: self.duplicates,
+            })? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = join(self.path, &key);
+            let value = access.next_value_seed(Noting {
+                path: &path,
+                duplicates: self.duplicates,
+            })?;
+            if map.insert(key, value).is_some() {
+                self.duplicates.push(path);
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_are_noted_with_their_path() {
+        let decoded = json(br#"{"a": {"b": 1, "b": 2}, "c": [{"d": 1, "d": 1}]}"#).unwrap();
+        assert_eq!(decoded.duplicates, ["a.b", "c[0].d"]);
+        assert_eq!(decoded.value["a"]["b"], 2);
+    }
+}

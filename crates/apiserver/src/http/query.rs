@@ -1,0 +1,130 @@
+//! Query parameters.
+
+use std::collections::HashMap;
+
+use http::Uri;
+
+use crate::error::ApiError;
+
+/// What to do about fields a kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Options of every write.
+#[derive(Debug, Clone)]
+pub(crate) struct WriteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) field_manager: String,
+    /// True if the client named the manager itself.
+    pub(crate) manager_named: bool,
+    pub(crate) field_validation: FieldValidation,
+    pub(crate) force: bool,
+}
+
+/// Which version a list may or must be at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    Latest,
+    NotOlderThan(u64),
+    Exactly(u64),
+}
+
+/// The parameters of one request.
+#[derive(Debug)]
+pub(crate) struct Query(HashMap<String, String>);
+
+impl Query {
+    pub(crate) fn parse(uri: &Uri) -> Result<Self, ApiError> {
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri)
+            .map_err(|e| ApiError::bad_request(e.to_string()))?;
+        Ok(Self(pairs.0.into_iter().collect()))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .get(name)
+            .map(String::as_str)
+            .filter(|v| !v.is_empty())
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("true" | "1" | "True"))
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let parse = |v: &str| {
+            v.parse()
+                .map_err(|_| ApiError::bad_request(format!("invalid {name}: \"{v}\"")))
+        };
+        self.get(name).map(parse).transpose()
+    }
+
+    pub(crate) fn is_watch(&self) -> bool {
+        self.flag("watch")
+    }
+
+    pub(crate) fn resource_version(&self) -> Result<Option<u64>, ApiError> {
+        let parse = |v: &str| {
+            v.parse().map_err(|_| {
+                ApiError::bad_request(format!(
+                    "resourceVersion: Invalid value: \"{v}\": strconv.ParseUint: invalid syntax"
+                ))
+            })
+        };
+        self.get("resourceVersion").map(parse).transpose()
+    }
+
+    pub(crate) fn at(&self) -> Result<At, ApiError> {
+        let version = self.resource_version()?;
+        Ok(match (self.get("resourceVersionMatch"), version) {
+            (Some("Exact"), Some(version)) => At::Exactly(version),
+            (_, None | Some(0)) => At::Latest,
+            (_, Some(version)) => At::NotOlderThan(version),
+        })
+    }
+
+    pub(crate) fn write_options(&self, user_agent: &str) -> Result<WriteOptions, ApiError> {
+        let dry_run = match self.get("dryRun") {
+            None => false,
+            Some("All") => true,
+            Some(other) => {
+                return Err(ApiError::bad_request(format!(
+                    "dryRun: Unsupported value: \"{other}\": supported values: \"All\""
+                )));
+            }
+        };
+        let field_validation = match self.get("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some(other) => {
+                return Err(ApiError::bad_request(format!(
+                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
+                )));
+            }
+        };
+        let named = self.get("fieldManager");
+        let field_manager = named.map_or_else(
+            || match user_agent.split('/').next() {
+                Some(product) if !product.is_empty() => product.to_owned(),
+                _ => "unknown".to_owned(),
+            },
+            str::to_owned,
+        );
+        Ok(WriteOptions {
+            dry_run,
+            field_manager,
+            manager_named: named.is_some(),
+            field_validation,
+            force: self.flag("force"),
+        })
+    }
+}

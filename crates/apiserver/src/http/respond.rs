@@ -1,0 +1,78 @@
+//! Building responses.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::Value;
+
+use crate::error::{ApiError, Reason};
+
+fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+    response
+}
+
+/// JSON that is serialised already.
+pub(crate) fn json_bytes(code: StatusCode, bytes: Bytes) -> Response<Body> {
+    response(code, "application/json", bytes)
+}
+
+pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
+    json_bytes(
+        code,
+        Bytes::from(serde_json::to_vec(value).unwrap_or_default()),
+    )
+}
+
+/// JSON with a content type of its own, for aggregated discovery.
+pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Body> {
+    response(
+        StatusCode::OK,
+        content_type,
+        serde_json::to_vec(value).unwrap_or_default(),
+    )
+}
+
+pub(crate) fn text(body: &str) -> Response<Body> {
+    response(StatusCode::OK, "text/plain; charset=utf-8", body.to_owned())
+}
+
+pub(crate) fn stream(body: Body) -> Response<Body> {
+    response(StatusCode::OK, "application/json", body)
+}
+
+/// A `Status` for an error.
+pub(crate) fn error(error: &ApiError) -> Response<Body> {
+    let code =
+        StatusCode::from_u16(error.reason.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_value(code, &error.status());
+    let headers = response.headers_mut();
+    if error.reason == Reason::Unauthorized {
+        headers.insert(
+            header::WWW_AUTHENTICATE,
+            HeaderValue::from_static("Bearer realm=\"berth\""),
+        );
+    }
+    if let Some(seconds) = error.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Adds `Warning: 299` headers.
+pub(crate) fn warn(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    for warning in warnings {
+        let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    response
+}

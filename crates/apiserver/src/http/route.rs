@@ -1,0 +1,82 @@
+//! From a URL path to what it names.
+
+use std::sync::Arc;
+
+use crate::registry::{Resource, Snapshot};
+
+/// A resource, or an object or subresource of it.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) resource: Arc<Resource>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) subresource: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) enum Route<'a> {
+    Target(Target),
+    /// Anything that is not a resource.
+    Fixed(Vec<&'a str>),
+}
+
+pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>> {
+    let segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    let (group, version, rest) = match segments.as_slice() {
+        ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
+        _ => return Some(Route::Fixed(segments)),
+    };
+    let resources = snapshot.group_version(group, version)?;
+    let target =
+        |resource: &str, namespace: Option<&str>, name: Option<&str>, subresource: Option<&str>| {
+            Some(Route::Target(Target {
+                resource: resources.get(resource)?.clone(),
+                namespace: namespace.map(str::to_owned),
+                name: name.map(decode),
+                subresource: subresource.map(str::to_owned),
+            }))
+        };
+    match rest {
+        // `namespaces/x/status` and `/finalize` are subresources of the namespace itself.
+        ["namespaces", name, sub @ ("status" | "finalize")] if group.is_empty() => {
+            target("namespaces", None, Some(name), Some(sub))
+        }
+        ["namespaces", namespace, resource] => target(resource, Some(namespace), None, None),
+        ["namespaces", namespace, resource, name] => {
+            target(resource, Some(namespace), Some(name), None)
+        }
+        ["namespaces", namespace, resource, name, sub] => {
+            target(resource, Some(namespace), Some(name), Some(sub))
+        }
+        [resource] => target(resource, None, None, None),
+        [resource, name] => target(resource, None, Some(name), None),
+        [resource, name, sub] => target(resource, None, Some(name), Some(sub)),
+        _ => None,
+    }
+}
+
+/// Undoes percent-encoding; names of RBAC objects may hold colons that clients encode.
+fn decode(segment: &str) -> String {
+    if !segment.contains('%') {
+        return segment.to_owned();
+    }
+    let bytes = segment.as_bytes();
+    let (mut out, mut i) = (Vec::with_capacity(bytes.len()), 0);
+    while i < bytes.len() {
+        let hex = segment
+            .get(i + 1..i + 3)
+            .and_then(|h| u8::from_str_radix(h, 16).ok());
+        match (bytes[i], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                i += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                i += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,300 @@
+//! Server-side apply: merges what the applier wants into the live object, takes away what it no longer wants,
+//! and refuses to overrule others unless told to.
+
+use serde_json::{Map, Value};
+
+use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
+use super::managed::{self, Entry};
+use crate::error::{ApiError, Cause, Reason};
+use crate::schema::Schema;
+
+/// Applies `config` for `writer`. `live` is `None` when the object is created.
+pub(crate) fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    schema: &Schema,
+    mut writer: Entry,
+    force: bool,
+) -> Result<Value, ApiError> {
+    let wanted = managed::fields_of(config, schema);
+    let mut entries = live.map(managed::parse).unwrap_or_default();
+    let mut merged = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let previous = entries
+        .iter()
+        .find(|e| e.same_writer(&writer))
+        .map(|e| e.fields.clone())
+        .unwrap_or_default();
+    if let Some(live) = live {
+        resolve_conflicts(
+            &managed::tracked(live),
+            config,
+            &wanted,
+            schema,
+            &writer,
+            &mut entries,
+            force,
+        )?;
+    }
+    merge(&mut merged, config, Some(schema));
+    let mut given_up = previous.clone();
+    given_up.subtract(&wanted);
+    let others: Vec<&Fields> = entries
+        .iter()
+        .filter(|e| !e.same_writer(&writer))
+        .map(|e| &e.fields)
+        .collect();
+    remove(&mut merged, &given_up, &others, Some(schema));
+    if previous == wanted
+        && let Some(entry) = entries.iter().find(|e| e.same_writer(&writer))
+    {
+        writer.time.clone_from(&entry.time);
+    }
+    writer.fields = wanted;
+    match entries.iter_mut().find(|e| e.same_writer(&writer)) {
+        Some(entry) => *entry = writer,
+        None => entries.push(writer),
+    }
+    managed::store(&mut merged, &entries);
+    Ok(merged)
+}
+
+/// Fields of `wanted` that others own and that would change.
+fn resolve_conflicts(
+    live: &Value,
+    config: &Value,
+    wanted: &Fields,
+    schema: &Schema,
+    writer: &Entry,
+    entries: &mut [Entry],
+    force: bool,
+) -> Result<(), ApiError> {
+    let config = managed::tracked(config);
+    let mut after = live.clone();
+    merge(&mut after, &config, Some(schema));
+    let mut changes = fields::difference(Some(live), Some(&after), Some(schema))
+        .changed
+        .intersection(wanted);
+    changes.owned = false;
+    let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in entries.iter_mut().filter(|e| !e.same_writer(writer)) {
+        let contested = entry.fields.intersection(&changes);
+        if contested.is_empty() {
+            continue;
+        }
+        if force {
+            entry.fields.subtract(&contested);
+        } else {
+            let via = if entry.subresource.is_empty() {
+                String::new()
+            } else {
+                format!(" with subresource \"{}\"", entry.subresource)
+            };
+            conflicts.push((
+                format!("\"{}\"{via} using {}", entry.manager, entry.api_version),
+                contested.paths(),
+            ));
+        }
+    }
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    let count: usize = conflicts.iter().map(|(_, paths)| paths.len()).sum();
+    let mut message = format!(
+        "Apply failed with {count} conflict{}: ",
+        if count == 1 { "" } else { "s" }
+    );
+    let mut causes = Vec::new();
+    let parts: Vec<String> = conflicts
+        .iter()
+        .map(|(who, paths)| {
+            causes.extend(paths.iter().map(|path| Cause {
+                field: path.clone(),
+                reason: "FieldManagerConflict".into(),
+                message: format!("conflict with {who}"),
+            }));
+            match paths.as_slice() {
+                [one] => format!("conflict with {who}: {one}"),
+                many => format!("conflicts with {who}:\n- {}", many.join("\n- ")),
+            }
+        })
+        .collect();
+    message.push_str(&parts.join("\n"));
+    let mut error = ApiError::new(Reason::Conflict, message);
+    error.causes = causes;
+    Err(error)
+}
+
+/// Puts `config` over `live`.
+fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
+    match fields::shape(config, schema) {
+        Shape::Object(wanted) if live.is_object() => {
+            if let Some(object) = live.as_object_mut() {
+                for (name, value) in wanted {
+                    match object.get_mut(name) {
+                        Some(inner) => merge(inner, value, field_schema(schema, name)),
+                        None => drop(object.insert(name.clone(), value.clone())),
+                    }
+                }
+            }
+        }
+        Shape::Keyed(wanted, keys) if live.is_array() => {
+            let of_item = schema.and_then(|s| s.items.as_deref());
+            if let Some(items) = live.as_array_mut() {
+                for value in wanted {
+                    let step = item_step(value, keys, of_item);
+                    match items
+                        .iter_mut()
+                        .find(|i| item_step(i, keys, of_item) == step)
+                    {
+                        Some(item) => merge(item, value, of_item),
+                        None => items.push(value.clone()),
+                    }
+                }
+            }
+        }
+        Shape::Set(wanted) if live.is_array() => {
+            if let Some(items) = live.as_array_mut() {
+                let new: Vec<Value> = wanted
+                    .iter()
+                    .filter(|w| !items.contains(w))
+                    .cloned()
+                    .collect();
+                items.extend(new);
+            }
+        }
+        // An empty object takes nothing away from a granular one.
+        Shape::Leaf if config.as_object().is_some_and(Map::is_empty) && live.is_object() => {
+            if schema.is_some_and(|s| s.map_atomic) {
+                *live = config.clone();
+            }
+        }
+        _ => *live = config.clone(),
+    }
+}
+
+/// Takes `gone` away from `value`, except what `others` own. Containers that become empty go too.
+fn remove(value: &mut Value, gone: &Fields, others: &[&Fields], schema: Option<&Schema>) {
+    let step_into =
+        |step: &str| -> Vec<&Fields> { others.iter().filter_map(|o| o.at(step)).collect() };
+    match value {
+        Value::Object(object) => {
+            for (step, below) in &gone.below {
+                let Some(name) = step.strip_prefix("f:") else {
+                    continue;
+                };
+                let kept_by = step_into(step);
+                let Some(inner) = object.get_mut(name) else {
+                    continue;
+                };
+                if below.owned && below.below.is_empty() {
+                    if kept_by.is_empty() {
+                        object.remove(name);
+                    }
+                    continue;
+                }
+                remove(inner, below, &kept_by, field_schema(schema, name));
+                let empty = inner.as_object().is_some_and(Map::is_empty)
+                    || inner.as_array().is_some_and(Vec::is_empty);
+                if empty && kept_by.is_empty() {
+                    object.remove(name);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let of_item = schema.and_then(|s| s.items.as_deref());
+            match schema.map(|s| &s.list_type) {
+                Some(crate::schema::ListType::Map(keys)) => items.retain_mut(|item| {
+                    let step = item_step(item, keys, of_item);
+                    let Some(below) = gone.at(&step) else {
+                        return true;
+                    };
+                    let kept_by = step_into(&step);
+                    if below.owned && kept_by.is_empty() {
+                        return false;
+                    }
+                    remove(item, below, &kept_by, of_item);
+                    true
+                }),
+                _ => items.retain(|item| {
+                    let step = set_step(item);
+                    gone.at(&step).is_none() || !step_into(&step).is_empty()
+                }),
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patch::managed::Mode;
+    use crate::schema::builtin;
+    use serde_json::json;
+
+    fn writer(name: &str) -> Entry {
+        Entry {
+            manager: name.into(),
+            mode: Mode::Apply,
+            api_version: "apps/v1".into(),
+            subresource: String::new(),
+            time: "t".into(),
+            fields: Fields::default(),
+        }
+    }
+
+    fn go(live: Option<&Value>, who: &str, config: &Value, force: bool) -> Result<Value, ApiError> {
+        apply(
+            live,
+            config,
+            &builtin::compiled("io.k8s.api.apps.v1.Deployment"),
+            writer(who),
+            force,
+        )
+    }
+
+    #[test]
+    fn appliers_share_conflict_and_give_up() {
+        let one = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1,
+            "template": {"spec": {"containers": [{"name": "x", "image": "i"}]}}}});
+        let live = go(None, "one", &one, false).unwrap();
+        let two = json!({"metadata": {"labels": {"c": "1"}}, "spec": {
+            "template": {"spec": {"containers": [{"name": "y", "image": "j"}]}}}});
+        let live = go(Some(&live), "two", &two, false).unwrap();
+        assert_eq!(
+            live["spec"]["template"]["spec"]["containers"]
+                .as_array()
+                .unwrap()
+                .len(),
+            2
+        );
+        let conflict =
+            go(Some(&live), "two", &json!({"spec": {"replicas": 2}}), false).unwrap_err();
+        assert_eq!(
+            conflict.message,
+            "Apply failed with 1 conflict: conflict with \"one\" using apps/v1: .spec.replicas"
+        );
+        let live = go(
+            Some(&live),
+            "one",
+            &json!({"metadata": {"labels": {"a": "1"}}}),
+            false,
+        )
+        .unwrap();
+        assert_eq!(live["metadata"]["labels"], json!({"a": "1", "c": "1"}));
+        assert!(live["spec"].get("replicas").is_none());
+        let names = &live["spec"]["template"]["spec"]["containers"];
+        assert_eq!(names.as_array().unwrap().len(), 1);
+        assert_eq!(names[0]["name"], "y");
+    }
+
+    #[test]
+    fn force_takes_ownership() {
+        let live = go(None, "one", &json!({"spec": {"replicas": 1}}), false).unwrap();
+        let live = go(Some(&live), "two", &json!({"spec": {"replicas": 2}}), true).unwrap();
+        assert_eq!(live["spec"]["replicas"], 2);
+        let managers = live["metadata"]["managedFields"].as_array().unwrap();
+        assert_eq!(managers.len(), 1);
+        assert_eq!(managers[0]["manager"], "two");
+    }
+}

@@ -1,0 +1,306 @@
+//! Sets of fields, as `fieldsV1` writes them, and how they arise from values.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{ListType, Schema, Type};
+
+/// A set of field paths. A step is `f:name`, `k:{"key":"value"}` or `v:value`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Fields {
+    /// True if the path that leads here is in the set.
+    pub(crate) owned: bool,
+    pub(crate) below: BTreeMap<String, Fields>,
+}
+
+impl Fields {
+    fn leaf() -> Self {
+        Self {
+            owned: true,
+            below: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.owned && self.below.is_empty()
+    }
+
+    pub(crate) fn from_v1(value: &Value) -> Self {
+        let Some(map) = value.as_object() else {
+            return Self::default();
+        };
+        let below: BTreeMap<String, Self> = map
+            .iter()
+            .filter(|(k, _)| *k != ".")
+            .map(|(k, v)| (k.clone(), Self::from_v1(v)))
+            .collect();
+        Self {
+            owned: map.is_empty() || map.contains_key("."),
+            below,
+        }
+    }
+
+    /// The root of a set is never owned itself.
+    pub(crate) fn parse(value: &Value) -> Self {
+        Self {
+            owned: false,
+            ..Self::from_v1(value)
+        }
+    }
+
+    pub(crate) fn to_v1(&self) -> Value {
+        let mut map = Map::new();
+        if self.owned && !self.below.is_empty() {
+            map.insert(".".into(), json!({}));
+        }
+        map.extend(self.below.iter().map(|(k, v)| (k.clone(), v.to_v1())));
+        Value::Object(map)
+    }
+
+    pub(crate) fn union(&mut self, other: &Self) {
+        self.owned |= other.owned;
+        for (step, fields) in &other.below {
+            self.below.entry(step.clone()).or_default().union(fields);
+        }
+    }
+
+    /// Removes the paths of `other`.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.owned &= !other.owned;
+        self.below.retain(|step, fields| {
+            if let Some(gone) = other.below.get(step) {
+                fields.subtract(gone);
+            }
+            !fields.is_empty()
+        });
+    }
+
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        let below = self
+            .below
+            .iter()
+            .filter_map(|(step, fields)| {
+                let both = fields.intersection(other.below.get(step)?);
+                (!both.is_empty()).then(|| (step.clone(), both))
+            })
+            .collect();
+        Self {
+            owned: self.owned && other.owned,
+            below,
+        }
+    }
+
+    pub(crate) fn at(&self, step: &str) -> Option<&Self> {
+        self.below.get(step)
+    }
+
+    /// Every path of the set, as people write them: `.spec.containers[name="a"].image`.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.collect(String::new(), &mut out);
+        out
+    }
+
+    fn collect(&self, path: String, out: &mut Vec<String>) {
+        for (step, fields) in &self.below {
+            fields.collect(format!("{path}{}", shown(step)), out);
+        }
+        if self.owned {
+            out.push(path);
+        }
+    }
+}
+
+fn shown(step: &str) -> String {
+    match step.split_at_checked(2) {
+        Some(("f:", name)) => format!(".{name}"),
+        Some(("k:", keys)) => {
+            let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+            let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            format!("[{}]", keys.join(","))
+        }
+        Some(("v:", value)) => format!("[={value}]"),
+        _ => step.to_owned(),
+    }
+}
+
+/// How a value is taken apart.
+pub(crate) enum Shape<'a> {
+    Leaf,
+    /// Fields of an object.
+    Object(&'a Map<String, Value>),
+    /// Items of a list that merges by key.
+    Keyed(&'a [Value], &'a [String]),
+    /// Items of a set.
+    Set(&'a [Value]),
+}
+
+/// How `value` is taken apart under `schema`. Without a schema, objects are granular and lists are atomic.
+pub(crate) fn shape<'a>(value: &'a Value, schema: Option<&'a Schema>) -> Shape<'a> {
+    match (value, schema) {
+        (Value::Object(map), Some(s)) if !s.map_atomic && !map.is_empty() => Shape::Object(map),
+        (Value::Object(map), None) if !map.is_empty() => Shape::Object(map),
+        (Value::Array(items), Some(s)) => match &s.list_type {
+            ListType::Map(keys) if !items.is_empty() => Shape::Keyed(items, keys),
+            ListType::Set if !items.is_empty() => Shape::Set(items),
+            _ => Shape::Leaf,
+        },
+        _ => Shape::Leaf,
+    }
+}
+
+/// The schema of a field of an object.
+pub(crate) fn field_schema<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {
+    let schema = schema?;
+    schema
+        .field(name)
+        .map(AsRef::as_ref)
+        .filter(|s| !(s.kind == Type::Any && s.properties.is_empty()))
+}
+
+/// The `k:` step of a list item; keys that are absent count with their default.
+pub(crate) fn item_step(item: &Value, keys: &[String], schema: Option<&Schema>) -> String {
+    let mut map = Map::new();
+    for key in keys {
+        let default = || {
+            schema
+                .and_then(|s| s.field(key))
+                .and_then(|s| s.default.clone())
+        };
+        let value = item.get(key).cloned().or_else(default);
+        // The one built-in list key with a default.
+        let value = value.or_else(|| (key == "protocol").then(|| json!("TCP")));
+        if let Some(value) = value {
+            map.insert(key.clone(), value);
+        }
+    }
+    format!("k:{}", Value::Object(map))
+}
+
+pub(crate) fn set_step(item: &Value) -> String {
+    format!("v:{item}")
+}
+
+/// The fields `value` sets.
+pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
+    let mut fields = Fields::default();
+    match shape(value, schema) {
+        Shape::Leaf => fields.owned = true,
+        Shape::Object(map) => {
+            for (name, inner) in map {
+                fields
+                    .below
+                    .insert(format!("f:{name}"), of(inner, field_schema(schema, name)));
+            }
+        }
+        Shape::Keyed(items, keys) => {
+            let of_item = schema.and_then(|s| s.items.as_deref());
+            for item in items {
+                let mut below = of(item, of_item);
+                below.owned = true;
+                fields.below.insert(item_step(item, keys, of_item), below);
+            }
+        }
+        Shape::Set(items) => {
+            for item in items {
+                fields.below.insert(set_step(item), Fields::leaf());
+            }
+        }
+    }
+    fields
+}
+
+/// What changed between two values.
+#[derive(Debug, Default)]
+pub(crate) struct Difference {
+    /// Set or changed in the new value.
+    pub(crate) changed: Fields,
+    /// In the old value only.
+    pub(crate) removed: Fields,
+}
+
+impl Difference {
+    fn nest(&mut self, step: String, inner: Self) {
+        if !inner.changed.is_empty() {
+            self.changed.below.insert(step.clone(), inner.changed);
+        }
+        if !inner.removed.is_empty() {
+            self.removed.below.insert(step, inner.removed);
+        }
+    }
+}
+
+fn one_sided(old: Option<&Value>, new: Option<&Value>, schema: Option<&Schema>) -> Difference {
+    Difference {
+        changed: new.map(|v| of(v, schema)).unwrap_or_default(),
+        removed: old.map(|v| of(v, schema)).unwrap_or_default(),
+    }
+}
+
+pub(crate) fn difference(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    schema: Option<&Schema>,
+) -> Difference {
+    let (Some(a), Some(b)) = (old, new) else {
+        return one_sided(old, new, schema);
+    };
+    if a == b {
+        return Difference::default();
+    }
+    let mut out = Difference::default();
+    match (shape(a, schema), shape(b, schema)) {
+        (Shape::Object(a), Shape::Object(b)) => {
+            for (name, old) in a {
+                out.nest(
+                    format!("f:{name}"),
+                    difference(Some(old), b.get(name), field_schema(schema, name)),
+                );
+            }
+            for (name, new) in b.iter().filter(|(n, _)| !a.contains_key(*n)) {
+                out.nest(
+                    format!("f:{name}"),
+                    difference(None, Some(new), field_schema(schema, name)),
+                );
+            }
+        }
+        (Shape::Keyed(a, keys), Shape::Keyed(b, _)) => {
+            let of_item = schema.and_then(|s| s.items.as_deref());
+            let index = |items: &[Value]| -> BTreeMap<String, Value> {
+                items
+                    .iter()
+                    .map(|i| (item_step(i, keys, of_item), i.clone()))
+                    .collect()
+            };
+            let (a, b) = (index(a), index(b));
+            for (step, old) in &a {
+                let mut inner = difference(Some(old), b.get(step), of_item);
+                inner.removed.owned |= !b.contains_key(step);
+                out.nest(step.clone(), inner);
+            }
+            for (step, new) in b.iter().filter(|(s, _)| !a.contains_key(*s)) {
+                let mut inner = difference(None, Some(new), of_item);
+                inner.changed.owned = true;
+                out.nest(step.clone(), inner);
+            }
+        }
+        (Shape::Set(a), Shape::Set(b)) => {
+            let leaf =
+                |d: &mut Fields, item: &Value| drop(d.below.insert(set_step(item), Fields::leaf()));
+            b.iter()
+                .filter(|i| !a.contains(i))
+                .for_each(|i| leaf(&mut out.changed, i));
+            a.iter()
+                .filter(|i| !b.contains(i))
+                .for_each(|i| leaf(&mut out.removed, i));
+        }
+        (Shape::Leaf, Shape::Leaf) => out.changed.owned = true,
+        _ => {
+            out = one_sided(Some(a), Some(b), schema);
+            let changed = out.changed.clone();
+            out.removed.subtract(&changed);
+        }
+    }
+    out
+}

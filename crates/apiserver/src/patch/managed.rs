@@ -1,0 +1,220 @@
+//! `metadata.managedFields`: who set which field.
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{self, Fields};
+use crate::clock;
+use crate::registry::Resource;
+use crate::schema::Schema;
+use crate::verbs::{Call, Subresource};
+
+/// Whether a manager applies or updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Apply,
+    Update,
+}
+
+/// One manager's fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) manager: String,
+    pub(crate) mode: Mode,
+    pub(crate) api_version: String,
+    pub(crate) subresource: String,
+    pub(crate) time: String,
+    pub(crate) fields: Fields,
+}
+
+impl Entry {
+    fn parse(value: &Value) -> Option<Self> {
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        Some(Self {
+            manager: text("manager"),
+            mode: if value["operation"].as_str()? == "Apply" {
+                Mode::Apply
+            } else {
+                Mode::Update
+            },
+            api_version: text("apiVersion"),
+            subresource: text("subresource"),
+            time: text("time"),
+            fields: Fields::parse(&value["fieldsV1"]),
+        })
+    }
+
+    fn json(&self) -> Value {
+        let mut value = json!({
+            "manager": self.manager,
+            "operation": if self.mode == Mode::Apply { "Apply" } else { "Update" },
+            "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self.fields.to_v1(),
+        });
+        if !self.subresource.is_empty() {
+            value["subresource"] = json!(self.subresource);
+        }
+        value
+    }
+
+    /// True if the entry is the one that writes like `other` go to.
+    pub(crate) fn same_writer(&self, other: &Self) -> bool {
+        self.manager == other.manager
+            && self.mode == other.mode
+            && self.subresource == other.subresource
+            && (self.mode == Mode::Apply || self.api_version == other.api_version)
+    }
+}
+
+/// The entries of an object.
+pub(crate) fn parse(object: &Value) -> Vec<Entry> {
+    let list = object["metadata"]["managedFields"].as_array();
+    list.map(|l| l.iter().filter_map(Entry::parse).collect())
+        .unwrap_or_default()
+}
+
+/// Writes the entries that have fields left.
+pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
+    let list: Vec<Value> = entries
+        .iter()
+        .filter(|e| !e.fields.is_empty())
+        .map(Entry::json)
+        .collect();
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        if list.is_empty() {
+            meta.remove("managedFields");
+        } else {
+            meta.insert("managedFields".into(), Value::Array(list));
+        }
+    }
+}
+
+/// Metadata that belongs to the system and is never tracked.
+const SYSTEM: &[&str] = &[
+    "name",
+    "namespace",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "managedFields",
+    "selfLink",
+];
+
+/// The object without what is never tracked.
+pub(crate) fn tracked(object: &Value) -> Value {
+    let mut out = Map::new();
+    for (key, value) in object.as_object().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("apiVersion" | "kind", _) => {}
+            ("metadata", Value::Object(meta)) => {
+                let kept: Map<String, Value> = meta
+                    .iter()
+                    .filter(|(k, _)| !SYSTEM.contains(&k.as_str()))
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect();
+                if !kept.is_empty() {
+                    out.insert(key.clone(), Value::Object(kept));
+                }
+            }
+            _ => drop(out.insert(key.clone(), value.clone())),
+        }
+    }
+    Value::Object(out)
+}
+
+/// The fields of a whole object.
+pub(crate) fn fields_of(object: &Value, schema: &Schema) -> Fields {
+    let mut fields = fields::of(&tracked(object), Some(schema));
+    fields.owned = false;
+    fields
+}
+
+/// A new entry for the writer of a request.
+pub(crate) fn writer(
+    resource: &Resource,
+    manager: &str,
+    mode: Mode,
+    subresource: Option<Subresource>,
+) -> Entry {
+    Entry {
+        manager: manager.chars().take(128).collect(),
+        mode,
+        api_version: resource.api_version(),
+        subresource: subresource.map(|s| s.name().to_owned()).unwrap_or_default(),
+        time: clock::now(),
+        fields: Fields::default(),
+    }
+}
+
+/// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not.
+pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
+    let schema = call.resource.schema();
+    let reset = old.is_some()
+        && new["metadata"]["managedFields"]
+            .as_array()
+            .is_some_and(Vec::is_empty);
+    let mut entries = if reset {
+        Vec::new()
+    } else {
+        old.map(parse).unwrap_or_default()
+    };
+    let mut mine = writer(
+        &call.resource,
+        &call.options.field_manager,
+        Mode::Update,
+        call.subresource,
+    );
+    let before = old.map(tracked);
+    let mut difference = fields::difference(before.as_ref(), Some(&tracked(new)), Some(schema));
+    difference.changed.owned = false;
+    difference.removed.owned = false;
+    let untouched = difference.changed.is_empty() && difference.removed.is_empty();
+    if untouched && !reset {
+        match old.and_then(|o| o["metadata"].get("managedFields")) {
+            Some(managed) => new["metadata"]["managedFields"] = managed.clone(),
+            None => store(new, &[]),
+        }
+        return;
+    }
+    for entry in &mut entries {
+        entry.fields.subtract(&difference.removed);
+        if !entry.same_writer(&mine) {
+            entry.fields.subtract(&difference.changed);
+        }
+    }
+    mine.fields = difference.changed;
+    match entries.iter_mut().find(|e| e.same_writer(&mine)) {
+        Some(entry) => {
+            entry.fields.union(&mine.fields);
+            entry.time = mine.time;
+        }
+        None => entries.push(mine),
+    }
+    store(new, &entries);
+}
+
+/// True if two lists of entries differ at most in their times.
+pub(crate) fn same_but_times(a: &Value, b: &Value) -> bool {
+    if a == b {
+        return true;
+    }
+    let (Some(a), Some(b)) = (a.as_array(), b.as_array()) else {
+        return false;
+    };
+    let keys = [
+        "manager",
+        "operation",
+        "apiVersion",
+        "subresource",
+        "fieldsV1",
+    ];
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(x, y)| keys.iter().all(|k| x[*k] == y[*k]))
+}

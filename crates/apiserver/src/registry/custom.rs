@@ -1,0 +1,284 @@
+//! From a CustomResourceDefinition to served resources, and the conditions that say so.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::builtin::table_name;
+use super::{NameRule, Resource, ScalePaths, Scope, Snapshot, Source, Style, View};
+use crate::clock;
+use crate::error::Cause;
+use crate::schema::{Schema, compile};
+use crate::table::{Columns, CustomColumn};
+
+fn strings(value: &Value) -> Vec<String> {
+    value
+        .as_array()
+        .map(|l| {
+            l.iter()
+                .filter_map(|s| s.as_str().map(str::to_owned))
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn dotted(path: &Value) -> Option<String> {
+    path.as_str().map(|p| p.trim_start_matches('.').to_owned())
+}
+
+/// The resources a CRD asks for, one a served version. `crd` has been validated and defaulted.
+pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
+    let spec = &crd["spec"];
+    let (group, names) = (text(&spec["group"]), &spec["names"]);
+    let versions = spec["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    versions
+        .iter()
+        .filter(|v| v["served"] == true)
+        .map(|v| resource(spec, &group, names, v))
+        .collect()
+}
+
+fn resource(spec: &Value, group: &str, names: &Value, version: &Value) -> Resource {
+    let json = version["schema"]["openAPIV3Schema"].clone();
+    let (status, scale) = (
+        &version["subresources"]["status"],
+        &version["subresources"]["scale"],
+    );
+    let plural = text(&names["plural"]);
+    Resource {
+        group: group.to_owned(),
+        version: text(&version["name"]),
+        kind: text(&names["kind"]),
+        singular: text(&names["singular"]),
+        list_kind: text(&names["listKind"]),
+        short_names: strings(&names["shortNames"]),
+        categories: strings(&names["categories"]),
+        scope: if spec["scope"] == "Namespaced" {
+            Scope::Namespaced
+        } else {
+            Scope::Cluster
+        },
+        style: Style::Stored,
+        name_rule: NameRule::Subdomain,
+        view: View::Plain,
+        status: !status.is_null(),
+        scale: (!scale.is_null()).then(|| ScalePaths {
+            spec: dotted(&scale["specReplicasPath"]).unwrap_or_default(),
+            status: dotted(&scale["statusReplicasPath"]).unwrap_or_default(),
+            selector: dotted(&scale["labelSelectorPath"]),
+        }),
+        generation: true,
+        source: Source::Custom {
+            schema: compile::custom(&json).unwrap_or_else(|_| Schema::open()),
+            json,
+        },
+        columns: Columns::Custom(columns(&version["additionalPrinterColumns"])),
+        selectable: version["selectableFields"]
+            .as_array()
+            .map(|l| l.iter().filter_map(|f| dotted(&f["jsonPath"])).collect())
+            .unwrap_or_default(),
+        table: table_name(group, &plural).into(),
+        plural,
+        deprecation: (version["deprecated"] == true).then(|| {
+            version["deprecationWarning"].as_str().map_or_else(
+                || {
+                    format!(
+                        "{group}/{} {} is deprecated",
+                        text(&version["name"]),
+                        text(&names["kind"])
+                    )
+                },
+                str::to_owned,
+            )
+        }),
+    }
+}
+
+fn columns(json: &Value) -> Vec<CustomColumn> {
+    json.as_array()
+        .map(|list| {
+            list.iter()
+                .map(|c| CustomColumn {
+                    name: text(&c["name"]),
+                    kind: text(&c["type"]),
+                    format: text(&c["format"]),
+                    description: text(&c["description"]),
+                    priority: c["priority"].as_i64().unwrap_or(0),
+                    path: text(&c["jsonPath"]),
+                })
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+/// Defaults of a CRD that do not come from its schema.
+pub(crate) fn default(crd: &mut Value) {
+    let kind = text(&crd["spec"]["names"]["kind"]);
+    let names = &mut crd["spec"]["names"];
+    if names.is_object() {
+        if names["singular"].as_str().unwrap_or_default().is_empty() {
+            names["singular"] = json!(kind.to_lowercase());
+        }
+        if names["listKind"].as_str().unwrap_or_default().is_empty() {
+            names["listKind"] = json!(format!("{kind}List"));
+        }
+    }
+    if crd["spec"].is_object() && crd["spec"]["conversion"].is_null() {
+        crd["spec"]["conversion"] = json!({"strategy": "None"});
+    }
+}
+
+/// What is wrong with a CRD.
+pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
+    let spec = &crd["spec"];
+    let mut causes = Vec::new();
+    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+    let name = text(&crd["metadata"]["name"]);
+    let expected = format!("{plural}.{group}");
+    if name != expected {
+        causes.push(Cause::invalid(
+            "metadata.name",
+            &json!(name),
+            &format!("must be spec.names.plural+\".\"+spec.group"),
+        ));
+    }
+    for (field, value) in [
+        ("spec.group", &spec["group"]),
+        ("spec.names.plural", &spec["names"]["plural"]),
+    ] {
+        if value.as_str().unwrap_or_default().is_empty() {
+            causes.push(Cause::required(field, ""));
+        }
+    }
+    if spec["names"]["kind"]
+        .as_str()
+        .unwrap_or_default()
+        .is_empty()
+    {
+        causes.push(Cause::required("spec.names.kind", ""));
+    }
+    if !matches!(spec["scope"].as_str(), Some("Namespaced" | "Cluster")) {
+        let allowed = ["Cluster".to_owned(), "Namespaced".to_owned()];
+        causes.push(Cause::not_supported(
+            "spec.scope",
+            &json!(text(&spec["scope"])),
+            &allowed,
+        ));
+    }
+    let versions = spec["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if versions.iter().filter(|v| v["storage"] == true).count() != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", &spec["versions"], detail));
+    }
+    for (i, version) in versions.iter().enumerate() {
+        let path = format!("spec.versions[{i}].schema.openAPIV3Schema");
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if schema.is_null() {
+            causes.push(Cause::required(path, "schemas are required"));
+        } else if schema["type"] != "object" {
+            let detail = "must be \"object\" at the root";
+            causes.push(Cause::invalid(
+                format!("{path}.type"),
+                &schema["type"],
+                detail,
+            ));
+        } else if let Err(error) = compile::custom(schema) {
+            causes.push(Cause::invalid(path, &json!(""), &error.to_string()));
+        }
+    }
+    causes
+}
+
+/// Sets `status`: accepted names, conditions, stored versions. True if the names are accepted.
+pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) -> bool {
+    let spec = crd["spec"].clone();
+    let (group, plural, kind) = (
+        text(&spec["group"]),
+        text(&spec["names"]["plural"]),
+        text(&spec["names"]["kind"]),
+    );
+    let clash = served.all().filter(|r| r.group == group).find_map(|r| {
+        if r.plural == plural && !r.is_custom() {
+            Some(format!("\"{plural}\" is already in use"))
+        } else if r.plural != plural && r.kind == kind {
+            Some(format!("\"{kind}\" is already in use"))
+        } else {
+            None
+        }
+    });
+    let mut stored: BTreeSet<String> = strings(&crd["status"]["storedVersions"])
+        .into_iter()
+        .collect();
+    if let Some(versions) = spec["versions"].as_array() {
+        stored.extend(
+            versions
+                .iter()
+                .filter(|v| v["storage"] == true)
+                .map(|v| text(&v["name"])),
+        );
+    }
+    let since = |kind: &str, state: &str| {
+        crd["status"]["conditions"]
+            .as_array()
+            .and_then(|l| l.iter().find(|c| c["type"] == kind && c["status"] == state))
+            .and_then(|c| c["lastTransitionTime"].as_str().map(str::to_owned))
+            .unwrap_or_else(clock::now)
+    };
+    let condition = |kind: &str, state: &str, reason: &str, message: &str| json!({"type": kind, "status": state, "reason": reason, "message": message, "lastTransitionTime": since(kind, state)});
+    let ok = clash.is_none();
+    let conditions = match &clash {
+        None => json!([
+            condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+            condition(
+                "Established",
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted"
+            ),
+        ]),
+        Some(why) => json!([
+            condition("NamesAccepted", "False", "PluralConflict", why),
+            condition(
+                "Established",
+                "False",
+                "NotAccepted",
+                "not all names are accepted"
+            ),
+        ]),
+    };
+    let accepted = if ok {
+        spec["names"].clone()
+    } else {
+        json!({"plural": "", "kind": ""})
+    };
+    crd["status"] = json!({
+        "acceptedNames": accepted,
+        "conditions": conditions,
+        "storedVersions": stored.into_iter().collect::<Vec<_>>(),
+    });
+    ok
+}
+
+/// The resources of all CRDs whose names were accepted.
+pub(crate) fn all(crds: impl Iterator<Item = Value>) -> Vec<Arc<Resource>> {
+    crds.filter(|crd| {
+        crd["status"]["conditions"].as_array().is_some_and(|l| {
+            l.iter()
+                .any(|c| c["type"] == "NamesAccepted" && c["status"] == "True")
+        })
+    })
+    .flat_map(|crd| resources(&crd))
+    .map(Arc::new)
+    .collect()
+}

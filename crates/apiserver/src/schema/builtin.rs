@@ -1,0 +1,142 @@
+//! The schemas of the built-in kinds, taken from k8s-openapi. Generated on first use and shared by every
+//! server of the process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use k8s_openapi::api;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use parking_lot::Mutex;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value};
+
+use super::compile::{CompileError, Resolve, compile};
+use super::{Schema, Type, merge_keys};
+
+static DEFINITIONS: LazyLock<Map<String, Value>> = LazyLock::new(generate);
+
+static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Schema>>>> = LazyLock::new(Mutex::default);
+
+/// OpenAPI definitions by name, `io.k8s.api.apps.v1.Deployment`.
+pub(crate) fn definitions() -> &'static Map<String, Value> {
+    &DEFINITIONS
+}
+
+/// The compiled schema of a definition; open if there is none.
+pub(crate) fn compiled(name: &str) -> Arc<Schema> {
+    if let Some(schema) = COMPILED.lock().get(name) {
+        return schema.clone();
+    }
+    let mut memo = Memo {
+        done: COMPILED.lock().clone(),
+        open: Vec::new(),
+    };
+    let schema = memo.resolve(name, 0).unwrap_or_else(|_| Schema::open());
+    COMPILED.lock().extend(memo.done);
+    schema
+}
+
+/// The schema of `metadata`.
+pub(crate) fn object_meta() -> Arc<Schema> {
+    compiled("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+}
+
+fn generate() -> Map<String, Value> {
+    let mut generator: SchemaGenerator = SchemaSettings::openapi3().into_generator();
+    macro_rules! add {
+        ($($kind:ty),* $(,)?) => { $( generator.subschema_for::<$kind>(); )* };
+    }
+    add!(
+        meta::ObjectMeta,
+        meta::DeleteOptions,
+        meta::Status,
+        meta::ListMeta,
+        api::core::v1::Namespace,
+        api::core::v1::ConfigMap,
+        api::core::v1::Secret,
+        api::core::v1::Service,
+        api::core::v1::ServiceAccount,
+        api::core::v1::Pod,
+        api::core::v1::Node,
+        api::core::v1::Event,
+        api::core::v1::PersistentVolume,
+        api::core::v1::PersistentVolumeClaim,
+        api::core::v1::ResourceQuota,
+        api::core::v1::LimitRange,
+        api::core::v1::ReplicationController,
+        api::core::v1::Endpoints,
+        api::apps::v1::Deployment,
+        api::apps::v1::ReplicaSet,
+        api::apps::v1::StatefulSet,
+        api::apps::v1::DaemonSet,
+        api::apps::v1::ControllerRevision,
+        api::batch::v1::Job,
+        api::batch::v1::CronJob,
+        api::autoscaling::v1::Scale,
+        api::autoscaling::v2::HorizontalPodAutoscaler,
+        api::networking::v1::Ingress,
+        api::networking::v1::NetworkPolicy,
+        api::networking::v1::IngressClass,
+        api::policy::v1::PodDisruptionBudget,
+        api::rbac::v1::Role,
+        api::rbac::v1::RoleBinding,
+        api::rbac::v1::ClusterRole,
+        api::rbac::v1::ClusterRoleBinding,
+        api::coordination::v1::Lease,
+        api::events::v1::Event,
+        api::scheduling::v1::PriorityClass,
+        api::storage::v1::StorageClass,
+        api::discovery::v1::EndpointSlice,
+        api::authorization::v1::SelfSubjectAccessReview,
+        api::authorization::v1::SelfSubjectRulesReview,
+        api::authorization::v1::SubjectAccessReview,
+        api::authorization::v1::LocalSubjectAccessReview,
+        api::authentication::v1::TokenReview,
+        api::authentication::v1::SelfSubjectReview,
+        CustomResourceDefinition,
+    );
+    generator.take_definitions(true)
+}
+
+struct Memo {
+    done: HashMap<String, Arc<Schema>>,
+    open: Vec<String>,
+}
+
+impl Resolve for Memo {
+    fn resolve(&mut self, name: &str, depth: usize) -> Result<Arc<Schema>, CompileError> {
+        if let Some(done) = self.done.get(name) {
+            return Ok(done.clone());
+        }
+        let Some(json) = DEFINITIONS.get(name) else {
+            return Ok(Schema::open());
+        };
+        // Only the schema of schemas refers to itself; it is left open.
+        if self.open.iter().any(|o| o == name) || name.ends_with(".JSONSchemaProps") {
+            return Ok(Schema::open());
+        }
+        self.open.push(name.to_owned());
+        let mut schema = compile(json, "", self, name, depth)?;
+        self.open.pop();
+        merge_keys::annotate(name, "", &mut schema);
+        if name.ends_with(".Quantity") {
+            schema.kind = Type::Quantity;
+        }
+        // Types without properties are free-form: FieldsV1, RawExtension, JSON.
+        if schema.properties.is_empty()
+            && schema.items.is_none()
+            && matches!(schema.kind, Type::Object | Type::Any)
+        {
+            schema.preserve_unknown = true;
+        }
+        schema.nullable = true;
+        let schema = Arc::new(schema);
+        self.done.insert(name.to_owned(), schema.clone());
+        Ok(schema)
+    }
+
+    fn annotate(&self, definition: &str, property: &str, schema: &mut Schema) {
+        merge_keys::annotate(definition, property, schema);
+    }
+}

@@ -1,0 +1,274 @@
+//! From OpenAPI v3 JSON, as found in CRDs, to [`Schema`].
+
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::rules::RuleSource;
+use super::{Additional, Limits, ListType, Schema, Type};
+
+/// Why a schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CompileError {
+    #[error(
+        "{path}: Invalid value: \"{pattern}\": must be a valid regular expression, but isn't: {source}"
+    )]
+    Pattern {
+        path: String,
+        pattern: String,
+        #[source]
+        source: Box<regex::Error>,
+    },
+    #[error("{path}: schema is nested too deeply")]
+    Depth { path: String },
+}
+
+/// Deep enough for real schemas, shallow enough for the stack.
+const MAX_DEPTH: usize = 64;
+
+/// Resolves references to other schemas; CRDs have none.
+pub(crate) trait Resolve {
+    fn resolve(&mut self, name: &str, depth: usize) -> Result<Arc<Schema>, CompileError>;
+    /// Merge metadata of `property` of the definition being compiled.
+    fn annotate(&self, definition: &str, property: &str, schema: &mut Schema);
+}
+
+/// CRD schemas have no references.
+pub(crate) struct NoReferences;
+
+impl Resolve for NoReferences {
+    fn resolve(&mut self, _name: &str, _depth: usize) -> Result<Arc<Schema>, CompileError> {
+        Ok(Schema::open())
+    }
+
+    fn annotate(&self, _definition: &str, _property: &str, _schema: &mut Schema) {}
+}
+
+/// Compiles the schema of a custom resource; `metadata` is always the standard one.
+pub(crate) fn custom(schema: &Value) -> Result<Arc<Schema>, CompileError> {
+    let mut root = compile(schema, "", &mut NoReferences, "", 0)?;
+    add_embedded(&mut root);
+    Ok(Arc::new(root))
+}
+
+/// Adds apiVersion, kind and metadata, as every resource has them.
+fn add_embedded(schema: &mut Schema) {
+    let string = || {
+        Arc::new(Schema {
+            kind: Type::String,
+            ..Schema::default()
+        })
+    };
+    schema.kind = Type::Object;
+    schema.embedded = true;
+    schema.properties.insert("apiVersion".into(), string());
+    schema.properties.insert("kind".into(), string());
+    let mut meta = (*super::builtin::object_meta()).clone();
+    meta.object_meta = true;
+    schema.properties.insert("metadata".into(), Arc::new(meta));
+}
+
+fn flag(schema: &Value, name: &str) -> bool {
+    schema[name].as_bool().unwrap_or(false)
+}
+
+/// Compiles one node and what is below it.
+pub(crate) fn compile(
+    json: &Value,
+    path: &str,
+    resolve: &mut dyn Resolve,
+    definition: &str,
+    depth: usize,
+) -> Result<Schema, CompileError> {
+    if depth > MAX_DEPTH {
+        return Err(CompileError::Depth {
+            path: path.to_owned(),
+        });
+    }
+    if let Some(name) = reference(json) {
+        return Ok((*resolve.resolve(name, depth + 1)?).clone());
+    }
+    let mut schema = Schema {
+        kind: node_type(json),
+        nullable: flag(json, "nullable"),
+        preserve_unknown: flag(json, "x-kubernetes-preserve-unknown-fields"),
+        embedded: flag(json, "x-kubernetes-embedded-resource"),
+        map_atomic: json["x-kubernetes-map-type"] == "atomic",
+        default: json.get("default").cloned(),
+        list_type: list_type(json),
+        ..Schema::default()
+    };
+    if let Some(properties) = json["properties"].as_object() {
+        for (name, property) in properties {
+            let below = format!("{path}.{name}");
+            let mut compiled = compile(property, &below, resolve, "", depth + 1)?;
+            resolve.annotate(definition, name, &mut compiled);
+            schema.properties.insert(name.clone(), Arc::new(compiled));
+        }
+    }
+    schema.additional = match json.get("additionalProperties") {
+        None | Some(Value::Bool(false)) => Additional::None,
+        Some(Value::Bool(true)) => Additional::Any,
+        Some(of) => Additional::Of(Arc::new(compile(
+            of,
+            &format!("{path}[*]"),
+            resolve,
+            "",
+            depth + 1,
+        )?)),
+    };
+    if let Some(items) = json.get("items") {
+        schema.items = Some(Arc::new(compile(
+            items,
+            &format!("{path}[*]"),
+            resolve,
+            "",
+            depth + 1,
+        )?));
+    }
+    if let Some(required) = json["required"].as_array() {
+        schema.required = required
+            .iter()
+            .filter_map(|r| r.as_str().map(str::to_owned))
+            .collect();
+    }
+    if let Some(rules) = json["x-kubernetes-validations"].as_array() {
+        schema.rules = rules
+            .iter()
+            .filter_map(|r| {
+                let message = r["message"].as_str().map(str::to_owned);
+                Some(RuleSource {
+                    rule: r["rule"].as_str()?.to_owned(),
+                    message,
+                })
+            })
+            .collect();
+    }
+    if schema.embedded {
+        add_embedded(&mut schema);
+    }
+    schema.limits = limits(json, path, resolve, depth)?;
+    schema.has_defaults = schema.default.is_some()
+        || schema.properties.values().any(|p| p.has_defaults)
+        || schema.items.as_ref().is_some_and(|i| i.has_defaults)
+        || matches!(&schema.additional, Additional::Of(s) if s.has_defaults);
+    Ok(schema)
+}
+
+/// The name behind `$ref`, also when wrapped in a single `allOf` to carry a description.
+fn reference(json: &Value) -> Option<&str> {
+    let direct = json
+        .get("$ref")
+        .or_else(|| match json.get("allOf")?.as_array()?.as_slice() {
+            [one] => one.get("$ref"),
+            _ => None,
+        })?;
+    direct.as_str()?.rsplit('/').next()
+}
+
+fn node_type(json: &Value) -> Type {
+    if flag(json, "x-kubernetes-int-or-string") {
+        return Type::IntOrString;
+    }
+    match json["type"].as_str() {
+        Some("object") => Type::Object,
+        Some("array") => Type::Array,
+        Some("string") => Type::String,
+        Some("integer") => Type::Integer,
+        Some("number") => Type::Number,
+        Some("boolean") => Type::Boolean,
+        _ => Type::Any,
+    }
+}
+
+fn list_type(json: &Value) -> ListType {
+    match json["x-kubernetes-list-type"].as_str() {
+        Some("set") => ListType::Set,
+        Some("map") => ListType::Map(
+            json["x-kubernetes-list-map-keys"]
+                .as_array()
+                .map(|k| {
+                    k.iter()
+                        .filter_map(|k| k.as_str().map(str::to_owned))
+                        .collect()
+                })
+                .unwrap_or_default(),
+        ),
+        _ => ListType::Atomic,
+    }
+}
+
+fn limits(
+    json: &Value,
+    path: &str,
+    resolve: &mut dyn Resolve,
+    depth: usize,
+) -> Result<Option<Box<Limits>>, CompileError> {
+    let mut several = |name: &str| -> Result<Vec<Arc<Schema>>, CompileError> {
+        let Some(list) = json[name].as_array() else {
+            return Ok(Vec::new());
+        };
+        list.iter()
+            .map(|s| compile(s, path, resolve, "", depth + 1).map(Arc::new))
+            .collect()
+    };
+    let (all_of, any_of, one_of) = (several("allOf")?, several("anyOf")?, several("oneOf")?);
+    let not = match json.get("not") {
+        Some(not) => Some(Arc::new(compile(not, path, resolve, "", depth + 1)?)),
+        None => None,
+    };
+    let pattern = match json["pattern"].as_str() {
+        Some(text) => Some(Regex::new(text).map_err(|source| CompileError::Pattern {
+            path: path.to_owned(),
+            pattern: text.to_owned(),
+            source: Box::new(source),
+        })?),
+        None => None,
+    };
+    let known = [
+        "minimum",
+        "maximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+        "format",
+        "enum",
+    ];
+    let any = known.iter().any(|k| json.get(k).is_some());
+    if !any
+        && all_of.is_empty()
+        && any_of.is_empty()
+        && one_of.is_empty()
+        && not.is_none()
+        && pattern.is_none()
+    {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(Limits {
+        minimum: json["minimum"].as_f64(),
+        maximum: json["maximum"].as_f64(),
+        exclusive_minimum: flag(json, "exclusiveMinimum"),
+        exclusive_maximum: flag(json, "exclusiveMaximum"),
+        multiple_of: json["multipleOf"].as_f64(),
+        min_length: json["minLength"].as_u64(),
+        max_length: json["maxLength"].as_u64(),
+        min_items: json["minItems"].as_u64(),
+        max_items: json["maxItems"].as_u64(),
+        unique_items: flag(json, "uniqueItems"),
+        min_properties: json["minProperties"].as_u64(),
+        max_properties: json["maxProperties"].as_u64(),
+        pattern,
+        format: json["format"].as_str().map(str::to_owned),
+        allowed: json["enum"].as_array().cloned(),
+        all_of,
+        any_of,
+        one_of,
+        not,
+    })))
+}

@@ -1,0 +1,164 @@
+//! How the lists and maps of built-in kinds merge: the facts that Kubernetes keeps in Go struct tags and that
+//! the OpenAPI types of k8s-openapi do not carry.
+
+use super::{ListType, Schema, Strategy};
+
+/// How one field merges.
+enum Merge {
+    /// By one key, the same for strategic merge and apply.
+    Key(&'static str),
+    /// By one key in strategic merge, by several in apply.
+    Keys(&'static str, &'static [&'static str]),
+    /// By key in strategic merge, atomic in apply.
+    StrategicOnly(&'static str),
+    /// Atomic in strategic merge, by keys in apply.
+    ApplyOnly(&'static [&'static str]),
+    /// A list of scalars.
+    Set,
+    /// Merge by key and drop keys the patch does not name.
+    Retain(&'static str),
+    /// An object replaced as a whole by apply.
+    AtomicMap,
+    /// An object whose keys the patch may restrict.
+    RetainMap,
+}
+
+const TABLE: &[(&str, &str, Merge)] = &[
+    ("ObjectMeta", "finalizers", Merge::Set),
+    ("ObjectMeta", "ownerReferences", Merge::Key("uid")),
+    ("PodSpec", "containers", Merge::Key("name")),
+    ("PodSpec", "initContainers", Merge::Key("name")),
+    ("PodSpec", "ephemeralContainers", Merge::Key("name")),
+    ("PodSpec", "volumes", Merge::Retain("name")),
+    ("PodSpec", "imagePullSecrets", Merge::Key("name")),
+    ("PodSpec", "hostAliases", Merge::Key("ip")),
+    (
+        "PodSpec",
+        "topologySpreadConstraints",
+        Merge::Keys("topologyKey", &["topologyKey", "whenUnsatisfiable"]),
+    ),
+    ("PodSpec", "resourceClaims", Merge::Retain("name")),
+    ("PodSpec", "schedulingGates", Merge::Key("name")),
+    ("PodSpec", "nodeSelector", Merge::AtomicMap),
+    (
+        "Container",
+        "ports",
+        Merge::Keys("containerPort", &["containerPort", "protocol"]),
+    ),
+    ("Container", "env", Merge::Key("name")),
+    ("Container", "volumeMounts", Merge::Key("mountPath")),
+    ("Container", "volumeDevices", Merge::Key("devicePath")),
+    ("EphemeralContainer", "env", Merge::Key("name")),
+    (
+        "EphemeralContainer",
+        "volumeMounts",
+        Merge::Key("mountPath"),
+    ),
+    (
+        "ResourceRequirements",
+        "claims",
+        Merge::ApplyOnly(&["name"]),
+    ),
+    ("PodStatus", "conditions", Merge::Key("type")),
+    ("PodStatus", "podIPs", Merge::Key("ip")),
+    ("PodStatus", "hostIPs", Merge::StrategicOnly("ip")),
+    (
+        "ServiceSpec",
+        "ports",
+        Merge::Keys("port", &["port", "protocol"]),
+    ),
+    ("ServiceSpec", "selector", Merge::AtomicMap),
+    ("ServiceStatus", "conditions", Merge::Key("type")),
+    ("ServiceAccount", "secrets", Merge::Key("name")),
+    ("NamespaceStatus", "conditions", Merge::Key("type")),
+    ("NodeSpec", "podCIDRs", Merge::Set),
+    ("NodeStatus", "conditions", Merge::Key("type")),
+    ("NodeStatus", "addresses", Merge::Key("type")),
+    (
+        "PersistentVolumeSpec",
+        "accessModes",
+        Merge::StrategicOnly(""),
+    ),
+    (
+        "PersistentVolumeClaimStatus",
+        "conditions",
+        Merge::Key("type"),
+    ),
+    (
+        "ReplicationControllerStatus",
+        "conditions",
+        Merge::Key("type"),
+    ),
+    ("DeploymentSpec", "strategy", Merge::RetainMap),
+    ("DeploymentStatus", "conditions", Merge::Key("type")),
+    ("ReplicaSetStatus", "conditions", Merge::Key("type")),
+    ("StatefulSetStatus", "conditions", Merge::Key("type")),
+    ("DaemonSetStatus", "conditions", Merge::Key("type")),
+    ("JobStatus", "conditions", Merge::StrategicOnly("type")),
+    ("LabelSelector", "", Merge::AtomicMap),
+    ("ObjectReference", "", Merge::AtomicMap),
+    ("LocalObjectReference", "", Merge::AtomicMap),
+    ("ObjectFieldSelector", "", Merge::AtomicMap),
+    ("ResourceFieldSelector", "", Merge::AtomicMap),
+    ("ConfigMapKeySelector", "", Merge::AtomicMap),
+    ("SecretKeySelector", "", Merge::AtomicMap),
+    ("NodeSelector", "", Merge::AtomicMap),
+    ("NodeSelectorTerm", "", Merge::AtomicMap),
+    ("RoleRef", "", Merge::AtomicMap),
+    ("Subject", "", Merge::AtomicMap),
+    (
+        "CustomResourceDefinitionStatus",
+        "conditions",
+        Merge::ApplyOnly(&["type"]),
+    ),
+    ("PodDisruptionBudgetSpec", "selector", Merge::RetainMap),
+    (
+        "PodDisruptionBudgetStatus",
+        "conditions",
+        Merge::Key("type"),
+    ),
+    (
+        "HorizontalPodAutoscalerStatus",
+        "conditions",
+        Merge::Key("type"),
+    ),
+];
+
+/// Adds merge metadata to `schema`, which is `property` of `definition` (or the definition itself when empty).
+pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
+    let short = definition.rsplit('.').next().unwrap_or(definition);
+    let Some((_, _, merge)) = TABLE.iter().find(|(d, p, _)| *d == short && *p == property) else {
+        return;
+    };
+    let by = |key: &str| {
+        Some(Strategy {
+            merge_key: Some(key.to_owned()),
+            retain_keys: false,
+        })
+    };
+    let map = |keys: &[&str]| ListType::Map(keys.iter().map(|k| (*k).to_owned()).collect());
+    match merge {
+        Merge::Key(key) => (schema.strategy, schema.list_type) = (by(key), map(&[key])),
+        Merge::Keys(key, keys) => (schema.strategy, schema.list_type) = (by(key), map(keys)),
+        Merge::StrategicOnly("") => schema.strategy = Some(Strategy::default()),
+        Merge::StrategicOnly(key) => schema.strategy = by(key),
+        Merge::ApplyOnly(keys) => schema.list_type = map(keys),
+        Merge::Set => {
+            (schema.strategy, schema.list_type) = (Some(Strategy::default()), ListType::Set)
+        }
+        Merge::Retain(key) => {
+            schema.strategy = Some(Strategy {
+                merge_key: Some((*key).to_owned()),
+                retain_keys: true,
+            });
+            schema.list_type = map(&[key]);
+        }
+        Merge::AtomicMap => schema.map_atomic = true,
+        Merge::RetainMap => {
+            schema.strategy = Some(Strategy {
+                merge_key: None,
+                retain_keys: true,
+            })
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Structural schemas: what an object of a kind may look like, compiled once from OpenAPI JSON.
+//!
+//! [`compile`] reads CRD schemas, [`builtin`] those of the built-in kinds; [`shape`] defaults and prunes,
+//! [`validate`] checks. Nothing here knows where objects are stored or how they arrive.
+
+pub(crate) mod builtin;
+pub(crate) mod compile;
+mod merge_keys;
+pub(crate) mod rules;
+pub(crate) mod shape;
+pub(crate) mod validate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// The JSON type a schema asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Type {
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+    /// A resource quantity: a string, for which a number is accepted.
+    Quantity,
+}
+
+impl Type {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String | Self::Quantity => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::IntOrString => "int-or-string",
+        }
+    }
+}
+
+/// What fields beyond `properties` an object may have.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Additional {
+    #[default]
+    None,
+    Any,
+    Of(Arc<Schema>),
+}
+
+/// How lists merge, for server-side apply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// How a field merges in a strategic merge patch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Strategy {
+    /// Lists of objects merge by this key; lists of scalars merge as sets when it is empty.
+    pub(crate) merge_key: Option<String>,
+    pub(crate) retain_keys: bool,
+}
+
+/// Bounds and patterns of a value.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Limits {
+    pub(crate) minimum: Option<f64>,
+    pub(crate) maximum: Option<f64>,
+    pub(crate) exclusive_minimum: bool,
+    pub(crate) exclusive_maximum: bool,
+    pub(crate) multiple_of: Option<f64>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) min_items: Option<u64>,
+    pub(crate) max_items: Option<u64>,
+    pub(crate) unique_items: bool,
+    pub(crate) min_properties: Option<u64>,
+    pub(crate) max_properties: Option<u64>,
+    pub(crate) pattern: Option<Regex>,
+    pub(crate) format: Option<String>,
+    pub(crate) allowed: Option<Vec<Value>>,
+    pub(crate) all_of: Vec<Arc<Schema>>,
+    pub(crate) any_of: Vec<Arc<Schema>>,
+    pub(crate) one_of: Vec<Arc<Schema>>,
+    pub(crate) not: Option<Arc<Schema>>,
+}
+
+/// One node of a compiled schema.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Schema {
+    pub(crate) kind: Type,
+    pub(crate) nullable: bool,
+    pub(crate) preserve_unknown: bool,
+    pub(crate) embedded: bool,
+    pub(crate) properties: BTreeMap<String, Arc<Schema>>,
+    pub(crate) additional: Additional,
+    pub(crate) items: Option<Arc<Schema>>,
+    pub(crate) required: Vec<String>,
+    pub(crate) default: Option<Value>,
+    pub(crate) list_type: ListType,
+    pub(crate) map_atomic: bool,
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) limits: Option<Box<Limits>>,
+    pub(crate) rules: Vec<rules::RuleSource>,
+    /// True if this node or one below has a default.
+    pub(crate) has_defaults: bool,
+    /// True for `metadata` of the root and of embedded resources.
+    pub(crate) object_meta: bool,
+}
+
+impl Schema {
+    /// The schema of everything: nothing is checked, nothing is pruned.
+    pub(crate) fn open() -> Arc<Self> {
+        Arc::new(Self {
+            preserve_unknown: true,
+            nullable: true,
+            ..Self::default()
+        })
+    }
+
+    /// The schema of a field, if it is known.
+    pub(crate) fn field(&self, name: &str) -> Option<&Arc<Self>> {
+        self.properties.get(name).or(match &self.additional {
+            Additional::Of(schema) => Some(schema),
+            _ => None,
+        })
+    }
+}

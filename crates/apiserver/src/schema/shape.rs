@@ -1,0 +1,200 @@
+//! Bringing an object into shape: defaults filled in, unknown fields dropped (and named), nulls resolved.
+
+use serde_json::{Map, Value};
+
+use super::{Additional, Schema, Type};
+
+/// Fills in the defaults of absent fields; a null where none is allowed counts as absent.
+pub(crate) fn default(value: &mut Value, schema: &Schema) {
+    if !schema.has_defaults {
+        return;
+    }
+    match value {
+        Value::Object(object) => {
+            for (name, property) in &schema.properties {
+                if object.get(name).is_some_and(Value::is_null)
+                    && !property.nullable
+                    && property.default.is_some()
+                {
+                    object.remove(name);
+                }
+                if let Some(default) = &property.default
+                    && !object.contains_key(name)
+                {
+                    object.insert(name.clone(), default.clone());
+                }
+                if property.has_defaults
+                    && let Some(inner) = object.get_mut(name)
+                {
+                    self::default(inner, property);
+                }
+            }
+            if let Additional::Of(of) = &schema.additional {
+                for (_, inner) in object
+                    .iter_mut()
+                    .filter(|(name, _)| !schema.properties.contains_key(*name))
+                {
+                    default(inner, of);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                items.iter_mut().for_each(|item| default(item, of));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops unknown fields and adds their paths to `unknown`.
+pub(crate) fn prune(
+    value: &mut Value,
+    schema: &Schema,
+    path: &mut String,
+    unknown: &mut Vec<String>,
+) {
+    match value {
+        Value::Object(object) => prune_object(object, schema, path, unknown),
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                for (i, item) in items.iter_mut().enumerate() {
+                    within(path, &format!("[{i}]"), |path| {
+                        prune(item, of, path, unknown)
+                    });
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn prune_object(
+    object: &mut Map<String, Value>,
+    schema: &Schema,
+    path: &mut String,
+    unknown: &mut Vec<String>,
+) {
+    let closed = !schema.preserve_unknown
+        && matches!(schema.additional, Additional::None)
+        && schema.kind != Type::Any;
+    if closed
+        && object
+            .keys()
+            .any(|name| !schema.properties.contains_key(name))
+    {
+        object.retain(|name, _| {
+            let known = schema.properties.contains_key(name);
+            if !known {
+                unknown.push(join(path, name));
+            }
+            known
+        });
+    }
+    for (name, inner) in object
+        .iter_mut()
+        .filter(|(_, v)| v.is_object() || v.is_array())
+    {
+        if let Some(of) = schema.field(name) {
+            let step = if path.is_empty() {
+                name.clone()
+            } else {
+                format!(".{name}")
+            };
+            within(path, &step, |path| prune(inner, of, path, unknown));
+        }
+    }
+}
+
+fn within(path: &mut String, step: &str, go: impl FnOnce(&mut String)) {
+    let length = path.len();
+    path.push_str(step);
+    go(path);
+    path.truncate(length);
+}
+
+/// `a.b` from `a` and `b`.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// What decoding into Go types does to built-in kinds: nulls vanish, and quantities given as numbers become
+/// strings.
+pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(object) => {
+            if !schema.preserve_unknown {
+                object.retain(|_, v| !v.is_null());
+            }
+            for (name, inner) in object.iter_mut() {
+                if let Some(of) = schema.field(name) {
+                    as_typed(inner, of);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                items.iter_mut().for_each(|item| as_typed(item, of));
+            }
+        }
+        Value::Number(number) if schema.kind == Type::Quantity => {
+            *value = Value::String(number.to_string())
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{builtin, compile};
+    use serde_json::json;
+
+    #[test]
+    fn defaults_reach_into_lists_and_maps() {
+        let schema = compile::custom(&json!({"type": "object", "properties": {"spec": {"type": "object", "default": {},
+            "properties": {"mode": {"type": "string", "default": "Fast"},
+                "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}}}}}}))
+        .unwrap();
+        let mut object = json!({});
+        default(&mut object, &schema);
+        assert_eq!(object["spec"], json!({"mode": "Fast"}));
+        let mut object = json!({"spec": {"mode": null, "list": [{}, {"n": 1}]}});
+        default(&mut object, &schema);
+        assert_eq!(
+            object["spec"],
+            json!({"mode": "Fast", "list": [{"n": 3}, {"n": 1}]})
+        );
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped_and_named() {
+        let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
+        let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"labels": {"any": "x"}},
+            "spec": {"replicass": 1, "template": {"spec": {"containers": [{"name": "a", "imag": "b"}]}}}});
+        let mut unknown = Vec::new();
+        prune(&mut object, &schema, &mut String::new(), &mut unknown);
+        assert_eq!(
+            unknown,
+            ["spec.replicass", "spec.template.spec.containers[0].imag"]
+        );
+        assert_eq!(object["metadata"]["labels"]["any"], "x");
+    }
+
+    #[test]
+    fn typed_decoding_drops_nulls() {
+        let schema = builtin::compiled("io.k8s.api.core.v1.Pod");
+        let mut object = json!({"metadata": {"creationTimestamp": null},
+            "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": 1}}}]}});
+        as_typed(&mut object, &schema);
+        assert_eq!(object["metadata"], json!({}));
+        assert_eq!(
+            object["spec"]["containers"][0]["resources"]["limits"]["cpu"],
+            "1"
+        );
+    }
+}

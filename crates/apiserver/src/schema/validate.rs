@@ -1,0 +1,341 @@
+//! Checks a value against a schema, with the messages of a real server.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::shape::join;
+use super::{Additional, Limits, ListType, Schema, Type};
+use crate::error::Cause;
+
+/// Everything wrong with `value`.
+pub(crate) fn validate(value: &Value, schema: &Schema) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    check(value, schema, "", &mut causes);
+    causes
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// True if the JSON type of `value` is what `kind` asks for.
+pub(crate) fn fits(value: &Value, kind: Type) -> bool {
+    match kind {
+        Type::Any => true,
+        Type::Object => value.is_object(),
+        Type::Array => value.is_array(),
+        Type::String => value.is_string(),
+        Type::Boolean => value.is_boolean(),
+        Type::Number | Type::Integer if !value.is_number() => false,
+        Type::Number => true,
+        Type::Integer => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|f| f.fract() == 0.0)
+        }
+        Type::IntOrString => value.is_string() || value.is_i64() || value.is_u64(),
+        Type::Quantity => value.is_string() || value.is_number(),
+    }
+}
+
+fn shown_path(path: &str) -> &str {
+    if path.is_empty() { "<nil>" } else { path }
+}
+
+fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
+    if value.is_null() && (schema.nullable || schema.kind == Type::Any) {
+        return;
+    }
+    if !fits(value, schema.kind) {
+        let expected = schema.kind.name();
+        let found = type_name(value);
+        let detail = if schema.kind == Type::IntOrString {
+            format!(
+                "{} in body must be of type int-or-string: \"{found}\"",
+                shown_path(path)
+            )
+        } else {
+            format!(
+                "{} in body must be of type {expected}: \"{found}\"",
+                shown_path(path)
+            )
+        };
+        causes.push(Cause::type_invalid(path, found, &detail));
+        return;
+    }
+    match value {
+        Value::Object(object) => {
+            for name in &schema.required {
+                if !object.contains_key(name) {
+                    causes.push(Cause::required(join(path, name), ""));
+                }
+            }
+            for (name, inner) in object {
+                if let Some(property) = schema.properties.get(name) {
+                    // Metadata has validation of its own.
+                    if !property.object_meta {
+                        check(inner, property, &join(path, name), causes);
+                    }
+                } else if let Additional::Of(of) = &schema.additional {
+                    check(inner, of, &join(path, name), causes);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                for (i, item) in items.iter().enumerate() {
+                    check(item, of, &format!("{path}[{i}]"), causes);
+                }
+            }
+            check_unique(items, schema, path, causes);
+        }
+        _ => {}
+    }
+    if let Some(limits) = &schema.limits {
+        check_limits(value, limits, path, causes);
+    }
+}
+
+fn check_unique(items: &[Value], schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
+    let keys: Option<&[String]> = match &schema.list_type {
+        ListType::Atomic => return,
+        ListType::Set => None,
+        ListType::Map(keys) => Some(keys),
+    };
+    let mut seen = HashSet::new();
+    for (i, item) in items.iter().enumerate() {
+        let identity = match keys {
+            None => item.clone(),
+            Some(keys) => keys
+                .iter()
+                .filter_map(|k| Some((k.clone(), item.get(k)?.clone())))
+                .collect(),
+        };
+        if !seen.insert(identity.to_string()) {
+            causes.push(Cause::duplicate(format!("{path}[{i}]"), &identity));
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bounds are compared as JSON numbers, as the real server does"
+)]
+fn check_limits(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cause>) {
+    let shown = shown_path(path);
+    let mut refuse = |detail: String| causes.push(Cause::invalid(path, value, &detail));
+    match value {
+        Value::Number(number) => {
+            let x = number.as_f64().unwrap_or_default();
+            if let Some(min) = limits.minimum {
+                if limits.exclusive_minimum && x <= min {
+                    refuse(format!("{shown} in body should be greater than {min}"));
+                } else if x < min {
+                    refuse(format!(
+                        "{shown} in body should be greater than or equal to {min}"
+                    ));
+                }
+            }
+            if let Some(max) = limits.maximum {
+                if limits.exclusive_maximum && x >= max {
+                    refuse(format!("{shown} in body should be less than {max}"));
+                } else if x > max {
+                    refuse(format!(
+                        "{shown} in body should be less than or equal to {max}"
+                    ));
+                }
+            }
+            if let Some(of) = limits.multiple_of
+                && (x / of).fract().abs() > f64::EPSILON
+            {
+                refuse(format!("{shown} in body should be a multiple of {of}"));
+            }
+            let bounds = match limits.format.as_deref() {
+                Some("int32") => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
+                Some("int64") => Some((i64::MIN as f64, i64::MAX as f64)),
+                _ => None,
+            };
+            if bounds.is_some_and(|(low, high)| x < low || x > high) {
+                let format = limits.format.as_deref().unwrap_or_default();
+                refuse(format!(
+                    "{shown} in body must be of type {format}: \"{number}\""
+                ));
+            }
+        }
+        Value::String(text) => check_string(value, text, limits, path, causes),
+        Value::Array(items) => {
+            if let Some(min) = limits.min_items
+                && (items.len() as u64) < min
+            {
+                refuse(format!("{shown} in body should have at least {min} items"));
+            }
+            if limits.unique_items {
+                let mut seen = HashSet::new();
+                if !items.iter().all(|i| seen.insert(i.to_string())) {
+                    refuse(format!("{shown} in body shouldn't contain duplicates"));
+                }
+            }
+            if let Some(max) = limits.max_items
+                && items.len() as u64 > max
+            {
+                causes.push(Cause::too_many(path, items.len(), max));
+            }
+        }
+        Value::Object(object) => {
+            if let Some(min) = limits.min_properties
+                && (object.len() as u64) < min
+            {
+                refuse(format!(
+                    "{shown} in body should have at least {min} properties"
+                ));
+            }
+            if let Some(max) = limits.max_properties
+                && object.len() as u64 > max
+            {
+                causes.push(Cause::too_many(path, object.len(), max));
+            }
+        }
+        _ => {}
+    }
+    if let Some(allowed) = &limits.allowed
+        && !allowed.contains(value)
+    {
+        let list: Vec<String> = allowed
+            .iter()
+            .map(|a| a.as_str().map_or_else(|| a.to_string(), str::to_owned))
+            .collect();
+        causes.push(Cause::not_supported(path, value, &list));
+    }
+    check_combinations(value, limits, path, causes);
+}
+
+fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: &mut Vec<Cause>) {
+    let shown = shown_path(path);
+    let length = text.chars().count() as u64;
+    if let Some(max) = limits.max_length
+        && length > max
+    {
+        causes.push(Cause::too_long(path, max));
+    }
+    let mut refuse = |detail: String| causes.push(Cause::invalid(path, value, &detail));
+    if let Some(min) = limits.min_length
+        && length < min
+    {
+        refuse(format!(
+            "{shown} in body should be at least {min} chars long"
+        ));
+    }
+    if let Some(pattern) = &limits.pattern
+        && !pattern.is_match(text)
+    {
+        refuse(format!(
+            "{shown} in body should match '{}'",
+            pattern.as_str()
+        ));
+    }
+    if let Some(format) = limits.format.as_deref() {
+        let good = match format {
+            "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
+            "date" => text.parse::<jiff::civil::Date>().is_ok(),
+            "uuid" => uuid::Uuid::try_parse(text).is_ok(),
+            "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
+            "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
+            "byte" => {
+                base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text).is_ok()
+            }
+            _ => true,
+        };
+        if !good {
+            refuse(format!(
+                "{shown} in body must be of type {format}: \"{text}\""
+            ));
+        }
+    }
+}
+
+fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cause>) {
+    let shown = shown_path(path);
+    let ok = |schema: &Schema| {
+        let mut inner = Vec::new();
+        check(value, schema, path, &mut inner);
+        inner.is_empty()
+    };
+    for schema in &limits.all_of {
+        check(value, schema, path, causes);
+    }
+    let mut refuse = |detail: String| causes.push(Cause::invalid(path, value, &detail));
+    if !limits.any_of.is_empty() && !limits.any_of.iter().any(|s| ok(s)) {
+        refuse(format!(
+            "{shown} in body must validate at least one schema (anyOf)"
+        ));
+    }
+    if !limits.one_of.is_empty() && limits.one_of.iter().filter(|s| ok(s)).count() != 1 {
+        refuse(format!(
+            "{shown} in body must validate one and only one schema (oneOf)"
+        ));
+    }
+    if let Some(not) = &limits.not
+        && ok(not)
+    {
+        refuse(format!(
+            "{shown} in body must not validate the schema (not)"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::compile;
+    use serde_json::json;
+
+    fn messages(schema: &Value, spec: Value) -> Vec<String> {
+        let schema =
+            compile::custom(&json!({"type": "object", "properties": {"spec": schema}})).unwrap();
+        validate(&json!({"spec": spec}), &schema)
+            .into_iter()
+            .map(|c| format!("{}: {}", c.field, c.message))
+            .collect()
+    }
+
+    #[test]
+    fn messages_are_those_of_a_real_server() {
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},
+            "mode": {"type": "string", "enum": ["A", "B"]},
+            "count": {"type": "integer", "format": "int32", "minimum": 0},
+            "port": {"x-kubernetes-int-or-string": true}}});
+        assert_eq!(messages(&schema, json!({})), ["spec.name: Required value"]);
+        assert_eq!(
+            messages(&schema, json!({"name": "ab", "mode": "C"})),
+            ["spec.mode: Unsupported value: \"C\": supported values: \"A\", \"B\""]
+        );
+        assert_eq!(
+            messages(&schema, json!({"name": "ab", "count": -1})),
+            [
+                "spec.count: Invalid value: -1: spec.count in body should be greater than or equal to 0"
+            ]
+        );
+        assert_eq!(
+            messages(&schema, json!({"name": "ab", "count": "x"})),
+            [
+                "spec.count: Invalid value: \"string\": spec.count in body must be of type integer: \"string\""
+            ]
+        );
+        assert_eq!(
+            messages(&schema, json!({"name": "ab", "port": "http"})),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            messages(&schema, json!({"name": "A1"})),
+            ["spec.name: Invalid value: \"A1\": spec.name in body should match '^[a-z]+$'"]
+        );
+    }
+}

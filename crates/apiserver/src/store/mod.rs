@@ -1,0 +1,442 @@
+//! The store: every object in memory, one global version counter, and the recent history per table.
+//!
+//! One short critical section owns all of it; the lock is never held across an await or around user code.
+//! It knows keys, versions and bytes, not kinds, schemas or HTTP.
+
+mod history;
+mod object;
+mod owners;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+pub(crate) use history::{Change, TooOld};
+pub(crate) use object::{Key, Stored};
+pub(crate) use owners::Dependent;
+use owners::OwnerIndex;
+
+use crate::storage::{Record, Storage, StorageError};
+
+/// Name of a table: `pods`, `deployments.apps`.
+pub(crate) type TableName = Arc<str>;
+
+/// Why a write did not happen.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommitError {
+    #[error("the object exists already")]
+    Exists,
+    #[error("the object is gone")]
+    Gone,
+    #[error("the object has changed")]
+    Stale,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("failed to serialise the object")]
+    Encode(#[from] serde_json::Error),
+}
+
+#[derive(Debug)]
+struct Table {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    history: history::History,
+    wake: watch::Sender<u64>,
+}
+
+impl Table {
+    fn new(version: u64) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            history: history::History::starting_at(version),
+            wake: watch::Sender::new(version),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    version: u64,
+    tables: HashMap<TableName, Table>,
+    owners: OwnerIndex,
+}
+
+/// Told of each change while the store is locked: must be quick, and must not call the store.
+pub(crate) type Observer = Box<dyn Fn(&TableName, &Change) + Send + Sync>;
+
+/// See the module documentation.
+pub(crate) struct Store {
+    inner: Mutex<Inner>,
+    storage: Box<dyn Storage>,
+    observer: Observer,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) items: Vec<Arc<Stored>>,
+    pub(crate) version: u64,
+}
+
+impl Store {
+    pub(crate) fn open(
+        storage: Box<dyn Storage>,
+        observer: Observer,
+    ) -> Result<Self, StorageError> {
+        let mut inner = Inner {
+            version: 1,
+            tables: HashMap::new(),
+            owners: OwnerIndex::default(),
+        };
+        let records = storage.load()?;
+        inner.version = records.iter().map(|r| r.version).max().unwrap_or(0).max(1);
+        for record in records {
+            let Some(bytes) = record.object else { continue };
+            let value: Value =
+                serde_json::from_slice(&bytes).map_err(|e| StorageError(e.to_string()))?;
+            let key = Key::new(&record.namespace, &record.name);
+            let stored = Arc::new(Stored::with_bytes(
+                key.clone(),
+                record.version,
+                &value,
+                bytes,
+            ));
+            let name: TableName = record.table.into();
+            inner.owners.replace(&name, None, Some(&stored));
+            let version = inner.version;
+            inner
+                .tables
+                .entry(name)
+                .or_insert_with(|| Table::new(version))
+                .objects
+                .insert(key, stored);
+        }
+        Ok(Self {
+            inner: Mutex::new(inner),
+            storage,
+            observer,
+        })
+    }
+
+    /// The version of the latest write.
+    pub(crate) fn version(&self) -> u64 {
+        self.inner.lock().version
+    }
+
+    pub(crate) fn get(&self, table: &str, key: &Key) -> Option<Arc<Stored>> {
+        self.inner
+            .lock()
+            .tables
+            .get(table)?
+            .objects
+            .get(key)
+            .cloned()
+    }
+
+    /// The objects of a table, in key order, as of now.
+    pub(crate) fn list(&self, table: &str, namespace: Option<&str>) -> Page {
+        let inner = self.inner.lock();
+        let items = inner
+            .tables
+            .get(table)
+            .map(|t| range(&t.objects, namespace))
+            .unwrap_or_default();
+        Page {
+            items,
+            version: inner.version,
+        }
+    }
+
+    /// The objects of a table as they were at `version`.
+    pub(crate) fn list_at(
+        &self,
+        table: &str,
+        namespace: Option<&str>,
+        version: u64,
+    ) -> Result<Page, TooOld> {
+        let inner = self.inner.lock();
+        let Some(t) = inner.tables.get(table) else {
+            return Ok(Page {
+                items: Vec::new(),
+                version,
+            });
+        };
+        let mut undone: BTreeMap<Key, Option<Arc<Stored>>> = BTreeMap::new();
+        for change in t.history.undo_to(version)? {
+            undone.insert(change.current().key.clone(), change.before().cloned());
+        }
+        let mut items = range(&t.objects, namespace);
+        if !undone.is_empty() {
+            let mut then: BTreeMap<Key, Arc<Stored>> =
+                items.into_iter().map(|o| (o.key.clone(), o)).collect();
+            for (key, before) in undone {
+                match before {
+                    Some(o) if namespace.is_none_or(|n| *key.namespace == *n) => {
+                        drop(then.insert(key, o))
+                    }
+                    _ => drop(then.remove(&key)),
+                }
+            }
+            items = then.into_values().collect();
+        }
+        Ok(Page { items, version })
+    }
+
+    /// Number of objects in a namespace over all tables, and whether it is zero.
+    pub(crate) fn namespace_contents(&self, namespace: &str) -> Vec<(TableName, Arc<Stored>)> {
+        let inner = self.inner.lock();
+        let mut all = Vec::new();
+        for (name, table) in &inner.tables {
+            all.extend(
+                range(&table.objects, Some(namespace))
+                    .into_iter()
+                    .map(|o| (name.clone(), o)),
+            );
+        }
+        all
+    }
+
+    /// A receiver that changes with each write to the table.
+    pub(crate) fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
+        let mut inner = self.inner.lock();
+        let version = inner.version;
+        inner
+            .tables
+            .entry(table.clone())
+            .or_insert_with(|| Table::new(version))
+            .wake
+            .subscribe()
+    }
+
+    /// Up to `max` changes after `version`, and the version everything is known up to.
+    pub(crate) fn changes_after(
+        &self,
+        table: &str,
+        version: u64,
+        max: usize,
+    ) -> Result<(Vec<Change>, u64), TooOld> {
+        let inner = self.inner.lock();
+        let Some(t) = inner.tables.get(table) else {
+            return Ok((Vec::new(), inner.version));
+        };
+        let changes = t.history.after(version, max)?;
+        let upto = if changes.len() < max {
+            inner.version
+        } else {
+            changes.last().map_or(version, Change::version)
+        };
+        Ok((changes, upto))
+    }
+
+    pub(crate) fn create(
+        &self,
+        table: &TableName,
+        key: Key,
+        value: &mut Value,
+    ) -> Result<Arc<Stored>, CommitError> {
+        let mut inner = self.inner.lock();
+        let version = inner.version + 1;
+        if inner
+            .tables
+            .get(table)
+            .is_some_and(|t| t.objects.contains_key(&key))
+        {
+            return Err(CommitError::Exists);
+        }
+        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let stored = Arc::new(Stored::new(key, version, value)?);
+        self.persist(table, &stored, true)?;
+        self.publish(&mut inner, table, Change::Added(stored.clone()));
+        Ok(stored)
+    }
+
+    /// Replaces the object if it is still at `expected`.
+    pub(crate) fn update(
+        &self,
+        table: &TableName,
+        key: &Key,
+        expected: u64,
+        value: &mut Value,
+    ) -> Result<Arc<Stored>, CommitError> {
+        let mut inner = self.inner.lock();
+        let version = inner.version + 1;
+        let old = inner
+            .tables
+            .get(table)
+            .and_then(|t| t.objects.get(key))
+            .ok_or(CommitError::Gone)?
+            .clone();
+        if old.version != expected {
+            return Err(CommitError::Stale);
+        }
+        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let new = Arc::new(Stored::new(key.clone(), version, value)?);
+        self.persist(table, &new, true)?;
+        self.publish(
+            &mut inner,
+            table,
+            Change::Modified {
+                old,
+                new: new.clone(),
+            },
+        );
+        Ok(new)
+    }
+
+    /// Removes the object if it is still at `expected`; `value` is the last state clients shall see.
+    pub(crate) fn remove(
+        &self,
+        table: &TableName,
+        key: &Key,
+        expected: u64,
+        value: &mut Value,
+    ) -> Result<Arc<Stored>, CommitError> {
+        let mut inner = self.inner.lock();
+        let version = inner.version + 1;
+        let old = inner
+            .tables
+            .get(table)
+            .and_then(|t| t.objects.get(key))
+            .ok_or(CommitError::Gone)?
+            .clone();
+        if old.version != expected {
+            return Err(CommitError::Stale);
+        }
+        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let last = Arc::new(Stored::new(key.clone(), version, value)?);
+        self.persist(table, &last, false)?;
+        self.publish(
+            &mut inner,
+            table,
+            Change::Deleted {
+                old,
+                last: last.clone(),
+            },
+        );
+        Ok(last)
+    }
+
+    /// Objects that name `uid` as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Dependent> {
+        self.inner.lock().owners.dependents(uid)
+    }
+
+    /// True if an object with this uid exists.
+    pub(crate) fn uid_exists(&self, uid: &str) -> bool {
+        self.inner.lock().owners.exists(uid)
+    }
+
+    /// Where the object with this uid is.
+    pub(crate) fn locate(&self, uid: &str) -> Option<Dependent> {
+        self.inner.lock().owners.locate(uid)
+    }
+
+    fn persist(
+        &self,
+        table: &TableName,
+        stored: &Stored,
+        present: bool,
+    ) -> Result<(), StorageError> {
+        if !self.storage.is_durable() {
+            return Ok(());
+        }
+        self.storage.write(&Record {
+            table: table.to_string(),
+            namespace: stored.key.namespace.to_string(),
+            name: stored.key.name.to_string(),
+            version: stored.version,
+            object: present.then(|| stored.bytes.clone()),
+        })
+    }
+
+    fn publish(&self, inner: &mut Inner, name: &TableName, change: Change) {
+        let before_this = inner.version;
+        inner.version = change.version();
+        let after = match &change {
+            Change::Deleted { .. } => None,
+            other => Some(other.current()),
+        };
+        inner.owners.replace(name, change.before(), after);
+        let table = inner
+            .tables
+            .entry(name.clone())
+            .or_insert_with(|| Table::new(before_this));
+        match after {
+            Some(object) => drop(table.objects.insert(object.key.clone(), object.clone())),
+            None => drop(table.objects.remove(&change.current().key)),
+        }
+        (self.observer)(name, &change);
+        let version = change.version();
+        table.history.push(change);
+        table.wake.send_replace(version);
+    }
+}
+
+fn range(objects: &BTreeMap<Key, Arc<Stored>>, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+    let Some(namespace) = namespace else {
+        return objects.values().cloned().collect();
+    };
+    let from = Key::new(namespace, "");
+    objects
+        .range((Bound::Included(from), Bound::Unbounded))
+        .take_while(|(k, _)| *k.namespace == *namespace)
+        .map(|(_, o)| o.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Volatile;
+
+    fn store() -> Store {
+        Store::open(Box::new(Volatile), Box::new(|_, _| ())).unwrap()
+    }
+
+    #[test]
+    fn a_past_list_undoes_what_came_after() {
+        let (store, table): (_, TableName) = (store(), "things".into());
+        let mut a = json!({"metadata": {"name": "a", "uid": "1"}});
+        let a1 = store.create(&table, Key::new("n", "a"), &mut a).unwrap();
+        let mut b = json!({"metadata": {"name": "b", "uid": "2"}});
+        let b1 = store.create(&table, Key::new("n", "b"), &mut b).unwrap();
+        store
+            .update(&table, &a1.key, a1.version, &mut a.clone())
+            .unwrap();
+        store.remove(&table, &b1.key, b1.version, &mut b).unwrap();
+        let then = store.list_at("things", Some("n"), b1.version).unwrap();
+        let versions: Vec<u64> = then.items.iter().map(|o| o.version).collect();
+        assert_eq!(versions, [a1.version, b1.version]);
+        assert_eq!(store.list("things", None).items.len(), 1);
+    }
+
+    #[test]
+    fn a_reader_behind_the_ring_is_told() {
+        let (store, table): (_, TableName) = (store(), "things".into());
+        let mut value = json!({"metadata": {"name": "a"}});
+        let mut at = store
+            .create(&table, Key::new("", "a"), &mut value)
+            .unwrap()
+            .version;
+        for _ in 0..9000 {
+            at = store
+                .update(&table, &Key::new("", "a"), at, &mut value)
+                .unwrap()
+                .version;
+        }
+        assert_eq!(store.changes_after("things", 2, 10).unwrap_err(), TooOld);
+        assert_eq!(
+            store.changes_after("things", at - 1, 10).unwrap().0.len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! An object at rest: its JSON bytes plus the few facts that reads and garbage collection need without parsing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// Identifies an object within its table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// An owner reference, as garbage collection sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) uid: Box<str>,
+    pub(crate) blocks: bool,
+}
+
+/// One version of one object. Never changes; shared by the table, the history and every reader.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) key: Key,
+    pub(crate) version: u64,
+    pub(crate) uid: Box<str>,
+    pub(crate) api_version: Box<str>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) owners: Vec<Owner>,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) deleting: bool,
+    pub(crate) bytes: Bytes,
+}
+
+impl Stored {
+    /// Serialises `value`, which must carry `version` already.
+    pub(crate) fn new(key: Key, version: u64, value: &Value) -> Result<Self, serde_json::Error> {
+        Ok(Self::with_bytes(
+            key,
+            version,
+            value,
+            Bytes::from(serde_json::to_vec(value)?),
+        ))
+    }
+
+    pub(crate) fn with_bytes(key: Key, version: u64, value: &Value, bytes: Bytes) -> Self {
+        let meta = &value["metadata"];
+        let labels = meta["labels"]
+            .as_object()
+            .map(|m| {
+                m.iter()
+                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                    .collect()
+            })
+            .unwrap_or_default();
+        let owners = meta["ownerReferences"]
+            .as_array()
+            .map(|list| {
+                list.iter()
+                    .filter_map(|o| {
+                        Some(Owner {
+                            uid: o["uid"].as_str()?.into(),
+                            blocks: o["blockOwnerDeletion"].as_bool().unwrap_or(false),
+                        })
+                    })
+                    .collect()
+            })
+            .unwrap_or_default();
+        let finalizers = meta["finalizers"]
+            .as_array()
+            .map(|list| {
+                list.iter()
+                    .filter_map(|f| f.as_str().map(str::to_owned))
+                    .collect()
+            })
+            .unwrap_or_default();
+        Self {
+            key,
+            version,
+            uid: meta["uid"].as_str().unwrap_or_default().into(),
+            api_version: value["apiVersion"].as_str().unwrap_or_default().into(),
+            labels,
+            owners,
+            finalizers,
+            deleting: meta.get("deletionTimestamp").is_some_and(|d| !d.is_null()),
+            bytes,
+        }
+    }
+
+    /// The object as a tree.
+    pub(crate) fn value(&self) -> Value {
+        // The bytes were written by `new`; a failure here would be a defect of serde_json.
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+}

@@ -1,0 +1,81 @@
+//! What the server does on its own: garbage collection, emptying namespaces, removing the objects of deleted
+//! CRDs, expiring events. Driven by writes through [`queue`], never by polling.
+
+mod collector;
+mod events;
+mod namespaces;
+pub(crate) mod queue;
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::http::accept::Rendering;
+use crate::http::query::{FieldValidation, WriteOptions};
+use crate::registry::Resource;
+use crate::shared::{Identity, Shared};
+use crate::store::TableName;
+use crate::verbs::Call;
+use queue::Work;
+
+/// Starts the tasks; they end when the server stops.
+pub(crate) fn start(shared: &Arc<Shared>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(work(shared.clone()));
+    tasks.spawn(events::expire(shared.clone()));
+    tasks
+}
+
+/// Items handled before other tasks get a turn.
+const TURN: usize = 64;
+
+async fn work(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            () = shared.work.wait() => {}
+        }
+        for _ in 0..TURN {
+            let Some(item) = shared.work.pop() else { break };
+            match item {
+                Work::OwnerGone(uid) => collector::owner_gone(&shared, &uid),
+                Work::Owner(uid) => collector::owner(&shared, &uid),
+                Work::Check(place) => collector::check(&shared, &place),
+                Work::Finalize(place) => collector::finalize(&shared, &place),
+                Work::Namespace(name) => namespaces::empty(&shared, &name),
+                Work::Definition(name) => namespaces::definition(&shared, &name),
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A request of the server to itself.
+pub(crate) fn internal(
+    shared: &Arc<Shared>,
+    resource: &Arc<Resource>,
+    namespace: &str,
+    name: &str,
+) -> Call {
+    Call {
+        shared: shared.clone(),
+        resource: resource.clone(),
+        namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+        name: Some(name.to_owned()),
+        subresource: None,
+        options: WriteOptions {
+            dry_run: false,
+            field_manager: "berth-apiserver".to_owned(),
+            manager_named: true,
+            field_validation: FieldValidation::Ignore,
+            force: false,
+        },
+        identity: Identity::admin(),
+        rendering: Rendering::Full,
+    }
+}
+
+/// The resource behind a table; none if its CRD is gone.
+fn resource_of(shared: &Shared, table: &TableName) -> Option<Arc<Resource>> {
+    shared.registry.snapshot().by_table.get(table).cloned()
+}

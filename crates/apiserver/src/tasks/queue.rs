@@ -1,0 +1,130 @@
+//! Work that writes cause. Filled while the store is locked, so it only notes what to look at; each item is
+//! queued once however often it comes up.
+
+use std::collections::{HashSet, VecDeque};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::shared::CRDS;
+use crate::store::{Change, Dependent, TableName};
+use crate::verbs::delete::{FOREGROUND, ORPHAN};
+
+/// Something to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Work {
+    /// The object with this uid is gone: what becomes of its dependents?
+    OwnerGone(Box<str>),
+    /// A dependent of this one is gone: does that end a foreground deletion?
+    Owner(Box<str>),
+    /// Do the owners of this object exist?
+    Check(Dependent),
+    /// A terminating object with a garbage collection finalizer.
+    Finalize(Dependent),
+    /// A terminating namespace.
+    Namespace(Box<str>),
+    /// A terminating CRD.
+    Definition(Box<str>),
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    items: VecDeque<Work>,
+    queued: HashSet<Work>,
+    /// Namespaces and CRD tables being emptied: deletes in them are worth a look.
+    terminating: HashSet<Box<str>>,
+    definitions: HashSet<Box<str>>,
+}
+
+/// See the module documentation.
+#[derive(Debug, Default)]
+pub(crate) struct WorkQueue {
+    inner: Mutex<Inner>,
+    ready: Notify,
+}
+
+impl WorkQueue {
+    pub(crate) fn push(&self, work: Work) {
+        let mut inner = self.inner.lock();
+        if inner.queued.insert(work.clone()) {
+            inner.items.push_back(work);
+            self.ready.notify_one();
+        }
+    }
+
+    pub(crate) fn pop(&self) -> Option<Work> {
+        let mut inner = self.inner.lock();
+        let work = inner.items.pop_front()?;
+        inner.queued.remove(&work);
+        Some(work)
+    }
+
+    /// Waits until there may be work.
+    pub(crate) async fn wait(&self) {
+        if self.inner.lock().items.is_empty() {
+            self.ready.notified().await;
+        }
+    }
+
+    /// Notes what a change means. Called with the store locked.
+    pub(crate) fn observe(&self, table: &TableName, change: &Change) {
+        let object = change.current();
+        let place = || Dependent {
+            table: table.clone(),
+            key: object.key.clone(),
+        };
+        if let Change::Deleted { .. } = change {
+            self.push(Work::OwnerGone(object.uid.clone()));
+            for owner in &object.owners {
+                self.push(Work::Owner(owner.uid.clone()));
+            }
+            let (namespace, definition) = {
+                let mut inner = self.inner.lock();
+                if &**table == "namespaces" {
+                    inner.terminating.remove(&*object.key.name);
+                }
+                if &**table == CRDS {
+                    inner.definitions.remove(&*object.key.name);
+                }
+                (
+                    inner.terminating.contains(&*object.key.namespace),
+                    inner.definitions.contains(&**table),
+                )
+            };
+            if namespace {
+                self.push(Work::Namespace((&*object.key.namespace).into()));
+            }
+            if definition {
+                self.push(Work::Definition((&**table).into()));
+            }
+            return;
+        }
+        if !object.owners.is_empty() && change.before().is_none_or(|b| b.owners != object.owners) {
+            self.push(Work::Check(place()));
+        }
+        if !object.deleting {
+            return;
+        }
+        if object
+            .finalizers
+            .iter()
+            .any(|f| f == FOREGROUND || f == ORPHAN)
+        {
+            self.push(Work::Finalize(place()));
+        }
+        if &**table == "namespaces" {
+            self.inner
+                .lock()
+                .terminating
+                .insert((&*object.key.name).into());
+            self.push(Work::Namespace((&*object.key.name).into()));
+        }
+        if &**table == CRDS {
+            self.inner
+                .lock()
+                .definitions
+                .insert((&*object.key.name).into());
+            self.push(Work::Definition((&*object.key.name).into()));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! create.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+use super::pipeline::{self, Write};
+use super::{Call, read};
+use crate::error::ApiError;
+use crate::http::{body, method_not_allowed, respond};
+
+pub(crate) fn create(
+    call: &Call,
+    content_type: &str,
+    bytes: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    if call.resource.namespaced() && call.namespace.is_none() {
+        return Err(method_not_allowed());
+    }
+    let decoded = body::object(content_type, bytes)?;
+    let mut value = decoded.value;
+    let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
+    if value["metadata"]["resourceVersion"]
+        .as_str()
+        .is_some_and(|v| !v.is_empty())
+    {
+        return Err(ApiError::internal(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    let written = pipeline::insert(call, value, Write::Plain)?;
+    let response = call.answer(StatusCode::CREATED, &written.object);
+    Ok(read::warn_deprecated(
+        call,
+        respond::warn(response, &warnings),
+    ))
+}

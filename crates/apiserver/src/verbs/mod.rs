@@ -1,0 +1,120 @@
+//! What can be asked of a resource, one file a verb. [`pipeline`] is the way every write takes.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+mod pipeline;
+pub(crate) mod read;
+pub(crate) mod reviews;
+mod scale;
+pub(crate) mod update;
+mod view;
+pub(crate) mod watch;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::http::accept::Rendering;
+use crate::http::query::WriteOptions;
+use crate::http::respond;
+use crate::registry::Resource;
+use crate::shared::{Identity, Shared};
+use crate::store::{Key, Stored};
+use crate::table;
+
+pub(crate) use pipeline::{Write, insert, modify};
+pub(crate) use view::{bytes as view_bytes, to_view};
+
+/// A part of an object with an endpoint of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subresource {
+    Status,
+    Scale,
+    Finalize,
+}
+
+impl Subresource {
+    /// The subresource called `name`, if `resource` has it.
+    pub(crate) fn parse(name: &str, resource: &Resource) -> Option<Self> {
+        match name {
+            "status" if resource.status => Some(Self::Status),
+            "scale" if resource.scale.is_some() => Some(Self::Scale),
+            "finalize" if resource.is("", "namespaces") => Some(Self::Finalize),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::Finalize => "finalize",
+        }
+    }
+}
+
+/// A request, as far as its URL and headers tell.
+pub(crate) struct Call {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<Subresource>,
+    pub(crate) options: WriteOptions,
+    pub(crate) identity: Identity,
+    pub(crate) rendering: Rendering,
+}
+
+impl Call {
+    /// The place of the object the URL names.
+    pub(crate) fn key(&self) -> Key {
+        Key::new(
+            self.namespace.as_deref().unwrap_or_default(),
+            self.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(
+            &self.resource.group,
+            &self.resource.plural,
+            self.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    pub(crate) fn find(&self) -> Result<Arc<Stored>, ApiError> {
+        self.shared
+            .store
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())
+    }
+
+    /// The answer for one object, in the form asked for.
+    pub(crate) fn answer(&self, code: StatusCode, object: &Stored) -> Response<Body> {
+        match self.rendering {
+            Rendering::Full => respond::json_bytes(code, view_bytes(object, &self.resource)),
+            Rendering::Partial => respond::json_value(code, &table::partial(&object.value())),
+            Rendering::Table => {
+                let value = object.value();
+                let table = serde_json::json!({
+                    "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": {"resourceVersion": value["metadata"]["resourceVersion"]},
+                    "columnDefinitions": table::definitions(&self.resource),
+                    "rows": [table::row(&self.resource, &value, table::Include::Metadata)],
+                });
+                respond::json_value(code, &table)
+            }
+        }
+    }
+}
+
+/// The text at a path of steps, empty if it is not there.
+pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+    path.iter()
+        .fold(value, |v, step| &v[*step])
+        .as_str()
+        .unwrap_or_default()
+}

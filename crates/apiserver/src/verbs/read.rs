@@ -1,0 +1,211 @@
+//! get and list.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Call, Subresource, scale, view_bytes};
+use crate::error::{ApiError, Reason};
+use crate::http::accept::Rendering;
+use crate::http::query::{At, Query};
+use crate::http::respond;
+use crate::selector::{FieldSelector, LabelSelector, Selector};
+use crate::store::{Page, Stored};
+use crate::table::{self, Include};
+
+pub(crate) fn get(call: &Call) -> Result<Response<Body>, ApiError> {
+    let object = call.find()?;
+    if call.subresource == Some(Subresource::Scale) {
+        return Ok(respond::json_value(
+            StatusCode::OK,
+            &scale::of(&object.value(), &call.resource),
+        ));
+    }
+    Ok(warn_deprecated(call, call.answer(StatusCode::OK, &object)))
+}
+
+/// Adds the deprecation warning of a custom version, if it has one.
+pub(super) fn warn_deprecated(call: &Call, response: Response<Body>) -> Response<Body> {
+    match &call.resource.deprecation {
+        Some(warning) => respond::warn(response, std::slice::from_ref(warning)),
+        None => response,
+    }
+}
+
+/// The selectors of a request; a name in the URL counts as one.
+pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError> {
+    let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
+    let mut fields = query.get("fieldSelector").unwrap_or_default().to_owned();
+    if let Some(name) = &call.name {
+        fields = format!("metadata.name={name}");
+    }
+    Ok(Selector {
+        labels,
+        fields: FieldSelector::parse(&fields, &call.resource)?,
+    })
+}
+
+/// Where a list that was cut goes on.
+struct Continue {
+    version: u64,
+    namespace: String,
+    name: String,
+}
+
+impl Continue {
+    fn encode(&self) -> String {
+        URL_SAFE_NO_PAD.encode(json!([self.version, self.namespace, self.name]).to_string())
+    }
+
+    fn decode(token: &str) -> Result<Self, ApiError> {
+        let parse = || {
+            let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+            let value: Value = serde_json::from_slice(&bytes).ok()?;
+            let text = |i: usize| value[i].as_str().map(str::to_owned);
+            Some(Self {
+                version: value[0].as_u64()?,
+                namespace: text(1)?,
+                name: text(2)?,
+            })
+        };
+        parse().ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+    }
+}
+
+fn too_old() -> ApiError {
+    ApiError::new(
+        Reason::Expired,
+        "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
+    )
+}
+
+/// The page a list request asks for, before selection.
+fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, ApiError> {
+    let (store, table, namespace) = (
+        &call.shared.store,
+        &call.resource.table,
+        call.namespace.as_deref(),
+    );
+    if let Some(after) = after {
+        let mut page = store
+            .list_at(table, namespace, after.version)
+            .map_err(|_| too_old())?;
+        page.items.retain(|o| {
+            (&*o.key.namespace, &*o.key.name) > (after.namespace.as_str(), after.name.as_str())
+        });
+        return Ok(page);
+    }
+    match query.at()? {
+        At::Latest => Ok(store.list(table, namespace)),
+        At::Exactly(version) => {
+            check_future(version, store.version())?;
+            store
+                .list_at(table, namespace, version)
+                .map_err(|_| ApiError::expired())
+        }
+        At::NotOlderThan(version) => {
+            check_future(version, store.version())?;
+            Ok(store.list(table, namespace))
+        }
+    }
+}
+
+fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
+    if version <= current {
+        return Ok(());
+    }
+    let mut error = ApiError::new(
+        Reason::Timeout,
+        format!("Too large resource version: {version}, current: {current}"),
+    );
+    error.retry_after = Some(1);
+    Err(error)
+}
+
+pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
+    let selector = selector(call, query)?;
+    let after = query.get("continue").map(Continue::decode).transpose()?;
+    let Page { mut items, version } = page(call, query, after.as_ref())?;
+    let select_all = selector.is_empty();
+    if !select_all {
+        items.retain(|o| selector.matches(o, &call.resource));
+    }
+    let limit = query
+        .number("limit")?
+        .filter(|l| *l > 0)
+        .and_then(|l| usize::try_from(l).ok());
+    let mut meta = json!({"resourceVersion": version.to_string()});
+    if let Some(limit) = limit
+        && items.len() > limit
+    {
+        let left = items.len() - limit;
+        items.truncate(limit);
+        if let Some(last) = items.last() {
+            let next = Continue {
+                version,
+                namespace: last.key.namespace.to_string(),
+                name: last.key.name.to_string(),
+            };
+            meta["continue"] = json!(next.encode());
+        }
+        if select_all {
+            meta["remainingItemCount"] = json!(left);
+        }
+    }
+    let include = match query.get("includeObject") {
+        Some("None") => Include::None,
+        Some("Object") => Include::Object,
+        _ => Include::Metadata,
+    };
+    Ok(warn_deprecated(call, render(call, &items, &meta, include)))
+}
+
+fn render(call: &Call, items: &[Arc<Stored>], meta: &Value, include: Include) -> Response<Body> {
+    let resource = &call.resource;
+    match call.rendering {
+        Rendering::Full => {
+            let size: usize = items.iter().map(|o| o.bytes.len() + 1).sum();
+            let mut out = BytesMut::with_capacity(size + 200);
+            let head = format!(
+                "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{meta},\"items\":[",
+                json!(resource.list_kind),
+                json!(resource.api_version()),
+            );
+            out.put_slice(head.as_bytes());
+            for (i, object) in items.iter().enumerate() {
+                if i > 0 {
+                    out.put_u8(b',');
+                }
+                out.put_slice(&view_bytes(object, resource));
+            }
+            out.put_slice(b"]}");
+            respond::json_bytes(StatusCode::OK, out.freeze())
+        }
+        Rendering::Table => {
+            let rows: Vec<Value> = items
+                .iter()
+                .map(|o| table::row(resource, &o.value(), include))
+                .collect();
+            let table = json!({
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
+                "columnDefinitions": table::definitions(resource), "rows": rows,
+            });
+            respond::json_value(StatusCode::OK, &table)
+        }
+        Rendering::Partial => {
+            let items: Vec<Value> = items.iter().map(|o| table::partial(&o.value())).collect();
+            let list = json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items,
+            });
+            respond::json_bytes(
+                StatusCode::OK,
+                Bytes::from(serde_json::to_vec(&list).unwrap_or_default()),
+            )
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The scale subresource: `autoscaling/v1 Scale` over wherever a kind keeps its replica counts.
+
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Cause};
+use crate::registry::Resource;
+
+fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(value, |v, step| &v[step])
+}
+
+/// The selector as text, from text or from a label selector.
+fn selector(value: &Value, resource: &Resource) -> String {
+    let path = resource.scale.as_ref().and_then(|s| s.selector.as_deref());
+    if let Some(text) = path.and_then(|p| at(value, p).as_str()) {
+        return text.to_owned();
+    }
+    let labels = |map: &Value| {
+        let pair = |(k, v): (&String, &Value)| format!("{k}={}", v.as_str().unwrap_or_default());
+        map.as_object()
+            .map(|m| m.iter().map(pair).collect::<Vec<_>>().join(","))
+            .unwrap_or_default()
+    };
+    if resource.is_custom() {
+        return String::new();
+    }
+    let selector = &value["spec"]["selector"];
+    if resource.plural == "replicationcontrollers" {
+        labels(selector)
+    } else {
+        labels(&selector["matchLabels"])
+    }
+}
+
+/// The Scale of an object.
+pub(super) fn of(value: &Value, resource: &Resource) -> Value {
+    let meta = &value["metadata"];
+    let mut shown = json!({});
+    for key in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        if let Some(inner) = meta.get(key) {
+            shown[key] = inner.clone();
+        }
+    }
+    let (spec, status) = resource
+        .scale
+        .as_ref()
+        .map_or(("", ""), |s| (s.spec.as_str(), s.status.as_str()));
+    let mut scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown,
+        "spec": {"replicas": at(value, spec).as_i64().unwrap_or(0)},
+        "status": {"replicas": at(value, status).as_i64().unwrap_or(0)},
+    });
+    let selector = selector(value, resource);
+    if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
+}
+
+/// The object with the replicas (and version) of `scale`.
+pub(super) fn put(value: &Value, scale: &Value, resource: &Resource) -> Result<Value, ApiError> {
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+    let name = value["metadata"]["name"].as_str().unwrap_or_default();
+    if replicas < 0 {
+        let cause = Cause::invalid(
+            "spec.replicas",
+            &json!(replicas),
+            "should be a non-negative integer",
+        );
+        return Err(ApiError::invalid("autoscaling", "Scale", name, vec![cause]));
+    }
+    let mut value = value.clone();
+    let path = resource.scale.as_ref().map_or("", |s| s.spec.as_str());
+    let slot = path.split('.').fold(&mut value, |v, step| &mut v[step]);
+    *slot = json!(replicas);
+    value["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
+    Ok(value)
+}

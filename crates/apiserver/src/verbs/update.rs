@@ -1,0 +1,243 @@
+//! update (PUT) and patch.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::pipeline::{self, Write, Written, modify};
+use super::{Call, Subresource, read, scale, text};
+use crate::error::{ApiError, Cause};
+use crate::http::{body, respond};
+use crate::patch::managed::{Mode, writer};
+use crate::patch::{apply, merge, strategic};
+use crate::schema::shape;
+
+fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -> Response<Body> {
+    let response = if call.subresource == Some(Subresource::Scale) {
+        respond::json_value(code, &scale::of(&written.object.value(), &call.resource))
+    } else {
+        call.answer(code, &written.object)
+    };
+    read::warn_deprecated(call, respond::warn(response, warnings))
+}
+
+pub(crate) fn replace(
+    call: &Call,
+    content_type: &str,
+    bytes: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    let decoded = body::object(content_type, bytes)?;
+    let mut value = decoded.value;
+    let key = call.key();
+    if call.subresource == Some(Subresource::Scale) {
+        let written = modify(call, &key, Write::Plain, |old| {
+            scale::put(old, &value, &call.resource)
+        })?;
+        return Ok(done(call, StatusCode::OK, &written, &[]));
+    }
+    let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
+    let unconditional = text(&value, &["metadata", "resourceVersion"]).is_empty();
+    // The object must be found before it is judged.
+    call.find()?;
+    if unconditional && call.resource.is_custom() {
+        let cause = Cause::invalid(
+            "metadata.resourceVersion",
+            &json!(0),
+            "must be specified for an update",
+        );
+        return Err(ApiError::invalid(
+            &call.resource.group,
+            &call.resource.plural,
+            &key.name,
+            vec![cause],
+        ));
+    }
+    let written = modify(call, &key, Write::Plain, |_| Ok(value.clone()))?;
+    Ok(done(call, StatusCode::OK, &written, &warnings))
+}
+
+pub(crate) fn patch(
+    call: &Call,
+    content_type: &str,
+    bytes: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/json-patch+json" => {
+            let operations: json_patch::Patch = serde_json::from_slice(bytes)
+                .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
+            change(call, bytes, |object| {
+                json_patch::patch(object, &operations).map_err(|e| {
+                    ApiError::new(
+                        crate::error::Reason::Invalid,
+                        format!(
+                            "the server rejected our request due to an error in our request: {e}"
+                        ),
+                    )
+                })
+            })
+        }
+        "application/merge-patch+json" => {
+            let decoded = body::json(bytes)?;
+            change(call, bytes, |object| {
+                merge(object, decoded.value.clone());
+                Ok(())
+            })
+        }
+        "application/strategic-merge-patch+json" if !call.resource.is_custom() => {
+            let decoded = body::json(bytes)?;
+            let schema = call.resource.schema();
+            change(call, bytes, |object| {
+                strategic::patch(object, &decoded.value, schema)
+            })
+        }
+        "application/apply-patch+yaml" => server_side(call, bytes),
+        other => {
+            let mut served = vec![
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ];
+            if !call.resource.is_custom() {
+                served.insert(2, "application/strategic-merge-patch+json");
+            }
+            Err(body::unsupported(other, &served.join(", ")))
+        }
+    }
+}
+
+/// Runs one of the client-side patches through the pipeline.
+fn change(
+    call: &Call,
+    bytes: &Bytes,
+    patch: impl Fn(&mut Value) -> Result<(), ApiError>,
+) -> Result<Response<Body>, ApiError> {
+    let mut warnings = Vec::new();
+    let is_scale = call.subresource == Some(Subresource::Scale);
+    let written = modify(call, &call.key(), Write::Plain, |old| {
+        if is_scale {
+            let mut scaled = scale::of(old, &call.resource);
+            patch(&mut scaled)?;
+            return scale::put(old, &scaled, &call.resource);
+        }
+        let mut new = old.clone();
+        patch(&mut new)?;
+        if !new.is_object() {
+            return Err(ApiError::bad_request("the patched object is not an object"));
+        }
+        warnings =
+            pipeline::decode(call, &mut new, Vec::new()).map_err(|e| rejected(call, bytes, &e))?;
+        Ok(new)
+    })?;
+    Ok(done(call, StatusCode::OK, &written, &warnings))
+}
+
+/// Strict decoding problems of a patch are invalid, not bad requests.
+fn rejected(call: &Call, patch: &Bytes, error: &ApiError) -> ApiError {
+    match error.message.find("strict decoding error") {
+        None => error.clone(),
+        Some(at) => {
+            let shown = String::from_utf8_lossy(patch).into_owned();
+            let cause = Cause::invalid("patch", &json!(shown), &error.message[at..]);
+            ApiError::invalid(
+                "",
+                "",
+                call.name.as_deref().unwrap_or_default(),
+                vec![cause],
+            )
+        }
+    }
+}
+
+fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
+    let (resource, key) = (&call.resource, call.key());
+    if !call.options.manager_named {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        return Err(ApiError::invalid(
+            "meta.k8s.io",
+            "PatchOptions",
+            "",
+            vec![cause],
+        ));
+    }
+    let mut config = body::yaml(bytes)?.value;
+    if config["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|l| !l.is_empty())
+    {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    if text(&config, &["kind"]).is_empty() || text(&config, &["apiVersion"]).is_empty() {
+        return Err(ApiError::bad_request(
+            "Object 'Kind' or 'apiVersion' is missing",
+        ));
+    }
+    if call.subresource == Some(Subresource::Scale) {
+        return change(call, bytes, |object| {
+            merge(object, config.clone());
+            Ok(())
+        });
+    }
+    let mut unknown = Vec::new();
+    shape::prune(
+        &mut config,
+        resource.schema(),
+        &mut String::new(),
+        &mut unknown,
+    );
+    if let Some(field) = unknown.first() {
+        return Err(ApiError::internal(format!(
+            "failed to create typed patch object ({}/{}; {}, Kind={}): .{field}: field not declared in schema",
+            key.namespace,
+            key.name,
+            resource.api_version(),
+            resource.kind
+        )));
+    }
+    pipeline::decode(call, &mut config, Vec::new())?;
+    if !resource.is_custom() {
+        shape::as_typed(&mut config, resource.schema());
+    }
+    let mode = || {
+        writer(
+            resource,
+            &call.options.field_manager,
+            Mode::Apply,
+            call.subresource,
+        )
+    };
+    let exists = call.shared.store.get(&resource.table, &key).is_some();
+    if !exists {
+        if call.subresource.is_some() {
+            return Err(call.not_found());
+        }
+        if !text(&config, &["metadata", "resourceVersion"]).is_empty()
+            || !text(&config, &["metadata", "uid"]).is_empty()
+        {
+            return Err(ApiError::conflict(
+                &resource.group,
+                &resource.plural,
+                &key.name,
+                "uid mismatch: the provided object specified a uid or resourceVersion, and no existing object was found",
+            ));
+        }
+        let mut value = apply::apply(None, &config, resource.schema(), mode(), call.options.force)?;
+        value["metadata"]["name"] = json!(&*key.name);
+        let written = pipeline::insert(call, value, Write::Apply)?;
+        return Ok(done(call, StatusCode::CREATED, &written, &[]));
+    }
+    let written = modify(call, &key, Write::Apply, |old| {
+        let mut new = apply::apply(
+            Some(old),
+            &config,
+            resource.schema(),
+            mode(),
+            call.options.force,
+        )?;
+        if text(&config, &["metadata", "resourceVersion"]).is_empty() {
+            new["metadata"]["resourceVersion"] = Value::Null;
+        }
+        Ok(new)
+    })?;
+    Ok(done(call, StatusCode::OK, &written, &[]))
+}
