@@ -1,0 +1,214 @@
+//! How a binding comes to say what it should: the object to create, or the smallest patch of an existing one.
+//!
+//! Fields that the scheduler and other controllers write are never touched.
+
+use kube::api::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use super::desired_binding::{BindingKind, DesiredBinding};
+use super::merge_diff::merge_diff;
+
+/// Fields of the spec that the detector decides on every binding.
+const DECIDED: &[&str] = &[
+    "resource",
+    "replicas",
+    "replicaRequirements",
+    "components",
+    "placement",
+    "schedulerName",
+    "failover",
+    "conflictResolution",
+    "preserveResourcesOnDeletion",
+];
+/// Fields that an update of a ClusterResourceBinding leaves as they are, as Karmada does.
+const DECIDED_IF_NAMESPACED: &[&str] = &[
+    "propagateDeps",
+    "schedulePriority",
+    "workloadAffinityGroups",
+];
+
+/// The binding belongs to another object: usually to an older template of the same name, and garbage
+/// collection has not come by yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "binding {binding} belongs to another object with UID {owner}; trying again when it is collected"
+)]
+pub struct OtherOwner {
+    /// The binding.
+    pub binding: String,
+    /// The UID of its owner.
+    pub owner: String,
+}
+
+/// The binding as it is created. `id` becomes its permanent id.
+pub fn new_binding(desired: &DesiredBinding, id: &str) -> Value {
+    let kind = desired.kind();
+    let mut labels = desired.labels.clone();
+    let id_label = match kind {
+        BindingKind::Namespaced => berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID,
+        BindingKind::Cluster => berth_api::well_known::CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
+    };
+    labels.insert(id_label.to_owned(), json!(id));
+    let mut metadata = json!({
+        "name": desired.key.name,
+        "labels": labels,
+        "annotations": desired.annotations,
+        "finalizers": [kind.finalizer()],
+        "ownerReferences": [desired.owner],
+    });
+    if kind == BindingKind::Namespaced {
+        metadata["namespace"] = json!(desired.key.namespace);
+    }
+    json!({
+        "apiVersion": "work.karmada.io/v1alpha2",
+        "kind": kind.name(),
+        "metadata": metadata,
+        "spec": desired.spec,
+    })
+}
+
+/// The merge patch that makes an existing binding say what it should; nothing where it does.
+///
+/// # Errors
+/// When the binding belongs to another object.
+pub fn change(
+    existing: &DynamicObject,
+    desired: &DesiredBinding,
+) -> Result<Option<Value>, OtherOwner> {
+    let meta = &existing.metadata;
+    let owners = meta.owner_references.as_deref().unwrap_or_default();
+    if let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true))
+        && owner.uid != desired.owner_uid
+    {
+        return Err(OtherOwner {
+            binding: desired.key.name.clone(),
+            owner: owner.uid.clone(),
+        });
+    }
+    let mut metadata = Map::new();
+    let labels = meta.labels.iter().flatten();
+    let mut label_changes = missing(
+        &desired.labels,
+        labels.map(|(k, v)| (k.as_str(), v.as_str())),
+    );
+    let annotations = meta.annotations.iter().flatten();
+    let mut annotation_changes = missing(
+        &desired.annotations,
+        annotations.map(|(k, v)| (k.as_str(), v.as_str())),
+    );
+    drop_cluster_claim(
+        existing,
+        desired,
+        &mut label_changes,
+        &mut annotation_changes,
+    );
+    if !label_changes.is_empty() {
+        metadata.insert("labels".to_owned(), Value::Object(label_changes));
+    }
+    if !annotation_changes.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotation_changes));
+    }
+    let mut finalizers = meta.finalizers.clone().unwrap_or_default();
+    let own = desired.kind().finalizer();
+    // Nothing can be added to an object that is being deleted.
+    if meta.deletion_timestamp.is_none() && !finalizers.iter().any(|known| known == own) {
+        finalizers.push(own.to_owned());
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    if serde_json::to_value(owners).ok() != Some(json!([desired.owner])) {
+        metadata.insert("ownerReferences".to_owned(), json!([desired.owner]));
+    }
+    let mut patch = Map::new();
+    if !metadata.is_empty() {
+        patch.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    let none = Map::new();
+    let stored = existing.data.get("spec").and_then(Value::as_object);
+    if let Some(spec) = spec_change(stored.unwrap_or(&none), desired) {
+        patch.insert("spec".to_owned(), spec);
+    }
+    Ok((!patch.is_empty()).then_some(Value::Object(patch)))
+}
+
+/// A binding of a PropagationPolicy carries no claim of a ClusterPropagationPolicy.
+fn drop_cluster_claim(
+    existing: &DynamicObject,
+    desired: &DesiredBinding,
+    labels: &mut Map<String, Value>,
+    annotations: &mut Map<String, Value>,
+) {
+    use berth_api::well_known::{
+        CLUSTER_PROPAGATION_POLICY_NAME, CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
+    };
+    if desired
+        .annotations
+        .contains_key(CLUSTER_PROPAGATION_POLICY_NAME)
+    {
+        return;
+    }
+    let has = |map: &Option<std::collections::BTreeMap<String, String>>, key: &str| {
+        map.as_ref().is_some_and(|map| map.contains_key(key))
+    };
+    if has(
+        &existing.metadata.labels,
+        CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
+    ) {
+        labels.insert(
+            CLUSTER_PROPAGATION_POLICY_PERMANENT_ID.to_owned(),
+            Value::Null,
+        );
+    }
+    if has(
+        &existing.metadata.annotations,
+        CLUSTER_PROPAGATION_POLICY_NAME,
+    ) {
+        annotations.insert(CLUSTER_PROPAGATION_POLICY_NAME.to_owned(), Value::Null);
+    }
+}
+
+fn missing<'a>(
+    wanted: &Map<String, Value>,
+    stored: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Map<String, Value> {
+    let mut missing = wanted.clone();
+    for (key, value) in stored {
+        if missing.get(key).and_then(Value::as_str) == Some(value) {
+            missing.remove(key);
+        }
+    }
+    missing
+}
+
+fn spec_change(stored: &Map<String, Value>, desired: &DesiredBinding) -> Option<Value> {
+    let namespaced: &[&str] = match desired.kind() {
+        BindingKind::Namespaced => DECIDED_IF_NAMESPACED,
+        BindingKind::Cluster => &[],
+    };
+    let mut target = stored.clone();
+    for field in DECIDED.iter().chain(namespaced) {
+        match desired.spec.get(*field) {
+            Some(value) => target.insert((*field).to_owned(), value.clone()),
+            None => target.remove(*field),
+        };
+    }
+    match merged_suspension(stored.get("suspension"), desired.spec.get("suspension")) {
+        Some(suspension) => target.insert("suspension".to_owned(), suspension),
+        None => target.remove("suspension"),
+    };
+    merge_diff(&Value::Object(stored.clone()), &Value::Object(target))
+}
+
+/// The policy's suspension, with the binding's own `scheduling` kept.
+fn merged_suspension(stored: Option<&Value>, wanted: Option<&Value>) -> Option<Value> {
+    let scheduling = stored.and_then(|suspension| suspension.get("scheduling"));
+    match (wanted, scheduling) {
+        (None, None) => None,
+        (wanted, scheduling) => {
+            let mut merged = wanted.cloned().unwrap_or_else(|| json!({}));
+            if let Some(scheduling) = scheduling {
+                merged["scheduling"] = scheduling.clone();
+            }
+            Some(merged)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Claims: the marks by which a template, and its binding, belong to a policy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use berth_api::admission::GuardedKind;
+use berth_api::well_known::{
+    CLUSTER_PROPAGATION_POLICY_NAME, CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
+    PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAMESPACE, PROPAGATION_POLICY_PERMANENT_ID,
+};
+use serde_json::{Map, Value, json};
+
+/// The two kinds of policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PolicyKind {
+    /// PropagationPolicy: claims templates of its own namespace.
+    Namespaced,
+    /// ClusterPropagationPolicy: claims any template.
+    Cluster,
+}
+
+impl PolicyKind {
+    /// The kind under which the admission rules know it.
+    pub fn guarded(self) -> GuardedKind {
+        match self {
+            Self::Namespaced => GuardedKind::PropagationPolicy,
+            Self::Cluster => GuardedKind::ClusterPropagationPolicy,
+        }
+    }
+
+    fn labels(self) -> &'static [&'static str] {
+        match self {
+            Self::Namespaced => &[PROPAGATION_POLICY_PERMANENT_ID],
+            Self::Cluster => &[CLUSTER_PROPAGATION_POLICY_PERMANENT_ID],
+        }
+    }
+
+    fn annotations(self) -> &'static [&'static str] {
+        match self {
+            Self::Namespaced => &[PROPAGATION_POLICY_NAMESPACE, PROPAGATION_POLICY_NAME],
+            Self::Cluster => &[CLUSTER_PROPAGATION_POLICY_NAME],
+        }
+    }
+}
+
+/// Names a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PolicyKey {
+    /// Its kind.
+    pub kind: PolicyKind,
+    /// Its namespace, empty for a ClusterPropagationPolicy.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl PolicyKey {
+    /// The name with the namespace, where there is one.
+    pub fn full_name(&self) -> String {
+        match self.kind {
+            PolicyKind::Namespaced => format!("{}/{}", self.namespace, self.name),
+            PolicyKind::Cluster => self.name.clone(),
+        }
+    }
+}
+
+/// As Karmada's events write it: `policy(shop/p)`, `cluster policy(p)`.
+impl fmt::Display for PolicyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            PolicyKind::Namespaced => "policy",
+            PolicyKind::Cluster => "cluster policy",
+        };
+        write!(f, "{kind}({})", self.full_name())
+    }
+}
+
+/// A template belongs to a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The policy.
+    pub policy: PolicyKey,
+    /// The permanent id of the policy that made the claim: a policy that was made anew has another one.
+    pub id: String,
+}
+
+impl Claim {
+    /// Reads a claim. That of a PropagationPolicy comes first; a claim with a part missing is none.
+    pub fn read(
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Option<Self> {
+        let label = |key: &str| labels.get(key).filter(|value| !value.is_empty());
+        let annotation = |key: &str| annotations.get(key).filter(|value| !value.is_empty());
+        let claim = |kind, namespace: &str, name: &str, id: &str| Self {
+            policy: PolicyKey {
+                kind,
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            id: id.to_owned(),
+        };
+        if let (Some(namespace), Some(name), Some(id)) = (
+            annotation(PROPAGATION_POLICY_NAMESPACE),
+            annotation(PROPAGATION_POLICY_NAME),
+            label(PROPAGATION_POLICY_PERMANENT_ID),
+        ) {
+            return Some(claim(PolicyKind::Namespaced, namespace, name, id));
+        }
+        let name = annotation(CLUSTER_PROPAGATION_POLICY_NAME)?;
+        let id = label(CLUSTER_PROPAGATION_POLICY_PERMANENT_ID)?;
+        Some(claim(PolicyKind::Cluster, "", name, id))
+    }
+
+    /// The labels that make the claim.
+    pub fn labels(&self) -> Map<String, Value> {
+        self.policy
+            .kind
+            .labels()
+            .iter()
+            .map(|key| ((*key).to_owned(), json!(self.id)))
+            .collect()
+    }
+
+    /// The annotations that make the claim.
+    pub fn annotations(&self) -> Map<String, Value> {
+        let values = match self.policy.kind {
+            PolicyKind::Namespaced => vec![&self.policy.namespace, &self.policy.name],
+            PolicyKind::Cluster => vec![&self.policy.name],
+        };
+        let keys = self.policy.kind.annotations().iter();
+        keys.zip(values)
+            .map(|(key, value)| ((*key).to_owned(), json!(value)))
+            .collect()
+    }
+
+    /// The metadata of a merge patch that makes the claim. That of a PropagationPolicy takes the place of
+    /// any other claim.
+    pub fn patch(&self) -> Value {
+        let (mut labels, mut annotations) = (self.labels(), self.annotations());
+        if self.policy.kind == PolicyKind::Namespaced {
+            erase(PolicyKind::Cluster, &mut labels, &mut annotations);
+        }
+        json!({ "labels": labels, "annotations": annotations })
+    }
+
+    /// The metadata of a merge patch that takes the claim back.
+    pub fn release_patch(&self) -> Value {
+        let (mut labels, mut annotations) = (Map::new(), Map::new());
+        erase(self.policy.kind, &mut labels, &mut annotations);
+        json!({ "labels": labels, "annotations": annotations })
+    }
+
+    /// Whether these labels carry exactly this claim, so that taking it back hurts no other one.
+    pub fn is_on(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut keys = self.policy.kind.labels().iter();
+        keys.all(|key| labels.get(*key) == Some(&self.id))
+    }
+}
+
+fn erase(kind: PolicyKind, labels: &mut Map<String, Value>, annotations: &mut Map<String, Value>) {
+    for key in kind.labels() {
+        labels.insert((*key).to_owned(), Value::Null);
+    }
+    for key in kind.annotations() {
+        annotations.insert((*key).to_owned(), Value::Null);
+    }
+}

@@ -1,0 +1,207 @@
+//! The binding that a template has under a policy.
+
+use std::collections::BTreeMap;
+
+use berth_api::placement::WorkloadGroupTerm;
+use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER};
+use serde_json::{Map, Value, json};
+
+use super::options::Gates;
+use super::policy::Policy;
+use super::resource_type::BindingKey;
+use super::template::Template;
+use crate::interpreter::{InterpretError, interpret};
+
+/// The two kinds of binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BindingKind {
+    /// ResourceBinding, for namespaced templates.
+    Namespaced,
+    /// ClusterResourceBinding, for cluster-scoped templates.
+    Cluster,
+}
+
+impl BindingKind {
+    /// The kind of the binding of this key.
+    pub fn of(key: &BindingKey) -> Self {
+        if key.namespace.is_empty() {
+            Self::Cluster
+        } else {
+            Self::Namespaced
+        }
+    }
+
+    /// The kind's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Namespaced => "ResourceBinding",
+            Self::Cluster => "ClusterResourceBinding",
+        }
+    }
+
+    pub(super) fn finalizer(self) -> &'static str {
+        match self {
+            Self::Namespaced => BINDING_FINALIZER,
+            Self::Cluster => CLUSTER_RESOURCE_BINDING_FINALIZER,
+        }
+    }
+}
+
+/// What a binding should say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredBinding {
+    /// What it is called.
+    pub key: BindingKey,
+    /// The UID of the template that owns it.
+    pub owner_uid: String,
+    /// The one owner reference.
+    pub owner: Value,
+    /// The labels of the claim.
+    pub labels: Map<String, Value>,
+    /// The annotations of the claim.
+    pub annotations: Map<String, Value>,
+    /// The fields of the spec that the policy and the template decide; what is missing is to be absent.
+    pub spec: Map<String, Value>,
+    /// Whether replicas were read from the template.
+    pub interpreted: bool,
+}
+
+impl DesiredBinding {
+    /// The kind of binding.
+    pub fn kind(&self) -> BindingKind {
+        BindingKind::of(&self.key)
+    }
+}
+
+/// The binding of a template under a policy. `priority` is the value of the priority class that the policy
+/// names.
+///
+/// # Errors
+/// When the template's replicas cannot be read.
+pub fn binding_for(
+    template: &Template,
+    policy: &Policy,
+    priority: Option<i32>,
+    gates: Gates,
+) -> Result<DesiredBinding, InterpretError> {
+    let key = template.key.binding();
+    let kind = BindingKind::of(&key);
+    let mut spec = copied_from(policy);
+    spec.insert("resource".to_owned(), reference(template));
+    let interpreted = add_replicas(template, gates, &mut spec)?;
+    if kind == BindingKind::Namespaced {
+        if let Some(priority) = priority {
+            spec.insert(
+                "schedulePriority".to_owned(),
+                json!({ "priority": priority }),
+            );
+        }
+        if gates.workload_affinity
+            && let Some(groups) = affinity_groups(&template.labels, policy)
+        {
+            spec.insert("workloadAffinityGroups".to_owned(), groups);
+        }
+    }
+    let claim = policy.claim();
+    Ok(DesiredBinding {
+        key,
+        owner_uid: template.uid.clone(),
+        owner: json!({
+            "apiVersion": template.key.api_version(),
+            "kind": template.key.kind(),
+            "name": template.key.name,
+            "uid": template.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }),
+        labels: claim.labels(),
+        annotations: claim.annotations(),
+        spec,
+        interpreted,
+    })
+}
+
+fn copied_from(policy: &Policy) -> Map<String, Value> {
+    let raw = &policy.raw_spec;
+    let mut spec = Map::new();
+    for field in [
+        "schedulerName",
+        "failover",
+        "conflictResolution",
+        "preserveResourcesOnDeletion",
+        "suspension",
+    ] {
+        if let Some(value) = raw.get(field).filter(|value| !value.is_null()) {
+            spec.insert(field.to_owned(), value.clone());
+        }
+    }
+    let placement = raw.get("placement").filter(|value| value.is_object());
+    spec.insert(
+        "placement".to_owned(),
+        placement.cloned().unwrap_or_else(|| json!({})),
+    );
+    if policy.spec.propagate_deps {
+        spec.insert("propagateDeps".to_owned(), json!(true));
+    }
+    spec
+}
+
+fn reference(template: &Template) -> Value {
+    let key = &template.key;
+    let mut reference = json!({
+        "apiVersion": key.api_version(),
+        "kind": key.kind(),
+        "name": key.name,
+        "uid": template.uid,
+        "resourceVersion": template.resource_version,
+    });
+    if !key.namespace.is_empty() {
+        reference["namespace"] = json!(key.namespace);
+    }
+    reference
+}
+
+fn add_replicas(
+    template: &Template,
+    gates: Gates,
+    spec: &mut Map<String, Value>,
+) -> Result<bool, InterpretError> {
+    let Some(body) = &template.body else {
+        return Ok(false);
+    };
+    let key = &template.key;
+    let Some(wanted) = interpret(key.api_version(), key.kind(), body)? else {
+        return Ok(false);
+    };
+    if wanted.replicas != 0 {
+        spec.insert("replicas".to_owned(), json!(wanted.replicas));
+    }
+    if let Some(mut requirements) = wanted.requirements {
+        if gates.resource_quota_estimate {
+            requirements["namespace"] = json!(key.namespace);
+            if let Some(class) = wanted.priority_class_name {
+                requirements["priorityClassName"] = json!(class);
+            }
+        }
+        spec.insert("replicaRequirements".to_owned(), requirements);
+    }
+    Ok(true)
+}
+
+fn affinity_groups(labels: &BTreeMap<String, String>, policy: &Policy) -> Option<Value> {
+    let affinity = policy.spec.placement.workload_affinity.as_ref()?;
+    let group = |term: &Option<WorkloadGroupTerm>| {
+        let key = &term.as_ref()?.group_by_label_key;
+        labels.get(key).map(|value| format!("{key}={value}"))
+    };
+    let mut groups = Map::new();
+    for (field, term) in [
+        ("affinityGroup", &affinity.affinity),
+        ("antiAffinityGroup", &affinity.anti_affinity),
+    ] {
+        if let Some(group) = group(term) {
+            groups.insert(field.to_owned(), json!(group));
+        }
+    }
+    (!groups.is_empty()).then_some(Value::Object(groups))
+}

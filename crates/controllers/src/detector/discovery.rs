@@ -1,0 +1,164 @@
+//! Finds out which kinds of resource the server serves: at the start, every 30 seconds, and as soon as a
+//! custom resource definition changes.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::Api;
+use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
+use kube::runtime::{WatchStreamExt, watcher};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::observation::Message;
+use super::resource_type::ResourceType;
+
+/// How often to look without a reason.
+const PERIOD: Duration = Duration::from_secs(30);
+/// How soon to look again when it failed, or when the server does not serve a definition yet.
+const SOON: Duration = Duration::from_millis(250);
+
+/// How often to look soon before settling for the period: what a server never serves is not chased.
+const SOON_LIMIT: u32 = 40;
+
+/// Group and plural of a definition that is established, and so should be served.
+type Established = HashSet<(String, String)>;
+
+/// Tells the owner what is served, whenever that changes.
+pub(super) async fn discover(
+    client: kube::Client,
+    sender: mpsc::Sender<Message>,
+    shutdown: CancellationToken,
+) {
+    let (established, mut changes) = watch::channel(Established::new());
+    let work = async {
+        tokio::join!(
+            watch_definitions(client.clone(), established),
+            look(client.clone(), &mut changes, sender),
+        );
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = work => {}
+    }
+}
+
+async fn look(
+    client: kube::Client,
+    changes: &mut watch::Receiver<Established>,
+    sender: mpsc::Sender<Message>,
+) {
+    let mut known = None;
+    let mut hurried = 0;
+    loop {
+        let expected = changes.borrow_and_update().clone();
+        let pause = match served(&client).await {
+            Ok(types) => {
+                let missing = expected.iter().any(|(group, plural)| {
+                    let named = |t: &ResourceType| t.api.group == *group && t.api.plural == *plural;
+                    !types.iter().any(named)
+                });
+                if known.as_ref() != Some(&types) {
+                    known = Some(types.clone());
+                    if sender.send(Message::Served(types)).await.is_err() {
+                        return;
+                    }
+                }
+                hurried = if missing { hurried + 1 } else { 0 };
+                if missing && hurried <= SOON_LIMIT {
+                    SOON
+                } else {
+                    PERIOD
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "discovery failed, trying again");
+                SOON
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            // The other side never goes away before this one.
+            _ = changes.changed() => hurried = 0,
+        }
+    }
+}
+
+async fn served(client: &kube::Client) -> Result<Vec<ResourceType>, kube::Error> {
+    // Servers without aggregated discovery are asked group by group.
+    let discovery = match Discovery::new(client.clone()).run_aggregated().await {
+        Ok(discovery) => discovery,
+        Err(_) => Discovery::new(client.clone()).run().await?,
+    };
+    let mut types: Vec<ResourceType> = discovery.groups().flat_map(preferred).collect();
+    types.sort_by(|a, b| {
+        (&a.api.group, &a.api.kind, &a.api.plural).cmp(&(&b.api.group, &b.api.kind, &b.api.plural))
+    });
+    Ok(types)
+}
+
+/// Each resource of a group that can be listed, watched and deleted, in the group's preferred version
+/// where it has that version.
+fn preferred(group: &ApiGroup) -> Vec<ResourceType> {
+    let favourite = group.preferred_version_or_latest();
+    let others = group.versions().filter(|version| *version != favourite);
+    let mut seen = HashSet::new();
+    let mut types = Vec::new();
+    for version in std::iter::once(favourite).chain(others) {
+        for (resource, capabilities) in group.versioned_resources(version) {
+            let usable = [verbs::DELETE, verbs::LIST, verbs::WATCH]
+                .iter()
+                .all(|verb| capabilities.supports_operation(verb));
+            if seen.insert(resource.plural.clone()) && usable {
+                types.push(ResourceType {
+                    api: resource,
+                    namespaced: capabilities.scope == Scope::Namespaced,
+                });
+            }
+        }
+    }
+    types
+}
+
+async fn watch_definitions(client: kube::Client, established: watch::Sender<Established>) {
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    let stream = watcher(api, watcher::Config::default().any_semantic()).default_backoff();
+    let mut stream = std::pin::pin!(stream);
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(watcher::Event::Init) => established.send_modify(Established::clear),
+            Ok(watcher::Event::Apply(definition) | watcher::Event::InitApply(definition)) => {
+                let is_established = is_established(&definition);
+                established.send_modify(|known| {
+                    if is_established {
+                        known.insert(names(&definition));
+                    } else {
+                        known.remove(&names(&definition));
+                    }
+                });
+            }
+            Ok(watcher::Event::Delete(definition)) => established.send_modify(|known| {
+                known.remove(&names(&definition));
+            }),
+            Ok(watcher::Event::InitDone) => {}
+            Err(error) => tracing::debug!(%error, "watch of definitions failed, trying again"),
+        }
+    }
+}
+
+fn names(definition: &CustomResourceDefinition) -> (String, String) {
+    let spec = &definition.spec;
+    (spec.group.clone(), spec.names.plural.clone())
+}
+
+fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let status = definition.status.as_ref();
+    let mut conditions = status
+        .and_then(|s| s.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    definition.metadata.deletion_timestamp.is_none()
+        && conditions.any(|c| c.type_ == "Established" && c.status == "True")
+}

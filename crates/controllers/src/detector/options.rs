@@ -1,0 +1,163 @@
+//! What an operator can set.
+
+use std::num::NonZeroUsize;
+
+use regex::Regex;
+
+use super::skipped_apis::{SkippedApis, SkippedApisError};
+
+/// The default of `--skipped-propagating-namespaces`.
+pub const DEFAULT_SKIPPED_NAMESPACES: &str = "kube-.*";
+/// How many writes may be on their way at once.
+const CONCURRENT_WRITES: NonZeroUsize = match NonZeroUsize::new(16) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "gates are independent switches"
+)]
+/// Feature gates that matter to the detector, with Karmada's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gates {
+    /// PropagationPolicyPreemption: `preemption: Always` has effect.
+    pub policy_preemption: bool,
+    /// PriorityBasedScheduling: `schedulePriority` has effect.
+    pub priority_based_scheduling: bool,
+    /// ResourceQuotaEstimate: requirements carry namespace and priority class.
+    pub resource_quota_estimate: bool,
+    /// WorkloadAffinity: `workloadAffinity` has effect.
+    pub workload_affinity: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            policy_preemption: false,
+            priority_based_scheduling: true,
+            resource_quota_estimate: false,
+            workload_affinity: false,
+        }
+    }
+}
+
+/// The settings of the detector.
+#[derive(Clone, Debug)]
+pub struct DetectorOptions {
+    /// APIs whose objects are never propagated.
+    pub skipped_apis: SkippedApis,
+    /// Namespaces whose objects are never propagated: each expression matches whole names.
+    pub skipped_namespaces: Vec<Regex>,
+    /// Feature gates.
+    pub gates: Gates,
+    /// How many writes may be on their way at once.
+    pub concurrent_writes: NonZeroUsize,
+}
+
+/// A flag that cannot be understood.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// `--skipped-propagating-apis`.
+    #[error("--skipped-propagating-apis: {0}")]
+    SkippedApis(#[from] SkippedApisError),
+    /// `--skipped-propagating-namespaces`.
+    #[error("--skipped-propagating-namespaces: {expression:?}: {source}")]
+    SkippedNamespaces {
+        /// The expression.
+        expression: String,
+        /// What is wrong with it.
+        source: regex::Error,
+    },
+}
+
+impl DetectorOptions {
+    /// Reads the two flags as Karmada writes them.
+    ///
+    /// # Errors
+    /// When one of them cannot be understood; the error names it.
+    pub fn parse<S: AsRef<str>>(
+        skipped_apis: &str,
+        skipped_namespaces: &[S],
+    ) -> Result<Self, OptionsError> {
+        let mut expressions = Vec::new();
+        for expression in skipped_namespaces {
+            let expression = expression.as_ref();
+            let anchored = Regex::new(&format!("^(?:{expression})$")).map_err(|source| {
+                OptionsError::SkippedNamespaces {
+                    expression: expression.to_owned(),
+                    source,
+                }
+            })?;
+            expressions.push(anchored);
+        }
+        Ok(Self {
+            skipped_apis: SkippedApis::parse(skipped_apis)?,
+            skipped_namespaces: expressions,
+            gates: Gates::default(),
+            concurrent_writes: CONCURRENT_WRITES,
+        })
+    }
+
+    /// Whether objects of this namespace are left alone.
+    pub fn skips_namespace(&self, namespace: &str) -> bool {
+        berth_api::names::is_reserved_namespace(namespace)
+            || self
+                .skipped_namespaces
+                .iter()
+                .any(|expression| expression.is_match(namespace))
+    }
+}
+
+impl Default for DetectorOptions {
+    /// Karmada's defaults.
+    fn default() -> Self {
+        Self {
+            skipped_apis: SkippedApis::default(),
+            skipped_namespaces: Regex::new(&format!("^(?:{DEFAULT_SKIPPED_NAMESPACES})$"))
+                .into_iter()
+                .collect(),
+            gates: Gates::default(),
+            concurrent_writes: CONCURRENT_WRITES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_matched_as_a_whole() {
+        let options = DetectorOptions::parse("", &["kube-.*", "dev"]).unwrap();
+        for (namespace, skipped) in [
+            ("kube-system", true),
+            ("my-kube-system", false),
+            ("dev", true),
+            ("devs", false),
+            ("karmada-system", true),
+            ("karmada-es-m1", true),
+            ("default", false),
+            ("", false),
+        ] {
+            assert_eq!(options.skips_namespace(namespace), skipped, "{namespace:?}");
+        }
+        assert!(DetectorOptions::default().skips_namespace("kube-public"));
+    }
+
+    #[test]
+    fn an_error_names_the_flag() {
+        let error = DetectorOptions::parse("", &["("]).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("--skipped-propagating-namespaces: \"(\"")
+        );
+        let error = DetectorOptions::parse("a/b/c/d", &["x"]).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("--skipped-propagating-apis: ")
+        );
+    }
+}

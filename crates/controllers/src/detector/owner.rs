@@ -1,0 +1,303 @@
+//! The task that owns the state: takes observations in, decides, and hands writes out.
+//!
+//! Everything that is known is in one place and changes in one task, so that no decision sees half a
+//! change. Writes are on their way concurrently, at most one for each key, and tell how they ended.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::DetectorError;
+use super::claim::{PolicyKey, PolicyKind};
+use super::decision::{Cause, Plan, decide};
+use super::index::Index;
+use super::informer::inform;
+use super::observation::{Message, Source};
+use super::options::DetectorOptions;
+use super::policy::Standing;
+use super::queue::{Lane, Queue};
+use super::resource_type::{ResourceType, TemplateKey};
+use super::waiting::WaitingList;
+use super::writer::{WriteError, Writer};
+
+/// How many messages may wait for the owner; informers wait when it is full.
+pub(super) const INBOX: usize = 1024;
+/// How many messages are taken in before writes are handed out.
+const BATCH: usize = 256;
+
+/// What is worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum WorkKey {
+    /// A template.
+    Template(TemplateKey),
+    /// A policy.
+    Policy(PolicyKey),
+}
+
+/// How a piece of work ended.
+#[derive(Debug)]
+struct Done {
+    key: WorkKey,
+    cause: Cause,
+    result: Result<(), WriteError>,
+}
+
+/// The state, and the tasks that it has started.
+#[derive(Debug)]
+pub(super) struct Owner {
+    pub(super) options: DetectorOptions,
+    pub(super) index: Index,
+    pub(super) waiting: WaitingList,
+    pub(super) queue: Queue<WorkKey, Cause>,
+    /// The kinds whose objects are templates, each with the end of its informer.
+    pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
+    /// Sources that have been listed completely.
+    pub(super) listed: HashSet<Source>,
+    /// What was listed so far, for sources that are being listed again.
+    pub(super) listing: HashMap<Source, HashSet<(String, String)>>,
+    /// Whether the server has told what it serves.
+    pub(super) discovered: bool,
+    pub(super) writer: Writer,
+    sender: mpsc::Sender<Message>,
+    shutdown: CancellationToken,
+    informers: JoinSet<()>,
+    informed: HashSet<Source>,
+    writes: JoinSet<Done>,
+}
+
+impl Owner {
+    pub(super) fn new(
+        options: DetectorOptions,
+        writer: Writer,
+        sender: mpsc::Sender<Message>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            options,
+            index: Index::default(),
+            waiting: WaitingList::default(),
+            queue: Queue::default(),
+            types: HashMap::new(),
+            listed: HashSet::new(),
+            listing: HashMap::new(),
+            discovered: false,
+            writer,
+            sender,
+            shutdown,
+            informers: JoinSet::new(),
+            informed: HashSet::new(),
+            writes: JoinSet::new(),
+        }
+    }
+
+    /// Runs until it is told to stop. Writes that are on their way then are given up.
+    pub(super) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Message>,
+    ) -> Result<(), DetectorError> {
+        let shutdown = self.shutdown.clone();
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            let due = self.queue.next_due();
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(()),
+                Some(done) = self.writes.join_next() => self.done(done?),
+                count = inbox.recv_many(&mut batch, BATCH) => {
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    for message in batch.drain(..) {
+                        self.take_in(message);
+                    }
+                }
+                Some(ended) = self.informers.join_next() => ended?,
+                () = at(due) => self.bring_back(),
+            }
+            self.hand_out();
+        }
+    }
+
+    /// Starts an informer once for each source.
+    pub(super) fn watch(&mut self, source: Source, resource: kube::core::ApiResource) {
+        if self.informed.insert(source.clone()) {
+            self.start_informer(source, resource, self.shutdown.child_token());
+        }
+    }
+
+    /// Starts an informer for templates.
+    pub(super) fn watch_templates(&mut self, resource: Arc<ResourceType>) {
+        let end = self.shutdown.child_token();
+        let api = resource.api.clone();
+        self.types.insert(Arc::clone(&resource), end.clone());
+        self.start_informer(Source::Templates(resource), api, end);
+    }
+
+    fn start_informer(
+        &mut self,
+        source: Source,
+        resource: kube::core::ApiResource,
+        end: CancellationToken,
+    ) {
+        let client = self.writer.client.clone();
+        let sender = self.sender.clone();
+        self.informers
+            .spawn(inform(client, resource, source, sender, end));
+    }
+
+    /// Queues a template.
+    pub(super) fn enqueue(&mut self, key: TemplateKey, cause: Cause) {
+        let lane = if cause.by_user && !cause.policy_changed {
+            Lane::Fast
+        } else {
+            Lane::Slow
+        };
+        self.queue
+            .add(WorkKey::Template(key), cause, lane, Cause::merge);
+    }
+
+    /// Queues a policy.
+    pub(super) fn enqueue_policy(&mut self, key: PolicyKey) {
+        let key = WorkKey::Policy(key);
+        self.queue
+            .add(key, Cause::default(), Lane::Fast, Cause::merge);
+    }
+
+    /// Whether enough is known to decide: without all policies a claim would look abandoned, and without all
+    /// bindings each one would be created again.
+    fn can_decide(&self) -> bool {
+        use super::desired_binding::BindingKind;
+        let needed = [
+            Source::Policies(PolicyKind::Namespaced),
+            Source::Policies(PolicyKind::Cluster),
+            Source::Bindings(BindingKind::Namespaced),
+            Source::Bindings(BindingKind::Cluster),
+        ];
+        needed.iter().all(|source| self.listed.contains(source))
+    }
+
+    fn bring_back(&mut self) {
+        let now = Instant::now();
+        while let Some((key, cause)) = self.queue.take_due(now) {
+            self.queue.add(key, cause, Lane::Slow, Cause::merge);
+        }
+    }
+
+    fn done(&mut self, done: Done) {
+        let Done { key, cause, result } = done;
+        match result {
+            Ok(()) => self.queue.finish(&key),
+            Err(error) => {
+                if let (WorkKey::Template(key), WriteError::NoPriorityClass(_)) = (&key, &error) {
+                    self.waiting.await_priority_class(key.clone());
+                }
+                let failures = self.queue.fail(&key, cause);
+                if error.is_stale() {
+                    tracing::debug!(?key, failures, %error, "based on an old version, trying again");
+                } else {
+                    tracing::warn!(?key, failures, %error, "write failed, trying again later");
+                }
+            }
+        }
+    }
+
+    /// Decides what waits, and starts writes as far as they may be on their way at once.
+    fn hand_out(&mut self) {
+        if !self.can_decide() {
+            return;
+        }
+        while self.writes.len() < self.options.concurrent_writes.get() {
+            let Some((key, cause)) = self.queue.next() else {
+                return;
+            };
+            match &key {
+                WorkKey::Template(template) => self.work_on_template(template, cause),
+                WorkKey::Policy(policy) => self.work_on_policy(policy),
+            }
+        }
+    }
+
+    fn work_on_template(&mut self, key: &TemplateKey, cause: Cause) {
+        let Some(template) = self.index.template(key).cloned() else {
+            self.waiting.forget(key);
+            self.queue.finish(&WorkKey::Template(key.clone()));
+            return;
+        };
+        let plan = decide(&template, &self.index, &cause, self.options.gates);
+        self.waiting.forget(key);
+        let binding = self.index.binding(&key.binding()).cloned();
+        let writer = self.writer.clone();
+        match plan {
+            Plan::Leave => self.queue.finish(&WorkKey::Template(key.clone())),
+            Plan::Wait => {
+                self.waiting.await_policy(key.clone());
+                self.queue.finish(&WorkKey::Template(key.clone()));
+            }
+            Plan::AwaitOverrides => {
+                self.waiting.await_overrides(key.clone(), cause);
+                self.queue.finish(&WorkKey::Template(key.clone()));
+            }
+            Plan::Release(claim) => {
+                self.start(WorkKey::Template(key.clone()), cause, async move {
+                    writer.release(&template, &claim, binding).await
+                });
+            }
+            Plan::Apply(application) => {
+                self.start(WorkKey::Template(key.clone()), cause, async move {
+                    writer.apply(&template, &application, binding).await
+                });
+            }
+        }
+    }
+
+    fn work_on_policy(&mut self, key: &PolicyKey) {
+        let Some(record) = self.index.policy(key).cloned() else {
+            self.queue.finish(&WorkKey::Policy(key.clone()));
+            return;
+        };
+        let writer = self.writer.clone();
+        let work = WorkKey::Policy(key.clone());
+        match &record.standing {
+            Standing::Incomplete(patch) => {
+                let patch = patch.clone();
+                self.start(work, Cause::default(), async move {
+                    writer.complete(&record, &patch).await
+                });
+            }
+            Standing::Leaving if record.has_finalizer() && self.nothing_claimed_by(key) => {
+                self.start(work, Cause::default(), async move {
+                    writer.drop_finalizer(&record).await
+                });
+            }
+            Standing::Leaving | Standing::Refused(_) => self.queue.finish(&work),
+            Standing::Ready(policy) => {
+                self.spread_change(policy);
+                self.queue.finish(&work);
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        key: WorkKey,
+        cause: Cause,
+        work: impl Future<Output = Result<(), WriteError>> + Send + 'static,
+    ) {
+        self.queue.start(key.clone());
+        self.writes.spawn(async move {
+            let result = work.await;
+            Done { key, cause, result }
+        });
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

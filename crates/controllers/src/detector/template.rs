@@ -1,0 +1,69 @@
+//! A resource template as the detector remembers it: its marks, its fingerprints, and its content only
+//! where that is needed again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::well_known;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use super::claim::Claim;
+use super::fingerprint::Fingerprints;
+use super::resource_type::{ResourceType, TemplateKey};
+use crate::interpreter::is_interpreted;
+
+/// A resource template.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// What it is called.
+    pub key: TemplateKey,
+    /// Its UID.
+    pub uid: String,
+    /// The version that was seen.
+    pub resource_version: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The policy that has claimed it, by its own marks.
+    pub claim: Option<Claim>,
+    /// Whether marks of a ClusterPropagationPolicy are on it, in force or not.
+    pub has_cluster_claim: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// What it says, for telling one change from another.
+    pub fingerprints: Fingerprints,
+    /// Its content, for kinds that are interpreted.
+    pub body: Option<Arc<Value>>,
+}
+
+impl Template {
+    /// Keeps what matters of an object.
+    pub fn from_object(resource: &Arc<ResourceType>, object: DynamicObject) -> Self {
+        let namespace = object.namespace().unwrap_or_default();
+        let fingerprints = Fingerprints::of(&object);
+        let labels = object.metadata.labels.unwrap_or_default();
+        let annotations = object.metadata.annotations.unwrap_or_default();
+        let interpreted = is_interpreted(&resource.api.api_version, &resource.api.kind);
+        Self {
+            key: resource.key(&namespace, &object.metadata.name.unwrap_or_default()),
+            uid: object.metadata.uid.unwrap_or_default(),
+            resource_version: object.metadata.resource_version.unwrap_or_default(),
+            claim: Claim::read(&labels, &annotations),
+            has_cluster_claim: annotations
+                .contains_key(well_known::CLUSTER_PROPAGATION_POLICY_NAME)
+                || labels.contains_key(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID),
+            labels,
+            deleting: object.metadata.deletion_timestamp.is_some(),
+            fingerprints,
+            body: interpreted.then(|| Arc::new(object.data)),
+        }
+    }
+
+    /// Whether another controller has taken the template.
+    pub fn is_taken(&self) -> bool {
+        self.labels
+            .get(well_known::CLAIMED_BY)
+            .is_some_and(|owner| !owner.is_empty())
+    }
+}

@@ -1,0 +1,86 @@
+//! What each replica needs: nodes and resources.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::{Map, Value, json};
+
+use super::InterpretError;
+use super::pod_requests::PodRequests;
+
+/// `spec.replicaRequirements` of a binding; nothing where nothing is needed. `raw` and `pod` are the same
+/// pod: what is copied comes from the JSON, so that fields of a newer Kubernetes survive.
+pub(super) fn requirements(raw: &Value, pod: &PodSpec) -> Result<Option<Value>, InterpretError> {
+    let mut requirements = Map::new();
+    if let Some(claim) = node_claim(raw) {
+        requirements.insert("nodeClaim".to_owned(), claim);
+    }
+    let requests = PodRequests::of(pod)?.into_json();
+    if !requests.is_empty() {
+        requirements.insert("resourceRequest".to_owned(), Value::Object(requests));
+    }
+    Ok((!requirements.is_empty()).then_some(Value::Object(requirements)))
+}
+
+fn node_claim(pod: &Value) -> Option<Value> {
+    let mut claim = Map::new();
+    let required =
+        pod.pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution");
+    for (field, value) in [
+        ("hardNodeAffinity", required),
+        ("nodeSelector", pod.get("nodeSelector")),
+        ("tolerations", pod.get("tolerations")),
+    ] {
+        if let Some(value) = value.filter(|value| !is_nothing(value)) {
+            claim.insert(field.to_owned(), value.clone());
+        }
+    }
+    (!claim.is_empty()).then(|| json!(claim))
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    fn of(pod: &Value) -> Option<Value> {
+        requirements(pod, &PodSpec::deserialize(pod).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_pod_that_needs_nothing_has_no_requirements() {
+        assert_eq!(
+            of(&json!({"containers": [{"name": "c"}], "nodeSelector": {}, "tolerations": []})),
+            None
+        );
+    }
+
+    #[test]
+    fn node_selectors_tolerations_and_required_affinity_make_the_claim() {
+        let affinity = json!({"nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "zone", "operator": "In", "values": ["a"]}]}]});
+        assert_eq!(
+            of(&json!({
+                "containers": [],
+                "nodeSelector": {"disk": "ssd"},
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+                "affinity": {"nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": affinity,
+                    "preferredDuringSchedulingIgnoredDuringExecution": []}},
+            })),
+            Some(json!({"nodeClaim": {
+                "nodeSelector": {"disk": "ssd"},
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+                "hardNodeAffinity": affinity,
+            }}))
+        );
+    }
+}
