@@ -1,1 +1,13 @@
-//! placeholder
+//! What the end-to-end tests stand on: a running control plane, and ways to look at it.
+//!
+//! The same tests run against three kinds of control plane: the embedded one (the default), a real
+//! kube-apiserver with etcd where `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster
+//! where `BERTH_E2E_KUBECONFIG` names its kubeconfig. Detector and scheduler run in the process of the test.
+
+pub mod eventually;
+pub mod kubectl;
+pub mod plane;
+mod real_server;
+
+pub use eventually::eventually;
+pub use plane::{Plane, Setup};

@@ -1,1 +1,34 @@
-//! placeholder
+//! The scheduler service: everything around the decision engine.
+//!
+//! ```text
+//! watches ──> Service (one task, owns all state) ──> engine ──> Plan ──> writer tasks ──> API server
+//!                ^  cache, queue, fleet                                     │
+//!                └───────────────────────── reports ───────────────────────┘
+//! ```
+//!
+//! One task owns the cache, the queue and the fleet; decisions are serial and pure, and only I/O is
+//! concurrent. The crate knows the Kubernetes API and the engine; it does not know how a control plane is
+//! made, nor how policies become bindings.
+
+pub mod binding;
+pub mod condition;
+pub mod connect;
+pub mod events;
+pub mod filter;
+pub mod fleet_watch;
+pub mod gates;
+pub mod health;
+pub mod lease;
+pub mod logging;
+pub mod metrics;
+pub mod need;
+pub mod options;
+pub mod plan;
+pub mod queue;
+pub mod rate_limit;
+pub mod service;
+pub mod watch;
+pub mod writer;
+
+pub use options::{Options, OptionsError};
+pub use service::{ServiceError, run, run_with_client};

@@ -1,0 +1,98 @@
+//! `berth controllers`: what surrounds the scheduler, against a control plane that brings none of its own.
+
+use std::path::PathBuf;
+
+use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_scheduler::connect::{self, ConnectError, Target};
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+/// Flags of the detector, shared with `berth up`.
+#[derive(Args, Clone, Debug)]
+pub struct DetectorArgs {
+    /// APIs that are never propagated: GROUP, GROUP/VERSION or GROUP/VERSION/KIND,KIND; separated by `;`
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub skipped_propagating_apis: String,
+
+    /// Namespaces that are never propagated, as regular expressions over the whole name
+    #[arg(
+        long,
+        value_name = "REGEX",
+        default_value = "kube-.*",
+        value_delimiter = ','
+    )]
+    pub skipped_propagating_namespaces: Vec<String>,
+}
+
+impl Default for DetectorArgs {
+    fn default() -> Self {
+        Self {
+            skipped_propagating_apis: String::new(),
+            skipped_propagating_namespaces: vec!["kube-.*".to_owned()],
+        }
+    }
+}
+
+impl DetectorArgs {
+    /// The options that the flags say.
+    ///
+    /// # Errors
+    /// When a flag cannot be understood.
+    pub fn options(&self) -> Result<DetectorOptions, OptionsError> {
+        DetectorOptions::parse(
+            &self.skipped_propagating_apis,
+            &self.skipped_propagating_namespaces,
+        )
+    }
+}
+
+/// Flags of `berth controllers`.
+#[derive(Args, Clone, Debug)]
+pub struct ControllersArgs {
+    /// Path to a kubeconfig file of the control plane
+    ///
+    /// Without it, KUBECONFIG, ~/.kube/config and the in-cluster configuration are tried, in this order.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Address of the API server; wins over the kubeconfig
+    #[arg(long, value_name = "URL")]
+    pub master: Option<String>,
+
+    #[command(flatten)]
+    detector: DetectorArgs,
+}
+
+/// Why the controllers ended, or could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllersError {
+    /// The control plane cannot be addressed.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A flag of the detector cannot be understood.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The detector cannot start, or ended.
+    #[error("the detector: {0}")]
+    Detector(#[from] DetectorError),
+}
+
+/// Runs the controllers until the token is cancelled.
+///
+/// # Errors
+/// When they cannot begin, or one of them fails.
+pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
+    let options = args.detector.options()?;
+    let target = Target {
+        kubeconfig: args.kubeconfig,
+        context: None,
+        master: args.master,
+    };
+    let client = connect::client(connect::config(&target).await?)?;
+    Ok(detector::run(client, options, cancel).await?)
+}

@@ -1,0 +1,107 @@
+//! The `Scheduled` condition: how a cycle ended, in the words of the API.
+
+use berth_api::binding::BindingStatus;
+use berth_api::well_known::CONDITION_SCHEDULED;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The reasons of the `Scheduled` condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It was scheduled.
+    Success,
+    /// Clusters fit, but they do not hold the replicas.
+    Unschedulable,
+    /// No cluster fits.
+    NoClusterFit,
+    /// A quota refused the result.
+    QuotaExceeded,
+    /// Anything else.
+    SchedulerError,
+}
+
+impl Reason {
+    /// The reason as the API writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::Unschedulable => "Unschedulable",
+            Self::NoClusterFit => "NoClusterFit",
+            Self::QuotaExceeded => "QuotaExceeded",
+            Self::SchedulerError => "SchedulerError",
+        }
+    }
+}
+
+/// The message of the condition after a success.
+pub const SUCCESS_MESSAGE: &str = "Binding has been scheduled successfully.";
+
+/// What the condition should say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Why.
+    pub reason: Reason,
+    /// In words.
+    pub message: String,
+}
+
+impl Scheduled {
+    /// The condition after a success.
+    pub fn success() -> Self {
+        Self {
+            reason: Reason::Success,
+            message: SUCCESS_MESSAGE.to_owned(),
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        if self.reason == Reason::Success {
+            "True"
+        } else {
+            "False"
+        }
+    }
+
+    /// Whether the stored condition says this already.
+    pub fn is_stored(&self, status: &BindingStatus) -> bool {
+        stored(status).is_some_and(|condition| {
+            condition.status == self.status()
+                && condition.reason == self.reason.as_str()
+                && condition.message == self.message
+        })
+    }
+
+    /// The stored conditions with this one set; the transition time moves only when the status changes.
+    pub fn merged_into(&self, status: &BindingStatus, now: jiff::Timestamp) -> Vec<Condition> {
+        let mut conditions = status.conditions.clone();
+        match conditions
+            .iter_mut()
+            .find(|condition| condition.type_ == CONDITION_SCHEDULED)
+        {
+            Some(condition) => {
+                if condition.status != self.status() {
+                    condition.last_transition_time = Time(now);
+                    self.status().clone_into(&mut condition.status);
+                }
+                self.reason.as_str().clone_into(&mut condition.reason);
+                condition.message.clone_from(&self.message);
+            }
+            None => conditions.push(Condition {
+                type_: CONDITION_SCHEDULED.to_owned(),
+                status: self.status().to_owned(),
+                reason: self.reason.as_str().to_owned(),
+                message: self.message.clone(),
+                last_transition_time: Time(now),
+                observed_generation: None,
+            }),
+        }
+        conditions
+    }
+}
+
+/// The stored `Scheduled` condition.
+pub fn stored(status: &BindingStatus) -> Option<&Condition> {
+    status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == CONDITION_SCHEDULED)
+}

@@ -1,0 +1,93 @@
+//! Clients for the control plane.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+/// Where the control plane is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// A kubeconfig file; without one, `KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one.
+    pub context: Option<String>,
+    /// The address of the API server, which wins over the kubeconfig's.
+    pub master: Option<String>,
+}
+
+/// A control plane that cannot be addressed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("cannot use the kubeconfig{}: {source}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
+    Kubeconfig {
+        /// The file named by the user.
+        path: Option<PathBuf>,
+        /// Why not.
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// Neither a kubeconfig nor an in-cluster configuration was found.
+    #[error(
+        "no control plane to talk to: give --kubeconfig, set KUBECONFIG, or run inside a cluster ({0})"
+    )]
+    Nowhere(Box<kube::config::InferConfigError>),
+    /// `--master` is no URL.
+    #[error("--master {url}: {source}")]
+    Master {
+        /// As given.
+        url: String,
+        /// Why not.
+        source: http::uri::InvalidUri,
+    },
+    /// The client cannot be built, for example because of a certificate.
+    #[error("cannot build a client: {0}")]
+    Client(Box<kube::Error>),
+}
+
+/// The client configuration of a target.
+///
+/// # Errors
+/// When nothing tells where the control plane is, or what tells it cannot be used.
+pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
+    let options = KubeConfigOptions {
+        context: target.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let unusable = |source| ConnectError::Kubeconfig {
+        path: target.kubeconfig.clone(),
+        source: Box::new(source),
+    };
+    let mut config = if let Some(path) = &target.kubeconfig {
+        let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .map_err(unusable)?
+    } else if target.context.is_some() {
+        kube::Config::from_kubeconfig(&options)
+            .await
+            .map_err(unusable)?
+    } else {
+        kube::Config::infer()
+            .await
+            .map_err(|error| ConnectError::Nowhere(Box::new(error)))?
+    };
+    if let Some(url) = &target.master {
+        config.cluster_url = url.parse().map_err(|source| ConnectError::Master {
+            url: url.clone(),
+            source,
+        })?;
+    }
+    // The queue decides when to try again, not the transport.
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(10));
+    Ok(config)
+}
+
+/// A client for a configuration.
+///
+/// # Errors
+/// When the configuration's certificates or keys cannot be used.
+pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
+    kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}

@@ -1,0 +1,240 @@
+//! Records Kubernetes events, apart from everything else: an event never delays a placement.
+//!
+//! Notes about the same object with the same type, reason and message become one Event with a count, as
+//! client-go's recorder does it. Events of cluster-scoped objects live in the namespace `default`.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::rate_limit::RateLimit;
+
+/// How many notes may wait before new ones are dropped and counted.
+const BACKLOG: usize = 100_000;
+/// How many series are remembered in order to count repetitions.
+const REMEMBERED: usize = 4096;
+/// How long the recorder goes on after the end was asked for, to write what waits.
+const DRAIN: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Whether an event is good or bad news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoteType {
+    /// Good news.
+    Normal,
+    /// Bad news.
+    Warning,
+}
+
+impl NoteType {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Note {
+    /// Good or bad news.
+    pub note_type: NoteType,
+    /// The reason, one CamelCase word.
+    pub reason: &'static str,
+    /// The message.
+    pub message: String,
+}
+
+#[derive(Debug)]
+struct Entry {
+    object: ObjectReference,
+    note: Note,
+}
+
+/// The sending half of a recorder. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    sender: mpsc::Sender<Entry>,
+}
+
+impl Recorder {
+    /// Records a note about an object. A full backlog drops the note and says so in the log.
+    pub fn record(&self, object: &ObjectReference, note: Note) {
+        if let Err(error) = self.sender.try_send(Entry {
+            object: object.clone(),
+            note,
+        }) {
+            tracing::warn!(%error, object = object.name, "dropped an event");
+        }
+    }
+}
+
+/// Starts a recorder with this source component; the task ends after the token is cancelled.
+pub fn start(
+    client: kube::Client,
+    component: &str,
+    limit: Arc<RateLimit>,
+    cancel: CancellationToken,
+) -> (Recorder, tokio::task::JoinHandle<()>) {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let worker = Worker {
+        client,
+        component: component.to_owned(),
+        limit,
+        series: Series::default(),
+    };
+    let task = tokio::spawn(worker.run(receiver, cancel));
+    (Recorder { sender }, task)
+}
+
+struct Worker {
+    client: kube::Client,
+    component: String,
+    limit: Arc<RateLimit>,
+    series: Series,
+}
+
+impl Worker {
+    async fn run(mut self, mut receiver: mpsc::Receiver<Entry>, cancel: CancellationToken) {
+        loop {
+            let entry = tokio::select! {
+                entry = receiver.recv() => entry,
+                () = cancel.cancelled() => break,
+            };
+            let Some(entry) = entry else { return };
+            self.write(entry).await;
+        }
+        receiver.close();
+        let drain = async {
+            while let Some(entry) = receiver.recv().await {
+                self.write(entry).await;
+            }
+        };
+        if tokio::time::timeout(DRAIN, drain).await.is_err() {
+            tracing::warn!("stopped before all events were written");
+        }
+    }
+
+    async fn write(&mut self, entry: Entry) {
+        self.limit.acquire().await;
+        let namespace = entry
+            .object
+            .namespace
+            .clone()
+            .filter(|n| !n.is_empty())
+            .unwrap_or_else(|| "default".into());
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        let now = Time(jiff::Timestamp::now());
+        let key = SeriesKey::of(&entry);
+        if let Some((name, count)) = self.series.repeat(&key) {
+            let patch = json!({ "count": count, "lastTimestamp": now });
+            match api
+                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+            {
+                Ok(_) => return,
+                // The event has expired meanwhile: a new one begins.
+                Err(error) if is_not_found(&error) => self.series.forget(&key),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot update an event");
+                    return;
+                }
+            }
+        }
+        let event = self.event(entry, &namespace, now);
+        match api.create(&PostParams::default(), &event).await {
+            Ok(created) => self
+                .series
+                .remember(key, created.metadata.name.unwrap_or_default()),
+            Err(error) => tracing::warn!(%error, reason = event.reason, "cannot record an event"),
+        }
+    }
+
+    fn event(&self, entry: Entry, namespace: &str, now: Time) -> Event {
+        let name = entry.object.name.clone().unwrap_or_default();
+        Event {
+            metadata: ObjectMeta {
+                // As client-go names events: unique enough, and no counter of the server is needed.
+                name: Some(format!("{name}.{:x}", now.0.as_nanosecond())),
+                namespace: Some(namespace.to_owned()),
+                ..ObjectMeta::default()
+            },
+            involved_object: entry.object,
+            type_: Some(entry.note.note_type.as_str().to_owned()),
+            reason: Some(entry.note.reason.to_owned()),
+            message: Some(entry.note.message),
+            source: Some(EventSource {
+                component: Some(self.component.clone()),
+                host: None,
+            }),
+            reporting_component: Some(self.component.clone()),
+            count: Some(1),
+            first_timestamp: Some(now.clone()),
+            last_timestamp: Some(now),
+            ..Event::default()
+        }
+    }
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SeriesKey {
+    kind: String,
+    namespace: String,
+    name: String,
+    uid: String,
+    note: Note,
+}
+
+impl SeriesKey {
+    fn of(entry: &Entry) -> Self {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        Self {
+            kind: text(&entry.object.kind),
+            namespace: text(&entry.object.namespace),
+            name: text(&entry.object.name),
+            uid: text(&entry.object.uid),
+            note: entry.note.clone(),
+        }
+    }
+}
+
+/// The events written lately; the oldest is forgotten first.
+#[derive(Debug, Default)]
+struct Series {
+    known: HashMap<SeriesKey, (String, i32)>,
+    order: VecDeque<SeriesKey>,
+}
+
+impl Series {
+    /// The name of the event of this series and its new count, where there is one.
+    fn repeat(&mut self, key: &SeriesKey) -> Option<(String, i32)> {
+        let (name, count) = self.known.get_mut(key)?;
+        *count = count.saturating_add(1);
+        Some((name.clone(), *count))
+    }
+
+    fn remember(&mut self, key: SeriesKey, name: String) {
+        if self.order.len() >= REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(key.clone());
+        self.known.insert(key, (name, 1));
+    }
+
+    fn forget(&mut self, key: &SeriesKey) {
+        self.known.remove(key);
+        self.order.retain(|known| known != key);
+    }
+}

@@ -1,0 +1,102 @@
+//! The HTTP endpoints: health and metrics.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+
+/// What the endpoints show: shared between the service, which fills it in, and the servers.
+#[derive(Clone, Debug)]
+pub struct Probes {
+    ready: Arc<AtomicBool>,
+    metrics: Metrics,
+}
+
+impl Probes {
+    /// For a service that is not ready yet.
+    pub fn new(metrics: Metrics) -> Self {
+        Self {
+            ready: Arc::default(),
+            metrics,
+        }
+    }
+
+    /// Says that the caches are filled.
+    pub fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// Whether the caches are filled.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+}
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct ListenError {
+    /// The address.
+    pub address: SocketAddr,
+    /// Why not.
+    pub source: std::io::Error,
+}
+
+/// Serves probes and metrics at an address, and returns the address it got.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn serve(
+    address: SocketAddr,
+    probes: Probes,
+    cancel: CancellationToken,
+) -> Result<SocketAddr, ListenError> {
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| ListenError { address, source })?;
+    let bound = listener
+        .local_addr()
+        .map_err(|source| ListenError { address, source })?;
+    let router = Router::new()
+        .route("/healthz", get(async || "ok"))
+        .route("/livez", get(async || "ok"))
+        .route("/metrics", {
+            let metrics = probes.metrics.clone();
+            get(async move || {
+                (
+                    [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+                    metrics.text(),
+                )
+            })
+        })
+        .route(
+            "/readyz",
+            get(async move || {
+                if probes.is_ready() {
+                    (StatusCode::OK, "ok")
+                } else {
+                    (
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "the caches are not filled yet",
+                    )
+                }
+            }),
+        );
+    tokio::spawn(async move {
+        let served = axum::serve(listener, router)
+            .with_graceful_shutdown(cancel.cancelled_owned())
+            .await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the health endpoint stopped");
+        }
+    });
+    Ok(bound)
+}

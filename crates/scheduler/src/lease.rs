@@ -1,0 +1,273 @@
+//! Leader election on a Lease, by the protocol of client-go, so that both can stand for the same office.
+//!
+//! Other candidates' clocks are not trusted: a record counts as expired when it has not changed for its
+//! lease duration by *our* clock. A leader that cannot renew within the renew deadline, which is shorter
+//! than the lease duration, stops being leader before anybody else may begin.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{Api, PostParams};
+use tokio_util::sync::CancellationToken;
+
+/// What leader election needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseOptions {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// Who we are: unique among all candidates.
+    pub identity: String,
+    /// How long a leader that is not heard of keeps its office.
+    pub lease_duration: Duration,
+    /// How long a leader tries to renew before it gives up; shorter than the lease duration.
+    pub renew_deadline: Duration,
+    /// How often candidates try.
+    pub retry_period: Duration,
+}
+
+impl LeaseOptions {
+    /// An identity as client-go makes it: host name and a random id.
+    pub fn new_identity() -> String {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = host.trim();
+        let host = if host.is_empty() { "localhost" } else { host };
+        format!("{host}_{}", uuid::Uuid::new_v4())
+    }
+}
+
+/// Whether we lead, as seen by everybody who writes.
+#[derive(Clone, Debug)]
+pub struct Leadership(Arc<Mutex<Tenure>>);
+
+#[derive(Clone, Copy, Debug)]
+enum Tenure {
+    /// No election is held.
+    Unlimited,
+    /// We lead until then, unless we renew.
+    Until(Instant),
+    /// Somebody else leads, or nobody.
+    None,
+}
+
+impl Leadership {
+    /// The leadership of a process that holds no election.
+    pub fn unlimited() -> Self {
+        Self(Arc::new(Mutex::new(Tenure::Unlimited)))
+    }
+
+    fn none() -> Self {
+        Self(Arc::new(Mutex::new(Tenure::None)))
+    }
+
+    /// Whether a write may be sent now.
+    pub fn holds(&self) -> bool {
+        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Tenure::Unlimited => true,
+            Tenure::Until(end) => Instant::now() < end,
+            Tenure::None => false,
+        }
+    }
+
+    fn set(&self, tenure: Tenure) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = tenure;
+    }
+}
+
+/// A candidate for the office.
+#[derive(Debug)]
+pub struct Candidate {
+    api: Api<Lease>,
+    options: LeaseOptions,
+    leadership: Leadership,
+    observed: Option<(LeaseSpec, Instant)>,
+}
+
+enum Attempt {
+    Leading(Instant),
+    Following,
+    Failed,
+}
+
+impl Candidate {
+    /// A candidate, and the handle that tells whether it leads.
+    pub fn new(client: kube::Client, options: LeaseOptions) -> (Self, Leadership) {
+        let leadership = Leadership::none();
+        let api = Api::namespaced(client, &options.namespace);
+        (
+            Self {
+                api,
+                options,
+                leadership: leadership.clone(),
+                observed: None,
+            },
+            leadership,
+        )
+    }
+
+    /// Returns when we lead, or `false` when the token was cancelled first.
+    pub async fn acquire(&mut self, cancel: &CancellationToken) -> bool {
+        loop {
+            if let Attempt::Leading(since) = self.attempt().await {
+                self.extend(since);
+                tracing::info!(
+                    lease = self.options.name,
+                    identity = self.options.identity,
+                    "became leader"
+                );
+                return true;
+            }
+            tokio::select! {
+                () = cancel.cancelled() => return false,
+                () = tokio::time::sleep(self.options.retry_period) => {}
+            }
+        }
+    }
+
+    /// Renews until the office is lost (`false`) or the token is cancelled (`true`), in which case the
+    /// office is still held: see [`Candidate::release`].
+    pub async fn hold(&mut self, cancel: &CancellationToken) -> bool {
+        let mut deadline = Instant::now() + self.options.renew_deadline;
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return true,
+                () = tokio::time::sleep(self.options.retry_period) => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, self.attempt()).await {
+                Ok(Attempt::Leading(since)) => {
+                    self.extend(since);
+                    deadline = since + self.options.renew_deadline;
+                }
+                Ok(Attempt::Failed) if Instant::now() < deadline => {}
+                Ok(Attempt::Failed | Attempt::Following) | Err(_) => {
+                    self.leadership.set(Tenure::None);
+                    tracing::error!(lease = self.options.name, "lost the leadership");
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Gives the office back, so that another candidate need not wait for the lease to expire.
+    pub async fn release(&mut self) {
+        self.leadership.set(Tenure::None);
+        let Ok(Some(mut lease)) = self.api.get_opt(&self.options.name).await else {
+            return;
+        };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(self.options.identity.as_str()) {
+            return;
+        }
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        let now = MicroTime(jiff::Timestamp::now());
+        spec.renew_time = Some(now.clone());
+        spec.acquire_time = Some(now);
+        match self
+            .api
+            .replace(&self.options.name, &PostParams::default(), &lease)
+            .await
+        {
+            Ok(_) => tracing::info!(lease = self.options.name, "released the leadership"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot release the leadership; it expires by itself")
+            }
+        }
+    }
+
+    /// We lead for one renew deadline from the moment when the renewal was *sent*.
+    fn extend(&self, since: Instant) {
+        self.leadership
+            .set(Tenure::Until(since + self.options.renew_deadline));
+    }
+
+    /// One attempt to take or renew the office.
+    async fn attempt(&mut self) -> Attempt {
+        let sent = Instant::now();
+        match self.try_once().await {
+            Ok(true) => Attempt::Leading(sent),
+            Ok(false) => Attempt::Following,
+            // Another candidate was faster; the next look tells who.
+            Err(kube::Error::Api(status)) if status.code == 409 => Attempt::Failed,
+            Err(error) => {
+                tracing::warn!(%error, lease = self.options.name, "cannot reach the lease");
+                Attempt::Failed
+            }
+        }
+    }
+
+    async fn try_once(&mut self) -> Result<bool, kube::Error> {
+        let now = MicroTime(jiff::Timestamp::now());
+        let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
+            let lease = Lease {
+                metadata: ObjectMeta {
+                    name: Some(self.options.name.clone()),
+                    ..ObjectMeta::default()
+                },
+                spec: Some(self.record(now.clone(), now, 0)),
+            };
+            let created = self.api.create(&PostParams::default(), &lease).await?;
+            self.observed = created.spec.map(|spec| (spec, Instant::now()));
+            return Ok(true);
+        };
+        let current = lease.spec.clone().unwrap_or_default();
+        let ours = current.holder_identity.as_deref() == Some(self.options.identity.as_str());
+        if !ours && !self.has_expired(&current) {
+            return Ok(false);
+        }
+        let transitions = current.lease_transitions.unwrap_or(0);
+        let record = if ours {
+            self.record(
+                current.acquire_time.clone().unwrap_or_else(|| now.clone()),
+                now,
+                transitions,
+            )
+        } else {
+            self.record(now.clone(), now, transitions.saturating_add(1))
+        };
+        lease.spec = Some(record);
+        let written = self
+            .api
+            .replace(&self.options.name, &PostParams::default(), &lease)
+            .await?;
+        self.observed = written.spec.map(|spec| (spec, Instant::now()));
+        Ok(true)
+    }
+
+    fn has_expired(&mut self, current: &LeaseSpec) -> bool {
+        if current
+            .holder_identity
+            .as_deref()
+            .unwrap_or_default()
+            .is_empty()
+        {
+            return true;
+        }
+        let seconds = current
+            .lease_duration_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok());
+        let duration = seconds.map_or(self.options.lease_duration, Duration::from_secs);
+        match &self.observed {
+            Some((seen, at)) if seen == current => at.elapsed() >= duration,
+            _ => {
+                self.observed = Some((current.clone(), Instant::now()));
+                false
+            }
+        }
+    }
+
+    fn record(&self, acquired: MicroTime, renewed: MicroTime, transitions: i32) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(self.options.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.options.lease_duration.as_secs()).ok(),
+            acquire_time: Some(acquired),
+            renew_time: Some(renewed),
+            lease_transitions: Some(transitions),
+            ..LeaseSpec::default()
+        }
+    }
+}

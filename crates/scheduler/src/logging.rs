@@ -1,0 +1,59 @@
+//! Log output: level and format.
+
+use std::io::IsTerminal as _;
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Flags about log output.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LogArgs {
+    /// Log verbosity: 0 to 3 informational, 4 and 5 debug, 6 and more trace
+    #[arg(
+        short,
+        long = "v",
+        value_name = "LEVEL",
+        default_value_t = 0,
+        global = true
+    )]
+    pub verbosity: u8,
+
+    /// Format of log lines
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    pub logging_format: Format,
+}
+
+/// Starts log output on standard error. `RUST_LOG` wins over the verbosity. A second call changes nothing.
+pub fn init(args: &LogArgs, default_level: &str) {
+    let level = match args.verbosity {
+        0 => default_level,
+        1..=3 => "info",
+        4..=5 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new(format!(
+            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn"
+        ))
+    });
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let _ = match args.logging_format {
+        Format::Text => builder
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .try_init(),
+        Format::Json => builder.json().try_init(),
+    };
+}

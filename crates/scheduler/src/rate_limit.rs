@@ -1,0 +1,93 @@
+//! The client's own request limit: `--kube-api-qps` and `--kube-api-burst`.
+
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A token bucket. Waiters are served in the order in which they ask.
+#[derive(Debug)]
+pub struct RateLimit {
+    bucket: Option<Bucket>,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    /// Time between two tokens.
+    interval: Duration,
+    /// How far ahead of the clock tokens may have been handed out before callers wait.
+    burst: Duration,
+    /// When the bucket would be full again.
+    full_at: Mutex<Instant>,
+}
+
+impl RateLimit {
+    /// A limit of `qps` requests each second with `burst` at once; without a rate there is no limit.
+    pub fn new(qps: Option<f32>, burst: NonZeroU32) -> Self {
+        let bucket = qps.filter(|qps| *qps > 0.0).map(|qps| {
+            let interval = Duration::from_secs_f32(1.0 / qps);
+            Bucket {
+                interval,
+                burst: interval.saturating_mul(burst.get()),
+                full_at: Mutex::new(Instant::now()),
+            }
+        });
+        Self { bucket }
+    }
+
+    /// No limit.
+    pub fn unlimited() -> Self {
+        Self { bucket: None }
+    }
+
+    /// Waits until one more request may be sent.
+    pub async fn acquire(&self) {
+        let Some(bucket) = &self.bucket else { return };
+        let now = Instant::now();
+        let wait = {
+            let mut full_at = bucket
+                .full_at
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            *full_at = (*full_at).max(now) + bucket.interval;
+            full_at.duration_since(now).saturating_sub(bucket.burst)
+        };
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_free_and_then_the_rate_holds() {
+        let limit = RateLimit::new(Some(10.0), NonZeroU32::new(5).unwrap());
+        let start = Instant::now();
+        for _ in 0..5 {
+            limit.acquire().await;
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        for _ in 0..20 {
+            limit.acquire().await;
+        }
+        let elapsed = start.elapsed();
+        assert!(
+            (Duration::from_millis(1990)..Duration::from_millis(2020)).contains(&elapsed),
+            "{elapsed:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_rate_means_no_limit() {
+        let limit = RateLimit::new(Some(0.0), NonZeroU32::MIN);
+        let start = Instant::now();
+        for _ in 0..1000 {
+            limit.acquire().await;
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,211 @@
+//! Carries out a plan: the result first, then the status, each with a precondition.
+//!
+//! Both patches name the resourceVersion that they are based on, so two writers never overwrite each
+//! other unseen. The status is based on what the result patch gave back, so it records the generation
+//! that our own write produced and no second cycle follows.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::api::{Api, Patch, PatchParams};
+use kube::core::Status;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::binding::Binding;
+use crate::lease::Leadership;
+use crate::plan::Plan;
+use crate::rate_limit::RateLimit;
+
+/// How often the status is tried again when others write it at the same time.
+const STATUS_ATTEMPTS: usize = 5;
+
+/// How carrying out a plan ended.
+#[derive(Debug)]
+pub enum Report {
+    /// All of it was written.
+    Written(Box<Binding>),
+    /// Somebody else wrote first; this is what there is now.
+    Conflict(Option<Box<Binding>>),
+    /// The object is gone, or its namespace is going.
+    Gone,
+    /// The API server refused the result with an answer that the user should see.
+    Refused {
+        /// The answer.
+        status: Box<Status>,
+        /// The object as last seen.
+        binding: Box<Binding>,
+    },
+    /// The API server could not be reached, or asked for patience.
+    Unreachable {
+        /// What happened.
+        error: String,
+        /// The object, where the result was written and only the status was not.
+        binding: Option<Box<Binding>>,
+    },
+    /// We do not lead any more; nothing was sent.
+    NotLeading,
+}
+
+/// Writes plans.
+#[derive(Clone)]
+pub struct Writer {
+    /// For both kinds of binding.
+    pub client: kube::Client,
+    /// The client's own limit.
+    pub limit: Arc<RateLimit>,
+    /// Checked before each request.
+    pub leadership: Leadership,
+}
+
+impl Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer")
+            .field("leadership", &self.leadership)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// Carries out a plan for a binding.
+    pub async fn write(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
+        match binding.key.namespace.clone() {
+            Some(namespace) => {
+                let api: Api<berth_api::ResourceBinding> =
+                    Api::namespaced(self.client.clone(), &namespace);
+                self.write_to(&api, binding, plan).await
+            }
+            None => {
+                let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
+                self.write_to(&api, binding, plan).await
+            }
+        }
+    }
+
+    async fn write_to<K>(&self, api: &Api<K>, binding: Arc<Binding>, plan: &Plan) -> Report
+    where
+        K: DeserializeOwned + Debug + Clone + Into<Binding>,
+    {
+        let name = binding.key.name.clone();
+        let mut latest = binding;
+        if let Some(result) = &plan.result {
+            if !self.may_send().await {
+                return Report::NotLeading;
+            }
+            let patch = with_precondition(result, latest.resource_version());
+            match api
+                .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await
+            {
+                Ok(object) => latest = Arc::new(object.into()),
+                Err(error) => return self.failed(api, latest, error).await,
+            }
+        }
+        let Some(status) = &plan.status else {
+            return Report::Written(unshare(latest));
+        };
+        let generation = latest.generation();
+        for _ in 0..STATUS_ATTEMPTS {
+            if !self.may_send().await {
+                return Report::NotLeading;
+            }
+            let now = whole_seconds(jiff::Timestamp::now());
+            let patch = with_precondition(
+                &status.patch(&latest.status, generation, now),
+                latest.resource_version(),
+            );
+            match api
+                .patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await
+            {
+                Ok(object) => return Report::Written(Box::new(object.into())),
+                Err(error) if !is_conflict(&error) => {
+                    return after_result(latest, error, plan.result.is_some());
+                }
+                Err(_) => match api.get_opt(&name).await {
+                    Ok(None) => return Report::Gone,
+                    Ok(Some(object)) => {
+                        let current: Binding = object.into();
+                        // The spec moved on: the next cycle decides on the new one.
+                        if current.generation() != generation {
+                            return Report::Conflict(Some(Box::new(current)));
+                        }
+                        latest = Arc::new(current);
+                    }
+                    Err(error) => return after_result(latest, error, plan.result.is_some()),
+                },
+            }
+        }
+        Report::Conflict(Some(unshare(latest)))
+    }
+
+    async fn may_send(&self) -> bool {
+        self.limit.acquire().await;
+        self.leadership.holds()
+    }
+
+    async fn failed<K>(&self, api: &Api<K>, binding: Arc<Binding>, error: kube::Error) -> Report
+    where
+        K: DeserializeOwned + Debug + Clone + Into<Binding>,
+    {
+        if !is_conflict(&error) {
+            return after_result(binding, error, false);
+        }
+        match api.get_opt(&binding.key.name).await {
+            Ok(Some(object)) => Report::Conflict(Some(Box::new(object.into()))),
+            Ok(None) => Report::Gone,
+            Err(_) => Report::Conflict(None),
+        }
+    }
+}
+
+fn after_result(binding: Arc<Binding>, error: kube::Error, result_written: bool) -> Report {
+    match error {
+        kube::Error::Api(status) if status.code == 404 || namespace_is_going(&status) => {
+            Report::Gone
+        }
+        kube::Error::Api(status)
+            if (400..500).contains(&status.code) && status.code != 429 && !result_written =>
+        {
+            Report::Refused {
+                status,
+                binding: unshare(binding),
+            }
+        }
+        other => Report::Unreachable {
+            error: other.to_string(),
+            binding: result_written.then(|| unshare(binding)),
+        },
+    }
+}
+
+fn namespace_is_going(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|details| {
+        details
+            .causes
+            .iter()
+            .any(|cause| cause.reason == "NamespaceTerminating")
+    })
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
+fn with_precondition(patch: &Value, resource_version: &str) -> Value {
+    let mut patch = patch.clone();
+    if let Some(object) = patch.as_object_mut() {
+        let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+        metadata["resourceVersion"] = json!(resource_version);
+    }
+    patch
+}
+
+fn unshare(binding: Arc<Binding>) -> Box<Binding> {
+    Box::new(Arc::unwrap_or_clone(binding))
+}
+
+/// API times have whole seconds.
+fn whole_seconds(time: jiff::Timestamp) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
+}

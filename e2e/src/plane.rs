@@ -1,0 +1,339 @@
+//! A control plane for one test.
+
+use std::path::{Path, PathBuf};
+
+use berth::up::{ControlPlane, UpArgs};
+use berth_api::Cluster;
+use berth_controllers::detector;
+use berth_scheduler::Options;
+use kube::api::{Api, DynamicObject, ObjectMeta, PostParams};
+use kube::discovery::ApiResource;
+use kube::{Client, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::eventually::eventually;
+use crate::kubectl;
+use crate::real_server::RealServer;
+
+/// What runs in a control plane.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The number of members: `member1` and so on.
+    pub members: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { members: 3 }
+    }
+}
+
+/// A control plane with detector, default scheduler and simulated members, and a namespace for the test.
+pub struct Plane {
+    /// A client with all rights.
+    pub client: Client,
+    /// The namespace of this test.
+    pub namespace: String,
+    kubeconfig: PathBuf,
+    folder: tempfile::TempDir,
+    cancel: CancellationToken,
+    kind: Kind,
+}
+
+enum Kind {
+    Embedded(Box<ControlPlane>),
+    Real(RealServer),
+    Existing,
+}
+
+impl std::fmt::Debug for Plane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plane")
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "this is how a test fails"
+)]
+impl Plane {
+    /// Starts a control plane with three members.
+    pub async fn start() -> Self {
+        Self::start_with(Setup::default()).await
+    }
+
+    /// Starts a control plane.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_with(setup: Setup) -> Self {
+        // Another test of the process may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let cancel = CancellationToken::new();
+        let (client, kind) = if let Some(path) = std::env::var_os("BERTH_E2E_KUBECONFIG") {
+            std::fs::copy(path, &kubeconfig).unwrap();
+            let client = client_of(&kubeconfig).await;
+            furnish(&client, &setup, &cancel).await;
+            (client, Kind::Existing)
+        } else if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
+            let server = RealServer::start(Path::new(&assets), folder.path(), &kubeconfig).await;
+            let client = client_of(&kubeconfig).await;
+            furnish(&client, &setup, &cancel).await;
+            (client, Kind::Real(server))
+        } else {
+            let arguments = UpArgs {
+                port: 0,
+                members: setup.members,
+                ..UpArgs::default()
+            };
+            let plane = ControlPlane::start(&arguments)
+                .await
+                .unwrap_or_else(|error| panic!("{error}"));
+            std::fs::write(&kubeconfig, plane.server().kubeconfig("berth")).unwrap();
+            (
+                client_of(&kubeconfig).await,
+                Kind::Embedded(Box::new(plane)),
+            )
+        };
+        let mut plane = Self {
+            client,
+            namespace: String::new(),
+            kubeconfig,
+            folder,
+            cancel,
+            kind,
+        };
+        plane.namespace = plane.new_namespace().await;
+        plane
+    }
+
+    /// Whether the server collects garbage: a lone kube-apiserver does not.
+    pub fn collects_garbage(&self) -> bool {
+        !matches!(self.kind, Kind::Real(_))
+    }
+
+    /// Whether Karmada's admission rules hold at apply: they do on the embedded server only.
+    pub fn admits_as_karmada(&self) -> bool {
+        matches!(self.kind, Kind::Embedded(_))
+    }
+
+    /// The kubeconfig of this control plane.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Makes a namespace with a name that nobody else has.
+    ///
+    /// # Panics
+    /// When the server refuses it.
+    pub async fn new_namespace(&self) -> String {
+        let namespace = k8s_openapi::api::core::v1::Namespace {
+            metadata: ObjectMeta {
+                generate_name: Some("berthtest-".to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Default::default()
+        };
+        Api::all(self.client.clone())
+            .create(&PostParams::default(), &namespace)
+            .await
+            .unwrap()
+            .name_any()
+    }
+
+    /// Runs one more scheduler with this name, until the token is cancelled.
+    pub fn run_scheduler(&self, name: &str) -> CancellationToken {
+        let cancel = self.cancel.child_token();
+        let options = Options {
+            scheduler_name: name.to_owned(),
+            ..Options::embedded()
+        };
+        let (client, token) = (self.client.clone(), cancel.clone());
+        tokio::spawn(async move {
+            if let Err(error) = berth_scheduler::run_with_client(options, client, token).await {
+                tracing::error!(%error, "the test's scheduler ended");
+            }
+        });
+        cancel
+    }
+
+    /// Runs kubectl in the namespace of the test, and returns what it prints.
+    ///
+    /// # Panics
+    /// When kubectl fails.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.try_kubectl(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "kubectl {}: {text}{}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text
+    }
+
+    /// Runs kubectl in the namespace of the test.
+    ///
+    /// # Panics
+    /// When kubectl cannot be started.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> std::process::Output {
+        let mut all = vec!["--namespace", &self.namespace];
+        all.extend(arguments);
+        kubectl::run(&self.kubeconfig, &self.folder.path().join("cache"), &all).unwrap()
+    }
+
+    /// The objects of a kind in the namespace of the test.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The cluster-scoped objects of a kind.
+    pub fn all<K: kube::Resource<DynamicType = ()>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+
+    /// Creates an object as it is written; namespaced kinds without a namespace go into that of the test.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn create(&self, manifest: Value) -> Result<Value, kube::Error> {
+        let (api, object) = self.dynamic(manifest);
+        let created = api.create(&PostParams::default(), &object).await?;
+        Ok(serde_json::to_value(created).unwrap_or_default())
+    }
+
+    fn dynamic(&self, manifest: Value) -> (Api<DynamicObject>, DynamicObject) {
+        let object: DynamicObject = serde_json::from_value(manifest).unwrap();
+        let types = object.types.clone().unwrap();
+        let (group, version) = types
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &types.api_version));
+        let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
+            group,
+            version,
+            &types.kind,
+        ));
+        let cluster_scoped = [
+            "Cluster",
+            "ClusterPropagationPolicy",
+            "ClusterResourceBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "CustomResourceDefinition",
+            "Namespace",
+            "PriorityClass",
+        ]
+        .contains(&types.kind.as_str());
+        let api = if cluster_scoped {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            let namespace = object
+                .metadata
+                .namespace
+                .clone()
+                .unwrap_or_else(|| self.namespace.clone());
+            Api::namespaced_with(self.client.clone(), &namespace, &resource)
+        };
+        (api, object)
+    }
+
+    /// Waits until an object is as wanted, and returns it.
+    pub async fn until<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&K) -> bool,
+    ) -> K
+    where
+        K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        eventually(&format!("{name}: {what}"), async || {
+            match api.get_opt(name).await {
+                Ok(Some(object)) if wanted(&object) => Ok(object),
+                Ok(Some(object)) => Err(format!("it is {object:?}")),
+                Ok(None) => Err("it is not there".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await
+    }
+
+    /// Waits until an object is gone.
+    pub async fn until_gone<K>(&self, api: &Api<K>, name: &str)
+    where
+        K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        eventually(&format!("{name} to go"), async || {
+            match api.get_opt(name).await {
+                Ok(None) => Ok(()),
+                Ok(Some(object)) => Err(format!("it is {object:?}")),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await;
+    }
+
+    /// Stops everything.
+    pub async fn stop(self) {
+        self.cancel.cancel();
+        match self.kind {
+            Kind::Embedded(plane) => plane.stop().await,
+            Kind::Real(server) => server.stop().await,
+            Kind::Existing => {
+                let namespaces: Api<k8s_openapi::api::core::v1::Namespace> =
+                    Api::all(self.client.clone());
+                let _ = namespaces
+                    .delete(&self.namespace, &Default::default())
+                    .await;
+            }
+        }
+    }
+}
+
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+async fn client_of(kubeconfig: &Path) -> Client {
+    let target = berth_scheduler::connect::Target {
+        kubeconfig: Some(kubeconfig.to_owned()),
+        ..Default::default()
+    };
+    let config = berth_scheduler::connect::config(&target).await.unwrap();
+    berth_scheduler::connect::client(config).unwrap()
+}
+
+/// What `berth up` does to its own server, done to another one.
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+async fn furnish(client: &Client, setup: &Setup, cancel: &CancellationToken) {
+    berth::up::prepare(client, &berth::fleet::made_up(setup.members))
+        .await
+        .unwrap();
+    let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+    tokio::spawn(detector::run(client.clone(), options, cancel.clone()));
+    let (client, cancel) = (client.clone(), cancel.clone());
+    tokio::spawn(async move {
+        let _ = berth_scheduler::run_with_client(Options::embedded(), client, cancel).await;
+    });
+}
+
+/// The members as they are now.
+///
+/// # Errors
+/// The server's refusal.
+pub async fn members(client: &Client) -> Result<Vec<Cluster>, kube::Error> {
+    Ok(Api::all(client.clone())
+        .list(&Default::default())
+        .await?
+        .items)
+}
