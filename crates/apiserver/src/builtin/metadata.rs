@@ -50,11 +50,10 @@ fn subdomain(text: &str) -> Option<String> {
 fn name(text: &str, rule: NameRule) -> Option<String> {
     match rule {
         NameRule::Subdomain => subdomain(text),
-        NameRule::Label if text.len() > 63 => Some("must be no more than 63 bytes".into()),
+        NameRule::Label | NameRule::Service if text.len() > 63 => Some("must be no more than 63 bytes".into()),
         NameRule::Label => (!matches(PATTERNS.label.as_ref(), text)).then(|| {
             format!("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')")
         }),
-        NameRule::Service if text.len() > 63 => Some("must be no more than 63 bytes".into()),
         NameRule::Service => (!matches(PATTERNS.service.as_ref(), text)).then(|| {
             format!("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{SERVICE}')")
         }),
@@ -66,7 +65,7 @@ fn name(text: &str, rule: NameRule) -> Option<String> {
 /// What is wrong with a label or annotation key.
 fn qualified_name(key: &str) -> Option<String> {
     let short = match key.split_once('/') {
-        Some((prefix, _)) if prefix.is_empty() => {
+        Some(("", _)) => {
             return Some("prefix part must be non-empty".into());
         }
         Some((prefix, short)) => {
@@ -181,7 +180,7 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
             .unwrap_or_default();
         let added: Vec<&Value> = after.iter().filter(|f| !before.contains(f)).collect();
         if !added.is_empty() {
-            let list: Vec<String> = added.iter().map(|f| f.to_string()).collect();
+            let list: Vec<String> = added.iter().map(std::string::ToString::to_string).collect();
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 list.join(", ")

@@ -56,14 +56,14 @@ pub(crate) fn default(resource: &Resource, value: &mut Value, creating: bool) {
         ("batch", "jobs") => workloads::job(value, creating),
         ("batch", "cronjobs") => workloads::cron_job(value),
         ("autoscaling", "horizontalpodautoscalers") => {
-            set(&mut value["spec"], "minReplicas", json!(1))
+            set(&mut value["spec"], "minReplicas", json!(1));
         }
         ("networking.k8s.io", "networkpolicies") => network_policy(value),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            role_binding(value)
+            role_binding(value);
         }
         ("scheduling.k8s.io", "priorityclasses") => {
-            set(value, "preemptionPolicy", json!("PreemptLowerPriority"))
+            set(value, "preemptionPolicy", json!("PreemptLowerPriority"));
         }
         ("storage.k8s.io", "storageclasses") => {
             set(value, "reclaimPolicy", json!("Delete"));

@@ -56,7 +56,7 @@ pub(crate) fn validate(
         ("", "configmaps") => data(value, old, &["data", "binaryData"], &mut causes),
         ("", "secrets") => data(value, old, &["data"], &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            causes.extend(custom::validate(value))
+            causes.extend(custom::validate(value));
         }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             if value["roleRef"]["name"]
@@ -74,13 +74,13 @@ pub(crate) fn validate(
                 ));
             }
         }
-        ("scheduling.k8s.io", "priorityclasses") => {
-            if old.is_some_and(|o| o["value"] != value["value"]) {
-                causes.push(Cause::forbidden(
-                    "value",
-                    "may not be changed in an update.",
-                ));
-            }
+        ("scheduling.k8s.io", "priorityclasses")
+            if old.is_some_and(|o| o["value"] != value["value"]) =>
+        {
+            causes.push(Cause::forbidden(
+                "value",
+                "may not be changed in an update.",
+            ));
         }
         ("autoscaling", "horizontalpodautoscalers") => {
             let (min, max) = (

@@ -187,13 +187,8 @@ async fn resource_request(
         return verbs::reviews::create(&call, &content_type, &bytes);
     }
     match (parts.method, has_name) {
-        (Method::GET | Method::HEAD, true) if query.is_watch() => {
-            verbs::watch::watch(&call, &query)
-        }
+        (Method::GET | Method::HEAD, _) if query.is_watch() => verbs::watch::watch(&call, &query),
         (Method::GET | Method::HEAD, true) => verbs::read::get(&call),
-        (Method::GET | Method::HEAD, false) if query.is_watch() => {
-            verbs::watch::watch(&call, &query)
-        }
         (Method::GET | Method::HEAD, false) => verbs::read::list(&call, &query),
         (Method::POST, false) => verbs::create::create(&call, &content_type, &read(body).await?),
         (Method::PUT, true) => verbs::update::replace(&call, &content_type, &read(body).await?),

@@ -162,14 +162,19 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
                 items.extend(new);
             }
         }
-        // An empty object takes nothing away from a granular one.
-        Shape::Leaf if config.as_object().is_some_and(Map::is_empty) && live.is_object() => {
-            if schema.is_some_and(|s| s.map_atomic) {
-                *live = config.clone();
-            }
-        }
+        // An empty object or list takes nothing away from one that merges.
+        Shape::Leaf if is_empty(config) && merges(live, schema) => {}
         _ => *live = config.clone(),
     }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// True if `live` is made of parts that different appliers may own.
+fn merges(live: &Value, schema: Option<&Schema>) -> bool {
+    !is_empty(live) && !matches!(fields::shape(live, schema), Shape::Leaf)
 }
 
 /// Takes `gone` away from `value`, except what `others` own. Containers that become empty go too.
@@ -193,9 +198,7 @@ fn remove(value: &mut Value, gone: &Fields, others: &[&Fields], schema: Option<&
                     continue;
                 }
                 remove(inner, below, &kept_by, field_schema(schema, name));
-                let empty = inner.as_object().is_some_and(Map::is_empty)
-                    || inner.as_array().is_some_and(Vec::is_empty);
-                if empty && kept_by.is_empty() {
+                if is_empty(inner) && kept_by.is_empty() {
                     object.remove(name);
                 }
             }

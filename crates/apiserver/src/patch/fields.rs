@@ -11,7 +11,7 @@ use crate::schema::{ListType, Schema, Type};
 pub(crate) struct Fields {
     /// True if the path that leads here is in the set.
     pub(crate) owned: bool,
-    pub(crate) below: BTreeMap<String, Fields>,
+    pub(crate) below: BTreeMap<String, Self>,
 }
 
 impl Fields {

@@ -81,6 +81,9 @@ pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
         .filter(|e| !e.fields.is_empty())
         .map(Entry::json)
         .collect();
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
     if let Some(meta) = object["metadata"].as_object_mut() {
         if list.is_empty() {
             meta.remove("managedFields");
@@ -121,6 +124,8 @@ pub(crate) fn tracked(object: &Value) -> Value {
                     out.insert(key.clone(), Value::Object(kept));
                 }
             }
+            // An empty status is what a server writes, not a client.
+            ("status", Value::Object(status)) if status.is_empty() => {}
             _ => drop(out.insert(key.clone(), value.clone())),
         }
     }

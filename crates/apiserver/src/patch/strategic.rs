@@ -140,13 +140,12 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
             items.retain(|i| i.get(key) != Some(identity));
             continue;
         }
-        match items.iter_mut().find(|i| i.get(key) == Some(identity)) {
-            Some(existing) => merge_object(existing, item, of_item)?,
-            None => {
-                let mut fresh = Value::Object(Map::new());
-                merge_object(&mut fresh, item, of_item)?;
-                items.push(fresh);
-            }
+        if let Some(existing) = items.iter_mut().find(|i| i.get(key) == Some(identity)) {
+            merge_object(existing, item, of_item)?;
+        } else {
+            let mut fresh = Value::Object(Map::new());
+            merge_object(&mut fresh, item, of_item)?;
+            items.push(fresh);
         }
     }
     Ok(())
@@ -193,18 +192,18 @@ mod tests {
         target
     }
 
-    fn deployment(containers: Value) -> Value {
+    fn deployment(containers: &Value) -> Value {
         json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
             "template": {"spec": {"containers": containers}}}})
     }
 
     #[test]
     fn containers_merge_by_name() {
-        let start = deployment(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
+        let start = deployment(&json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
         let got = go(
             start,
             &deployment(
-                json!([{"name": "b", "image": "2"}, {"name": "c", "image": "3"}, {"name": "a", "$patch": "delete"}]),
+                &json!([{"name": "b", "image": "2"}, {"name": "c", "image": "3"}, {"name": "a", "$patch": "delete"}]),
             ),
         );
         assert_eq!(
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn directives_steer() {
-        let start = deployment(json!([{"name": "a", "image": "1", "args": ["x"]}]));
+        let start = deployment(&json!([{"name": "a", "image": "1", "args": ["x"]}]));
         let got = go(
             start.clone(),
             &json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),

@@ -147,7 +147,7 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
         causes.push(Cause::invalid(
             "metadata.name",
             &json!(name),
-            &format!("must be spec.names.plural+\".\"+spec.group"),
+            "must be spec.names.plural+\".\"+spec.group",
         ));
     }
     for (field, value) in [

@@ -181,7 +181,7 @@ impl Snapshot {
 
     fn sort(&mut self) {
         for versions in self.groups.values_mut() {
-            versions.sort_by(|(a, _), (b, _)| version_rank(b).cmp(&version_rank(a)));
+            versions.sort_by_key(|(version, _)| std::cmp::Reverse(version_rank(version)));
         }
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
         Merge::StrategicOnly(key) => schema.strategy = by(key),
         Merge::ApplyOnly(keys) => schema.list_type = map(keys),
         Merge::Set => {
-            (schema.strategy, schema.list_type) = (Some(Strategy::default()), ListType::Set)
+            (schema.strategy, schema.list_type) = (Some(Strategy::default()), ListType::Set);
         }
         Merge::Retain(key) => {
             schema.strategy = Some(Strategy {
@@ -158,7 +158,7 @@ pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
             schema.strategy = Some(Strategy {
                 merge_key: None,
                 retain_keys: true,
-            })
+            });
         }
     }
 }

@@ -98,15 +98,19 @@ pub(crate) struct Limits {
 }
 
 /// One node of a compiled schema.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent keyword of the schema language"
+)]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Schema {
     pub(crate) kind: Type,
     pub(crate) nullable: bool,
     pub(crate) preserve_unknown: bool,
     pub(crate) embedded: bool,
-    pub(crate) properties: BTreeMap<String, Arc<Schema>>,
+    pub(crate) properties: BTreeMap<String, Arc<Self>>,
     pub(crate) additional: Additional,
-    pub(crate) items: Option<Arc<Schema>>,
+    pub(crate) items: Option<Arc<Self>>,
     pub(crate) required: Vec<String>,
     pub(crate) default: Option<Value>,
     pub(crate) list_type: ListType,

@@ -40,7 +40,9 @@ pub(crate) fn default(value: &mut Value, schema: &Schema) {
         }
         Value::Array(items) => {
             if let Some(of) = &schema.items {
-                items.iter_mut().for_each(|item| default(item, of));
+                for item in items {
+                    default(item, of);
+                }
             }
         }
         _ => {}
@@ -60,7 +62,7 @@ pub(crate) fn prune(
             if let Some(of) = &schema.items {
                 for (i, item) in items.iter_mut().enumerate() {
                     within(path, &format!("[{i}]"), |path| {
-                        prune(item, of, path, unknown)
+                        prune(item, of, path, unknown);
                     });
                 }
             }
@@ -138,11 +140,13 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
         }
         Value::Array(items) => {
             if let Some(of) = &schema.items {
-                items.iter_mut().for_each(|item| as_typed(item, of));
+                for item in items {
+                    as_typed(item, of);
+                }
             }
         }
         Value::Number(number) if schema.kind == Type::Quantity => {
-            *value = Value::String(number.to_string())
+            *value = Value::String(number.to_string());
         }
         _ => {}
     }

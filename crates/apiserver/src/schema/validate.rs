@@ -30,13 +30,12 @@ fn type_name(value: &Value) -> &'static str {
 /// True if the JSON type of `value` is what `kind` asks for.
 pub(crate) fn fits(value: &Value, kind: Type) -> bool {
     match kind {
-        Type::Any => true,
         Type::Object => value.is_object(),
         Type::Array => value.is_array(),
         Type::String => value.is_string(),
         Type::Boolean => value.is_boolean(),
         Type::Number | Type::Integer if !value.is_number() => false,
-        Type::Number => true,
+        Type::Any | Type::Number => true,
         Type::Integer => {
             value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|f| f.fract() == 0.0)
         }
@@ -296,7 +295,7 @@ mod tests {
     use crate::schema::compile;
     use serde_json::json;
 
-    fn messages(schema: &Value, spec: Value) -> Vec<String> {
+    fn messages(schema: &Value, spec: &Value) -> Vec<String> {
         let schema =
             compile::custom(&json!({"type": "object", "properties": {"spec": schema}})).unwrap();
         validate(&json!({"spec": spec}), &schema)
@@ -312,29 +311,29 @@ mod tests {
             "mode": {"type": "string", "enum": ["A", "B"]},
             "count": {"type": "integer", "format": "int32", "minimum": 0},
             "port": {"x-kubernetes-int-or-string": true}}});
-        assert_eq!(messages(&schema, json!({})), ["spec.name: Required value"]);
+        assert_eq!(messages(&schema, &json!({})), ["spec.name: Required value"]);
         assert_eq!(
-            messages(&schema, json!({"name": "ab", "mode": "C"})),
+            messages(&schema, &json!({"name": "ab", "mode": "C"})),
             ["spec.mode: Unsupported value: \"C\": supported values: \"A\", \"B\""]
         );
         assert_eq!(
-            messages(&schema, json!({"name": "ab", "count": -1})),
+            messages(&schema, &json!({"name": "ab", "count": -1})),
             [
                 "spec.count: Invalid value: -1: spec.count in body should be greater than or equal to 0"
             ]
         );
         assert_eq!(
-            messages(&schema, json!({"name": "ab", "count": "x"})),
+            messages(&schema, &json!({"name": "ab", "count": "x"})),
             [
                 "spec.count: Invalid value: \"string\": spec.count in body must be of type integer: \"string\""
             ]
         );
         assert_eq!(
-            messages(&schema, json!({"name": "ab", "port": "http"})),
+            messages(&schema, &json!({"name": "ab", "port": "http"})),
             Vec::<String>::new()
         );
         assert_eq!(
-            messages(&schema, json!({"name": "A1"})),
+            messages(&schema, &json!({"name": "A1"})),
             ["spec.name: Invalid value: \"A1\": spec.name in body should match '^[a-z]+$'"]
         );
     }

@@ -181,7 +181,7 @@ impl Store {
             for (key, before) in undone {
                 match before {
                     Some(o) if namespace.is_none_or(|n| *key.namespace == *n) => {
-                        drop(then.insert(key, o))
+                        drop(then.insert(key, o));
                     }
                     _ => drop(then.remove(&key)),
                 }

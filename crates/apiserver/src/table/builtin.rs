@@ -211,7 +211,7 @@ fn service_ports(o: &Value) -> Value {
 }
 
 fn external_ip(o: &Value) -> Value {
-    let address = |i: &Value| string(i.get("ip").unwrap_or(&i["hostname"]));
+    let address = |i: &Value| string(i.get("ip").unwrap_or_else(|| &i["hostname"]));
     match o["spec"]["type"].as_str() {
         Some("LoadBalancer") => joined(
             &o["status"]["loadBalancer"]["ingress"],
@@ -293,7 +293,7 @@ fn event_last_seen(o: &Value) -> Value {
         times
             .into_iter()
             .find(|t| t.is_string())
-            .unwrap_or(&o["metadata"]["creationTimestamp"]),
+            .unwrap_or_else(|| &o["metadata"]["creationTimestamp"]),
     )
 }
 
@@ -317,6 +317,7 @@ fn hpa_targets(o: &Value) -> Value {
 }
 
 /// The columns after the name.
+#[expect(clippy::too_many_lines, reason = "a table of columns")]
 pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinColumn] {
     match (group, plural) {
         ("", "namespaces") => const { &[text("Status", |o| o["status"]["phase"].clone()), AGE] },
@@ -633,7 +634,8 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                     text("Class", |o| or(&o["spec"]["ingressClassName"], "<none>")),
                     text("Hosts", ingress_hosts),
                     text("Address", |o| {
-                        let address = |i: &Value| string(i.get("ip").unwrap_or(&i["hostname"]));
+                        let address =
+                            |i: &Value| string(i.get("ip").unwrap_or_else(|| &i["hostname"]));
                         joined(&o["status"]["loadBalancer"]["ingress"], address, "")
                     }),
                     text("Ports", |o| {

@@ -93,7 +93,7 @@ fn bracket<'a>(value: &'a Value, inside: &str) -> Vec<&'a Value> {
             .filter(|v| {
                 let same = find(v, path).iter().any(|x| match x {
                     Value::String(s) => s == wanted,
-                    other => other.to_string() == wanted,
+                    other => *other == wanted,
                 });
                 same == equal
             })

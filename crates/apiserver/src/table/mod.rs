@@ -70,7 +70,7 @@ pub(crate) fn definitions(resource: &Resource) -> Value {
                 .map(|c| column(c.name, c.kind, "", "", c.priority)),
         ),
         Columns::Custom(columns) if columns.is_empty() => {
-            all.push(column("Age", "date", "", created, 0))
+            all.push(column("Age", "date", "", created, 0));
         }
         Columns::Custom(columns) => {
             all.extend(

@@ -137,14 +137,14 @@ pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
                 });
                 continue;
             }
-            if !found.deleting {
-                if let Some(resource) = resource_of(shared, &dependent.table) {
-                    let call = internal(shared, &resource, &found.key.namespace, &found.key.name);
-                    let options =
-                        Options::foreground_if(!shared.store.dependents(&found.uid).is_empty());
-                    if let Err(error) = delete::remove(&call, &dependent.key, &options) {
-                        tracing::debug!(name = %dependent.key.name, %error, "dependent was not deleted");
-                    }
+            if !found.deleting
+                && let Some(resource) = resource_of(shared, &dependent.table)
+            {
+                let call = internal(shared, &resource, &found.key.namespace, &found.key.name);
+                let options =
+                    Options::foreground_if(!shared.store.dependents(&found.uid).is_empty());
+                if let Err(error) = delete::remove(&call, &dependent.key, &options) {
+                    tracing::debug!(name = %dependent.key.name, %error, "dependent was not deleted");
                 }
             }
             blocked |= blocks && load(shared, &dependent).is_some();

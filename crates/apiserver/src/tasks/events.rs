@@ -10,7 +10,7 @@ use crate::store::TableName;
 /// How long an event is kept, as by the default of a real server.
 const TTL_SECONDS: i64 = 3600;
 /// Between two sweeps.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_mins(1);
 
 pub(super) async fn expire(shared: Arc<Shared>) {
     let table: TableName = "events".into();

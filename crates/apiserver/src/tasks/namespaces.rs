@@ -7,11 +7,8 @@ use serde_json::json;
 use super::{internal, resource_of};
 use crate::shared::{CRDS, Shared};
 use crate::store::{Key, TableName};
-use crate::verbs::delete::{self, Options};
+use crate::verbs::delete::{self, CLEANUP, Options};
 use crate::verbs::{Subresource, Write, modify};
-
-/// Holds a CRD until its objects are gone.
-pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Deletes what is in a terminating namespace; finishes the namespace when nothing is left.
 pub(super) fn empty(shared: &Arc<Shared>, name: &str) {

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::error::ApiError;
 use crate::http::query::Query;
 use crate::http::{body, respond};
+use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
 
 /// What becomes of the objects a deleted one owns.
@@ -27,6 +28,8 @@ enum Propagation {
 /// Finalizers that garbage collection understands.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
+/// Holds a CRD until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
@@ -176,7 +179,7 @@ pub(crate) fn collection(
     {
         match remove(call, &object.key, &options) {
             Ok(Deleted::Gone(o) | Deleted::Terminating(o)) => {
-                items.push(to_view(o.value(), &call.resource))
+                items.push(to_view(o.value(), &call.resource));
             }
             Err(error) if error.reason == crate::error::Reason::NotFound => {}
             Err(error) => return Err(error),
@@ -200,7 +203,13 @@ pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Delete
         check(call, key, &stored, options)?;
         let mut value = stored.value();
         pipeline::admit_delete(call, key, &value)?;
-        let finalizers = finalizers_after(&stored, options.propagation);
+        let mut finalizers = finalizers_after(&stored, options.propagation);
+        if &*resource.table == CRDS
+            && !stored.deleting
+            && !store.list(&key.name, None).items.is_empty()
+        {
+            finalizers.push(CLEANUP.to_owned());
+        }
         if finalizers.is_empty() {
             if let Some(meta) = value["metadata"].as_object_mut() {
                 meta.remove("finalizers");

@@ -264,6 +264,24 @@ fn check_namespace(call: &Call, key: &Key, kind_name: &str) -> Result<(), ApiErr
     }
 }
 
+/// Refuses new objects of a CRD that is going away.
+fn check_definition(call: &Call) -> Result<(), ApiError> {
+    let resource = &call.resource;
+    let terminating = resource.is_custom()
+        && call
+            .shared
+            .store
+            .get(CRDS, &Key::new("", &resource.table))
+            .is_none_or(|crd| crd.deleting);
+    if terminating {
+        return Err(ApiError::new(
+            crate::error::Reason::MethodNotAllowed,
+            "create not allowed while custom resource definition is terminating",
+        ));
+    }
+    Ok(())
+}
+
 /// Random suffix of generated names, from the alphabet Kubernetes uses.
 fn suffix() -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -318,6 +336,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let name = text(&value, &["metadata", "name"]).to_owned();
     let key = Key::new(&namespace, &name);
     check_namespace(call, &key, &name)?;
+    check_definition(call)?;
     admit(call, &key, &mut value, None)?;
     if &*resource.table == CRDS {
         custom::set_status(&mut value, &call.shared.registry.snapshot());

@@ -28,9 +28,9 @@ use crate::table::{self, Include};
 /// Changes taken from the history at once.
 const BATCH: usize = 256;
 /// Time between bookmarks of a quiet watch.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// How long a watch lasts if the client does not say.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventType {
