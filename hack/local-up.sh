@@ -352,7 +352,7 @@ load_image() {
 apply_api() {
   step "applying namespaces and CRDs on $HOST_CLUSTER_NAME"
   run "${HOST[@]}" apply --filename=deploy/namespace.yaml
-  run "${HOST[@]}" apply --server-side --filename=crds
+  run "${HOST[@]}" apply --server-side --force-conflicts --filename=crds
   run "${HOST[@]}" wait --for=condition=Established --timeout=60s --filename=crds
 }
 
@@ -362,7 +362,7 @@ apply_secret() {
   shift 2
   run_into "$manifest" "${HOST[@]}" create secret generic "$name" "--namespace=$namespace" "$@" --dry-run=client --output=yaml
   # Server-side: the contents are not repeated in an annotation.
-  run "${HOST[@]}" apply --server-side "--filename=$manifest"
+  run "${HOST[@]}" apply --server-side --force-conflicts "--filename=$manifest"
 }
 
 # The manifest of a secret that the control plane fills with a token of the service account.

@@ -330,7 +330,7 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
         "kind create cluster --name=member3".to_owned(),
         "kind load docker-image berth:latest --name=karmada-host".to_owned(),
         "apply --filename=deploy/namespace.yaml".to_owned(),
-        "apply --server-side --filename=crds".to_owned(),
+        "apply --server-side --force-conflicts --filename=crds".to_owned(),
         "wait --for=condition=Established".to_owned(),
         "--filename=deploy/scheduler/rbac.yaml --filename=deploy/controllers/rbac.yaml".to_owned(),
         "create secret generic karmada-scheduler-config --namespace=karmada-system".to_owned(),
