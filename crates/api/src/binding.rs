@@ -45,7 +45,7 @@ pub struct BindingSpec {
     pub replica_requirements: Option<ReplicaRequirements>,
     /// The total number of replicas wanted.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(!default)]
+    #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
     /// The parts of a workload that has several pod templates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -211,7 +211,7 @@ pub struct TargetCluster {
     pub name: String,
     /// The replicas it gets.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(!default)]
+    #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
     /// The replicas by component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -343,6 +343,10 @@ impl Transform for AsControllerGen {
         transform_subschemas(self, schema);
         schema.remove("nullable");
         schema.remove("title");
+        // What serde fills in when a field is missing is no default that the API server should store.
+        if schema.remove("x-no-default").is_some() {
+            schema.remove("default");
+        }
         if schema
             .get("default")
             .is_some_and(|default| default == false)

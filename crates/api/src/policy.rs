@@ -40,7 +40,7 @@ pub struct PropagationSpec {
     pub propagate_deps: bool,
     /// Which clusters, and how many replicas in each.
     #[serde(default, skip_serializing_if = "is_default")]
-    #[schemars(!default)]
+    #[schemars(extend("x-no-default" = true))]
     pub placement: Placement,
     /// The higher one wins where several policies select a resource; may be negative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
