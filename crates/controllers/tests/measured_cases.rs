@@ -154,13 +154,13 @@ fn template_of(case: &Value) -> Template {
 }
 
 /// Applies the objects in order, as far as they are accepted: a template that is claimed stays claimed.
-fn replay(case: &Value) -> Option<Value> {
-    let template = template_of(case);
+fn replay(measured: &Value) -> Option<Value> {
+    let template = template_of(measured);
     let mut index = Index::default();
     let mut present = false;
     let mut outcome = None;
-    let objects = case["objects"].as_array().unwrap();
-    for (object, admitted) in objects.iter().zip(case["admitted"].as_array().unwrap()) {
+    let objects = measured["objects"].as_array().unwrap();
+    for (object, admitted) in objects.iter().zip(measured["admitted"].as_array().unwrap()) {
         if admitted["accepted"] != true {
             continue;
         }

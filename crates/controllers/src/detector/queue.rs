@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn add(queue: &mut Queue<&'static str, Vec<u32>>, key: &'static str, reason: u32, lane: Lane) {
-        queue.add(key, vec![reason], lane, |known, new| known.extend(new));
+        queue.add(key, vec![reason], lane, Extend::extend);
     }
 
     #[test]
