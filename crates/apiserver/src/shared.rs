@@ -1,12 +1,13 @@
 //! What all requests of one server share.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
-use crate::registry::{Registry, custom};
+use crate::registry::{Registry, Resource, custom};
 use crate::store::Store;
 use crate::tasks::queue::WorkQueue;
 
@@ -40,7 +41,14 @@ pub(crate) struct Shared {
     pub(crate) token: String,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
-    crd_refresh: Mutex<()>,
+    /// The compiled resources of each CRD by name.
+    definitions: Mutex<HashMap<Arc<str>, Definition>>,
+}
+
+/// What a version of a CRD was compiled to.
+struct Definition {
+    version: u64,
+    resources: Vec<Arc<Resource>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -64,7 +72,7 @@ impl Shared {
             token,
             work,
             stopping,
-            crd_refresh: Mutex::new(()),
+            definitions: Mutex::default(),
         };
         shared.refresh_crds();
         shared
@@ -72,10 +80,25 @@ impl Shared {
 
     /// Serves exactly the custom resources that are stored now.
     pub(crate) fn refresh_crds(&self) {
-        let _one_at_a_time = self.crd_refresh.lock();
-        let crds = self.store.list(CRDS, None);
-        self.registry
-            .install(custom::all(crds.items.iter().map(|o| o.value())));
+        // Held until the new resources are served: the last refresh must see the last write.
+        let mut known = self.definitions.lock();
+        let mut next = HashMap::new();
+        for crd in self.store.list(CRDS, None).items {
+            let compiled = match known.remove(&crd.key.name) {
+                Some(definition) if definition.version == crd.version => definition,
+                _ => Definition {
+                    version: crd.version,
+                    resources: custom::served(&crd.value()),
+                },
+            };
+            next.insert(crd.key.name.clone(), compiled);
+        }
+        self.registry.install(
+            next.values()
+                .flat_map(|d| d.resources.iter().cloned())
+                .collect(),
+        );
+        *known = next;
     }
 
     /// To be called after each write to `table`.

@@ -270,15 +270,15 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) -> bool {
     ok
 }
 
-/// The resources of all CRDs whose names were accepted.
-pub(crate) fn all(crds: impl Iterator<Item = Value>) -> Vec<Arc<Resource>> {
-    crds.filter(|crd| {
-        crd["status"]["conditions"].as_array().is_some_and(|l| {
-            l.iter()
-                .any(|c| c["type"] == "NamesAccepted" && c["status"] == "True")
-        })
-    })
-    .flat_map(|crd| resources(&crd))
-    .map(Arc::new)
-    .collect()
+/// The resources of a CRD, if its names were accepted.
+pub(crate) fn served(crd: &Value) -> Vec<Arc<Resource>> {
+    let accepted = crd["status"]["conditions"].as_array().is_some_and(|l| {
+        l.iter()
+            .any(|c| c["type"] == "NamesAccepted" && c["status"] == "True")
+    });
+    if accepted {
+        resources(crd).into_iter().map(Arc::new).collect()
+    } else {
+        Vec::new()
+    }
 }

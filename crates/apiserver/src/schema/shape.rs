@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Additional, Schema, Type};
 
-/// Fills in the defaults of absent fields; a null where none is allowed counts as absent.
+/// Fills in the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
     if !schema.has_defaults {
         return;
@@ -12,12 +12,6 @@ pub(crate) fn default(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
             for (name, property) in &schema.properties {
-                if object.get(name).is_some_and(Value::is_null)
-                    && !property.nullable
-                    && property.default.is_some()
-                {
-                    object.remove(name);
-                }
                 if let Some(default) = &property.default
                     && !object.contains_key(name)
                 {
@@ -42,6 +36,31 @@ pub(crate) fn default(value: &mut Value, schema: &Schema) {
             if let Some(of) = &schema.items {
                 for item in items {
                     default(item, of);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops nulls where none are allowed, so that defaults can take their place.
+pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|name, v| !v.is_null() || schema.field(name).is_none_or(|s| s.nullable));
+            for (name, inner) in object
+                .iter_mut()
+                .filter(|(_, v)| v.is_object() || v.is_array())
+            {
+                if let Some(of) = schema.field(name) {
+                    drop_nulls(inner, of);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                for item in items {
+                    drop_nulls(item, of);
                 }
             }
         }
@@ -168,6 +187,7 @@ mod tests {
         default(&mut object, &schema);
         assert_eq!(object["spec"], json!({"mode": "Fast"}));
         let mut object = json!({"spec": {"mode": null, "list": [{}, {"n": 1}]}});
+        drop_nulls(&mut object, &schema);
         default(&mut object, &schema);
         assert_eq!(
             object["spec"],

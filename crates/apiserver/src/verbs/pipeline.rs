@@ -110,6 +110,7 @@ fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
 
 fn default(resource: &Resource, value: &mut Value, creating: bool) {
     if resource.is_custom() {
+        shape::drop_nulls(value, resource.schema());
         shape::default(value, resource.schema());
     } else {
         builtin::default(resource, value, creating);

@@ -1,5 +1,11 @@
 //! Drives a running server with the clients people use: kube over TLS, and kubectl where it is installed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod admission;
 mod collection;
 mod custom;

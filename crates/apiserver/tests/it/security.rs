@@ -41,7 +41,7 @@ async fn broken_requests_are_answered_with_a_status() {
     let h = Harness::start().await;
     let path = "/api/v1/namespaces/default/configmaps";
     let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20)).into_bytes();
-    let cases: [(&str, &str, &str, Vec<u8>, u16, &str); 6] = [
+    let cases = [
         (
             "POST",
             path,

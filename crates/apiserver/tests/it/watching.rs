@@ -126,8 +126,8 @@ async fn both_event_apis_show_one_store() {
         )
         .await;
     assert_eq!((code, &body["note"]), (201, &json!("hi")));
-    let core: Api<CoreEvent> = Api::default_namespaced(h.client.clone());
-    let seen = core.get("e").await.unwrap();
+    let events: Api<CoreEvent> = Api::default_namespaced(h.client.clone());
+    let seen = events.get("e").await.unwrap();
     assert_eq!(
         (
             seen.message.as_deref(),
