@@ -5,6 +5,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::too_many_lines, reason = "a walk through kubectl is one story")]
 
 mod admission;
 mod collection;
