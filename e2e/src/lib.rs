@@ -4,6 +4,7 @@
 //! kube-apiserver with etcd where `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster
 //! where `BERTH_E2E_KUBECONFIG` names its kubeconfig. Detector and scheduler run in the process of the test.
 
+pub mod conformance;
 pub mod eventually;
 pub mod kubectl;
 pub mod plane;

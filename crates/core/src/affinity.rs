@@ -1,0 +1,229 @@
+//! Cluster affinities, compiled: for one Cluster object, and for a whole fleet at once.
+
+use std::collections::BTreeMap;
+
+use berth_api::Cluster;
+use berth_api::placement::ClusterAffinity;
+use berth_api::selector::{
+    CompiledFieldSelector, CompiledSelector, FieldRequirement, LabelRequirement, Relation,
+};
+
+use crate::bits::Bits;
+use crate::fleet::ClusterView;
+use crate::fleet::symbols::{NONE, Symbol};
+use crate::fleet::topology::Topology;
+
+/// A selector as it takes part in an affinity.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Part<T> {
+    /// Not given: every cluster will do.
+    Any,
+    /// Given and valid.
+    Must(T),
+    /// Given and invalid: no cluster will do.
+    Never,
+}
+
+impl<T> Part<T> {
+    fn new<E>(compiled: Option<Result<T, E>>) -> Self {
+        match compiled {
+            None => Self::Any,
+            Some(Ok(selector)) => Self::Must(selector),
+            Some(Err(_)) => Self::Never,
+        }
+    }
+
+    fn holds(&self, matches: impl FnOnce(&T) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Must(selector) => matches(selector),
+            Self::Never => false,
+        }
+    }
+}
+
+/// A cluster affinity that is ready to match. All parts have to hold; an empty one matches every cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CompiledAffinity {
+    labels: Part<CompiledSelector>,
+    fields: Part<CompiledFieldSelector>,
+    /// Sorted; empty means any.
+    names: Vec<String>,
+    excluded: Vec<String>,
+}
+
+impl CompiledAffinity {
+    /// Makes an affinity ready to match. A selector that Kubernetes calls invalid matches nothing.
+    pub fn new(affinity: &ClusterAffinity) -> Self {
+        Self {
+            labels: Part::new(
+                affinity
+                    .label_selector
+                    .as_ref()
+                    .map(berth_api::selector::LabelSelector::compile),
+            ),
+            fields: Part::new(
+                affinity
+                    .field_selector
+                    .as_ref()
+                    .map(berth_api::selector::FieldSelector::compile),
+            ),
+            names: affinity.cluster_names.clone(),
+            excluded: affinity.exclude_clusters.clone(),
+        }
+    }
+
+    /// Whether a Cluster object matches.
+    pub fn matches(&self, cluster: &Cluster) -> bool {
+        static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let labels = cluster.metadata.labels.as_ref().unwrap_or(&NO_LABELS);
+        let spec = &cluster.spec;
+        !self.excluded.iter().any(|excluded| excluded == name)
+            && self.labels.holds(|selector| selector.matches(labels))
+            && self.fields.holds(|selector| {
+                selector.matches(
+                    spec.provider.as_deref().unwrap_or_default(),
+                    spec.region.as_deref().unwrap_or_default(),
+                    &spec.zones,
+                )
+            })
+            && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == name))
+    }
+
+    /// Whether a cluster of a snapshot matches.
+    pub(crate) fn matches_view(&self, cluster: &ClusterView<'_>) -> bool {
+        !self
+            .excluded
+            .iter()
+            .any(|excluded| excluded == cluster.name())
+            && self.labels.holds(|selector| {
+                selector.requirements().iter().all(|requirement| {
+                    requirement
+                        .relation()
+                        .holds(cluster.label(requirement.key()))
+                })
+            })
+            && self.fields.holds(|selector| {
+                let zones: Vec<String> = cluster.zones().map(str::to_owned).collect();
+                selector.matches(cluster.provider(), cluster.region(), &zones)
+            })
+            && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == cluster.name()))
+    }
+
+    /// The clusters of a fleet that match.
+    pub(crate) fn mask(&self, fleet: &Topology) -> Bits {
+        let len = fleet.len();
+        if matches!(self.labels, Part::Never) || matches!(self.fields, Part::Never) {
+            return Bits::none(len);
+        }
+        let mut mask = if self.names.is_empty() {
+            Bits::all(len)
+        } else {
+            let mut named = Bits::none(len);
+            for ordinal in self.names.iter().filter_map(|name| fleet.ordinal(name)) {
+                named.set(ordinal, true);
+            }
+            named
+        };
+        if let Part::Must(selector) = &self.labels {
+            for requirement in selector.requirements() {
+                let column = fleet
+                    .symbols
+                    .get(requirement.key())
+                    .and_then(|key| fleet.labels.get(&key));
+                mask.intersect(&label_mask(
+                    fleet,
+                    column.map(|column| column.as_slice()),
+                    requirement,
+                ));
+            }
+        }
+        if let Part::Must(selector) = &self.fields {
+            for requirement in selector.requirements() {
+                mask.intersect(&field_mask(fleet, requirement));
+            }
+        }
+        for ordinal in self.excluded.iter().filter_map(|name| fleet.ordinal(name)) {
+            mask.set(ordinal, false);
+        }
+        mask
+    }
+}
+
+fn field_mask(fleet: &Topology, requirement: &FieldRequirement) -> Bits {
+    match requirement {
+        FieldRequirement::Field(requirement) => {
+            let column = match requirement.key() {
+                "provider" => Some(fleet.providers.as_slice()),
+                "region" => Some(fleet.regions.as_slice()),
+                _ => None,
+            };
+            label_mask(fleet, column, requirement)
+        }
+        FieldRequirement::Zones(relation) => {
+            let zones = |ordinal: usize| fleet.zones.get(ordinal).map_or(&[][..], |zones| zones);
+            let overlapping = |values: &[String]| {
+                let wanted = symbols_of(fleet, values);
+                Bits::from_fn(fleet.len(), |ordinal| {
+                    zones(ordinal).iter().any(|zone| wanted.contains(zone))
+                })
+            };
+            match relation {
+                Relation::In(values) => overlapping(values),
+                Relation::NotIn(values) => inverted(&overlapping(values)),
+                Relation::Exists => {
+                    Bits::from_fn(fleet.len(), |ordinal| !zones(ordinal).is_empty())
+                }
+                Relation::DoesNotExist => {
+                    Bits::from_fn(fleet.len(), |ordinal| zones(ordinal).is_empty())
+                }
+                Relation::GreaterThan(_) | Relation::LessThan(_) => Bits::none(fleet.len()),
+            }
+        }
+    }
+}
+
+/// The clusters whose value in a column of labels satisfies a requirement. No column: no cluster has a value.
+fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRequirement) -> Bits {
+    let Some(column) = column else {
+        return if requirement.relation().holds(None) {
+            Bits::all(fleet.len())
+        } else {
+            Bits::none(fleet.len())
+        };
+    };
+    let any_of = |values: &[String]| match symbols_of(fleet, values).as_slice() {
+        [] => Bits::none(fleet.len()),
+        &[wanted] => Bits::from_column(column, |value| value == wanted),
+        &[one, two] => Bits::from_column(column, |value| value == one || value == two),
+        wanted => Bits::from_column(column, |value| wanted.binary_search(&value).is_ok()),
+    };
+    match requirement.relation() {
+        Relation::In(values) => any_of(values),
+        Relation::NotIn(values) => inverted(&any_of(values)),
+        Relation::Exists => Bits::from_column(column, |value| value != NONE),
+        Relation::DoesNotExist => Bits::from_column(column, |value| value == NONE),
+        relation @ (Relation::GreaterThan(_) | Relation::LessThan(_)) => {
+            // Comparisons are rare, so all strings of the fleet are compared.
+            let holds: Vec<Symbol> = fleet.symbols.satisfying(|text| relation.holds(Some(text)));
+            Bits::from_column(column, |value| holds.binary_search(&value).is_ok())
+        }
+    }
+}
+
+/// The symbols of the values that some cluster carries, ascending.
+fn symbols_of(fleet: &Topology, values: &[String]) -> Vec<Symbol> {
+    let mut symbols: Vec<Symbol> = values
+        .iter()
+        .filter_map(|value| fleet.symbols.get(value))
+        .collect();
+    symbols.sort_unstable();
+    symbols
+}
+
+fn inverted(mask: &Bits) -> Bits {
+    let mut all = Bits::all(mask.len());
+    all.subtract(mask);
+    all
+}

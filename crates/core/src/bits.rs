@@ -1,0 +1,183 @@
+//! Sets of clusters as bits by ordinal.
+
+/// Bits in a word.
+const WORD: usize = u64::BITS as usize;
+
+/// A set of clusters of one snapshot: one bit for each ordinal.
+///
+/// Both sides of an operation have to come from snapshots with the same clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bits {
+    /// No cluster of `len`.
+    pub fn none(len: usize) -> Self {
+        Self {
+            words: vec![0; len.div_ceil(WORD)],
+            len,
+        }
+    }
+
+    /// All of `len` clusters.
+    pub fn all(len: usize) -> Self {
+        let mut words = vec![u64::MAX; len.div_ceil(WORD)];
+        if let Some(last) = words.last_mut()
+            && !len.is_multiple_of(WORD)
+        {
+            *last = (1 << (len % WORD)) - 1;
+        }
+        Self { words, len }
+    }
+
+    /// The clusters among `len` for which the predicate holds.
+    pub fn from_fn(len: usize, mut holds: impl FnMut(usize) -> bool) -> Self {
+        let mut words = Vec::with_capacity(len.div_ceil(WORD));
+        let mut start = 0;
+        while start < len {
+            let end = len.min(start + WORD);
+            let mut word = 0;
+            for ordinal in start..end {
+                word |= u64::from(holds(ordinal)) << (ordinal - start);
+            }
+            words.push(word);
+            start = end;
+        }
+        Self { words, len }
+    }
+
+    /// The clusters whose value in a column satisfies the predicate.
+    pub(crate) fn from_column<T: Copy>(column: &[T], holds: impl Fn(T) -> bool) -> Self {
+        let words = column
+            .chunks(WORD)
+            .map(|chunk| {
+                chunk.iter().enumerate().fold(0, |word, (bit, &value)| {
+                    word | (u64::from(holds(value)) << bit)
+                })
+            })
+            .collect();
+        Self {
+            words,
+            len: column.len(),
+        }
+    }
+
+    /// The number of clusters that the set is about, in it or not.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no cluster is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    /// The number of clusters in the set.
+    pub fn count(&self) -> usize {
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
+    }
+
+    /// Whether the cluster is in the set.
+    pub fn contains(&self, ordinal: usize) -> bool {
+        self.words
+            .get(ordinal / WORD)
+            .is_some_and(|word| word >> (ordinal % WORD) & 1 == 1)
+    }
+
+    /// Adds or removes the cluster; an ordinal beyond the set is ignored.
+    pub fn set(&mut self, ordinal: usize, member: bool) {
+        if let Some(word) = self.words.get_mut(ordinal / WORD) {
+            let bit = 1 << (ordinal % WORD);
+            if member {
+                *word |= bit;
+            } else {
+                *word &= !bit;
+            }
+        }
+    }
+
+    /// Keeps what is also in the other set.
+    pub fn intersect(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= other;
+        }
+    }
+
+    /// Keeps what is also in one of two other sets.
+    pub fn intersect_either(&mut self, one: &Self, other: &Self) {
+        for ((word, one), other) in self.words.iter_mut().zip(&one.words).zip(&other.words) {
+            *word &= one | other;
+        }
+    }
+
+    /// Adds what is in the other set.
+    pub fn unite(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word |= other;
+        }
+    }
+
+    /// Removes what is in the other set.
+    pub fn subtract(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+    }
+
+    /// The ordinals in the set, ascending, which is also by name.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(index, &word)| {
+            let mut rest = word;
+            std::iter::from_fn(move || {
+                (rest != 0).then(|| {
+                    let bit = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    index * WORD + bit
+                })
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_behave_like_sets(
+            len in 0_usize..200,
+            left in prop::collection::btree_set(0_usize..200, 0..80),
+            right in prop::collection::btree_set(0_usize..200, 0..80),
+        ) {
+            let within = |set: &BTreeSet<usize>| set.iter().copied().filter(|&o| o < len).collect::<BTreeSet<_>>();
+            let (left, right) = (within(&left), within(&right));
+            let bits = |set: &BTreeSet<usize>| Bits::from_fn(len, |ordinal| set.contains(&ordinal));
+            let members = |bits: &Bits| bits.iter().collect::<BTreeSet<_>>();
+            let (a, b) = (bits(&left), bits(&right));
+            prop_assert_eq!(&members(&a), &left);
+            prop_assert_eq!(a.count(), left.len());
+            let mut both = a.clone();
+            both.intersect(&b);
+            prop_assert_eq!(members(&both), &left & &right);
+            let mut either = a.clone();
+            either.unite(&b);
+            prop_assert_eq!(members(&either), &left | &right);
+            let mut only = a.clone();
+            only.subtract(&b);
+            prop_assert_eq!(members(&only), &left - &right);
+            prop_assert_eq!(Bits::all(len).count(), len);
+            let column: Vec<bool> = (0..len).map(|ordinal| left.contains(&ordinal)).collect();
+            prop_assert_eq!(Bits::from_column(&column, |member| member), a);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A cluster that passed the filters, with the numbers that selection and assignment work on.
+
+use std::cmp::Ordering;
+
+/// A cluster that passed the filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its place in the snapshot, which is its rank by name.
+    pub ordinal: usize,
+    /// 0 for the primary clusters of an affinity term, k for its k-th overflow group.
+    pub tier: u32,
+    /// The sum of the scores.
+    pub score: i64,
+    /// The replicas (or component sets) it can take.
+    pub allocatable: i64,
+    /// The replicas it holds.
+    pub assigned: i64,
+}
+
+impl Candidate {
+    /// What it can take with what it holds.
+    pub fn available(&self) -> i64 {
+        self.allocatable.saturating_add(self.assigned)
+    }
+
+    /// The order of preference: tier, then score, then availability, then name.
+    pub fn preference(&self, other: &Self) -> Ordering {
+        self.tier
+            .cmp(&other.tier)
+            .then_with(|| other.score.cmp(&self.score))
+            .then_with(|| other.available().cmp(&self.available()))
+            .then_with(|| self.ordinal.cmp(&other.ordinal))
+    }
+}
+
+/// The replicas that a cluster gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// The cluster.
+    pub ordinal: usize,
+    /// Its replicas.
+    pub replicas: i64,
+}

@@ -1,0 +1,101 @@
+//! Why a workload is not placed, in Karmada's words.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a workload is not placed. The texts are those of conditions and events.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// No cluster passes the filters. The earlier result is withdrawn.
+    #[error(transparent)]
+    NoFit(#[from] FitError),
+    /// The selected clusters cannot take the replicas. The earlier result stays.
+    #[error("{0}")]
+    Unschedulable(String),
+    /// Anything else. The earlier result stays.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// No cluster passes the filters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FitError {
+    clusters: usize,
+    reasons: Vec<(Arc<str>, Cow<'static, str>)>,
+}
+
+impl FitError {
+    /// `clusters` counts those being deleted too, which have no reason.
+    pub fn new(clusters: usize, reasons: Vec<(Arc<str>, Cow<'static, str>)>) -> Self {
+        Self { clusters, reasons }
+    }
+
+    /// The number of clusters in the fleet.
+    pub fn clusters(&self) -> usize {
+        self.clusters
+    }
+
+    /// For each cluster that is not being deleted why it does not pass, by name.
+    pub fn reasons(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.reasons
+            .iter()
+            .map(|(name, reason)| (&**name, &**reason))
+    }
+}
+
+impl std::error::Error for FitError {}
+
+impl fmt::Display for FitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0/{} clusters are available: ", self.clusters)?;
+        if self.reasons.is_empty() {
+            return f.write_str("no cluster exists.");
+        }
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, reason) in &self.reasons {
+            *counts.entry(reason).or_default() += 1;
+        }
+        // Sorted as text, counts included, as Karmada does.
+        let mut parts: Vec<String> = counts
+            .into_iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        parts.sort_unstable();
+        write!(f, "{}.", parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_and_sorted_as_text() {
+        let reasons = |list: &[(&str, &'static str)]| {
+            list.iter()
+                .map(|&(name, reason)| (Arc::from(name), Cow::Borrowed(reason)))
+                .collect::<Vec<_>>()
+        };
+        for (error, text) in [
+            (
+                FitError::new(0, vec![]),
+                "0/0 clusters are available: no cluster exists.",
+            ),
+            (
+                FitError::new(2, vec![]),
+                "0/2 clusters are available: no cluster exists.",
+            ),
+            (
+                FitError::new(
+                    3,
+                    reasons(&[("m1", "was b"), ("m2", "was a"), ("m3", "was b")]),
+                ),
+                "0/3 clusters are available: 1 was a, 2 was b.",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Estimates for workloads of several pod templates: how many whole sets fit.
+
+use std::collections::BTreeMap;
+
+use berth_api::quantity::Quantity;
+
+use super::assumed::{AssumedWorkload, Demand};
+use super::bounded;
+use super::general::Modelling;
+use super::models::Nodes;
+use super::vector::PodShape;
+use crate::fleet::row::Row;
+use crate::request::ComponentRequest;
+
+/// Everything one set asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct ComponentSet {
+    pods: i64,
+    resources: BTreeMap<String, Quantity>,
+    shapes: Vec<(i64, PodShape)>,
+}
+
+impl ComponentSet {
+    pub(crate) fn new(components: &[ComponentRequest]) -> Self {
+        let mut resources: BTreeMap<String, Quantity> = BTreeMap::new();
+        for component in components {
+            for ask in component.request.asks() {
+                let sum = resources.entry(ask.resource.clone()).or_default();
+                *sum = *sum + ask.quantity.times(i64::from(component.replicas));
+            }
+        }
+        Self {
+            pods: components.iter().fold(0, |sum: i64, component| {
+                sum.saturating_add(i64::from(component.replicas))
+            }),
+            resources,
+            shapes: components
+                .iter()
+                .map(|component| (i64::from(component.replicas), component.request.pod_shape()))
+                .collect(),
+        }
+    }
+
+    /// How many sets fit in a cluster. Amounts are compared as the numbers they are, whatever notation
+    /// they are written in.
+    pub(crate) fn fit(&self, row: &Row, assumed: &[AssumedWorkload], modelling: Modelling) -> i32 {
+        let demand = Demand::of(assumed);
+        let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
+        if pods <= 0 {
+            return 0;
+        }
+        if self.pods <= 0 {
+            return bounded(pods);
+        }
+        let mut bound = pods / self.pods;
+        for (resource, wanted) in &self.resources {
+            if *wanted <= Quantity::ZERO {
+                continue;
+            }
+            let free = row
+                .capacity
+                .free
+                .get(resource)
+                .map_or(Quantity::ZERO, |free| {
+                    *free
+                        - demand
+                            .resources
+                            .get(resource)
+                            .copied()
+                            .unwrap_or(Quantity::ZERO)
+                });
+            let sets = free.nano().max(0) / wanted.nano();
+            bound = bound.min(i64::try_from(sets).unwrap_or(i64::MAX));
+        }
+        let mut bound = bounded(bound);
+        if modelling == Modelling::Honoured
+            && let Some(mut nodes) = Nodes::new(&row.capacity.models)
+        {
+            nodes.take(assumed);
+            bound = bounded(nodes.sets_that_fit(&self.shapes, i64::from(bound)));
+        }
+        bound
+    }
+}

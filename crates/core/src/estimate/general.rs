@@ -1,0 +1,203 @@
+//! The general estimator: from the summaries that clusters report.
+
+use berth_api::quantity::Quantity;
+
+use super::assumed::{Assumed, AssumedWorkload, Demand};
+use super::vector::{PodShape, in_units};
+use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
+use super::{component_sets, models};
+use crate::fleet::Snapshot;
+use crate::fleet::block::{BLOCK, Block};
+use crate::fleet::row::Row;
+use crate::request::{Request, ResourceRequest};
+
+/// Whether nodes that are counted by grade are looked at one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Modelling {
+    /// They are, instead of the summary.
+    Honoured,
+    /// Only the summary counts.
+    Ignored,
+}
+
+/// Estimates from the summary of a cluster: what is allocatable and not taken, divided by the request.
+#[derive(Clone, Debug)]
+pub struct GeneralEstimator {
+    modelling: Modelling,
+}
+
+impl GeneralEstimator {
+    /// The name that explanations show.
+    pub const NAME: &'static str = "general-estimator";
+
+    /// `customized_modelling` is the gate CustomizedClusterResourceModeling.
+    pub fn new(customized_modelling: bool) -> Self {
+        Self {
+            modelling: if customized_modelling {
+                Modelling::Honoured
+            } else {
+                Modelling::Ignored
+            },
+        }
+    }
+}
+
+impl Estimator for GeneralEstimator {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn estimate(
+        &self,
+        context: &EstimateContext<'_>,
+        clusters: &[usize],
+        estimates: &mut [i32],
+    ) -> Result<(), EstimateError> {
+        match context.unit {
+            Unit::Replicas => self.replicas(context, clusters, estimates),
+            Unit::ComponentSets => {
+                let sets = component_sets::ComponentSet::new(context.request.components());
+                for (&ordinal, estimate) in clusters.iter().zip(estimates) {
+                    if let Some(row) = context.snapshot.row(ordinal) {
+                        let assumed = context.assumed.of(&row.name);
+                        *estimate = (*estimate).min(sets.fit(row, assumed, self.modelling));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl GeneralEstimator {
+    fn replicas(&self, context: &EstimateContext<'_>, clusters: &[usize], estimates: &mut [i32]) {
+        let EstimateContext {
+            snapshot,
+            request,
+            assumed,
+            ..
+        } = *context;
+        let sweep = Sweep::new(snapshot, request);
+        let pod = std::cell::OnceCell::new();
+        let mut places = clusters
+            .iter()
+            .copied()
+            .zip(estimates.iter_mut())
+            .peekable();
+        // Clusters come in ascending order, so each block is entered once.
+        while let Some(&(first, _)) = places.peek() {
+            let number = first / BLOCK;
+            let Some(block) = snapshot.blocks.get(number) else {
+                break;
+            };
+            let lanes = sweep.lanes(block);
+            let exceptional = self.modelling == Modelling::Honoured && block.modelled != 0;
+            while let Some((ordinal, estimate)) =
+                places.next_if(|(ordinal, _)| ordinal / BLOCK == number)
+            {
+                let lane = ordinal % BLOCK;
+                let fits =
+                    if assumed.is_empty() && !(exceptional && block.modelled >> lane & 1 == 1) {
+                        lanes.fit(lane)
+                    } else {
+                        self.one(&block.rows[lane], request.requirements(), assumed, &pod)
+                    };
+                *estimate = (*estimate).min(bounded(fits));
+            }
+        }
+    }
+
+    /// The estimate for one cluster, with everything that is out of the ordinary.
+    fn one(
+        &self,
+        row: &Row,
+        requirements: Option<&ResourceRequest>,
+        assumed: &Assumed,
+        pod: &std::cell::OnceCell<PodShape>,
+    ) -> i64 {
+        let assumed: &[AssumedWorkload] = assumed.of(&row.name);
+        let demand = Demand::of(assumed);
+        let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
+        if pods <= 0 {
+            return 0;
+        }
+        let Some(requirements) = requirements else {
+            return pods;
+        };
+        if self.modelling == Modelling::Honoured {
+            let pod = pod.get_or_init(|| requirements.pod_shape());
+            if let Some(fits) = models::pods_that_fit(&row.capacity.models, pod, assumed) {
+                return pods.min(fits);
+            }
+        }
+        requirements.asks().iter().fold(pods, |fits, ask| {
+            let free = row
+                .capacity
+                .free
+                .get(&ask.resource)
+                .map_or(Quantity::ZERO, |free| {
+                    *free
+                        - demand
+                            .resources
+                            .get(&ask.resource)
+                            .copied()
+                            .unwrap_or(Quantity::ZERO)
+                });
+            fits.min(in_units(&ask.resource, free).max(0) / ask.units)
+        })
+    }
+}
+
+/// A request over the columns of a snapshot.
+struct Sweep {
+    /// The column of each requested resource (None where no cluster offers it) and the units asked for.
+    asks: Vec<(Option<usize>, i64)>,
+}
+
+impl Sweep {
+    fn new(snapshot: &Snapshot, request: &Request) -> Self {
+        let asks = request
+            .requirements()
+            .map_or(&[][..], ResourceRequest::asks);
+        Self {
+            asks: asks
+                .iter()
+                .map(|ask| (snapshot.resources.get(&ask.resource).copied(), ask.units))
+                .collect(),
+        }
+    }
+
+    fn lanes<'a>(&self, block: &'a Block) -> Lanes<'a> {
+        static NOTHING: [i64; BLOCK] = [0; BLOCK];
+        let columns = self.asks.iter().map(|&(column, units)| {
+            let free = column
+                .and_then(|column| block.free.get(column))
+                .unwrap_or(&NOTHING);
+            (free, units)
+        });
+        Lanes {
+            pods: &block.pods,
+            asks: columns.collect(),
+        }
+    }
+}
+
+/// A request over the columns of a block.
+struct Lanes<'a> {
+    pods: &'a [i64; BLOCK],
+    asks: Vec<(&'a [i64; BLOCK], i64)>,
+}
+
+impl Lanes<'_> {
+    fn fit(&self, lane: usize) -> i64 {
+        let mut fits = self.pods[lane];
+        for &(free, units) in &self.asks {
+            let free = free[lane];
+            // Only a scarcer resource is worth a division.
+            if fits.saturating_mul(units) > free {
+                fits = free / units;
+            }
+        }
+        fits
+    }
+}

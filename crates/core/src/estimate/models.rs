@@ -1,0 +1,160 @@
+//! Estimates from nodes counted by grade: first-fit placement on nodes that are as small as their grade allows.
+
+use super::UNBOUNDED;
+use super::assumed::AssumedWorkload;
+use super::vector::{NodeShape, PodShape};
+use crate::fleet::capacity::Models;
+
+/// Nodes in first-fit order. Nodes that are alike and next to each other are one run.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    runs: Vec<(i64, NodeShape)>,
+}
+
+impl Nodes {
+    /// The nodes of a cluster; None where it does not count them, or not usably.
+    pub(crate) fn new(models: &Models) -> Option<Self> {
+        match models {
+            Models::Nodes(runs) => Some(Self { runs: runs.clone() }),
+            Models::Absent | Models::Unusable => None,
+        }
+    }
+
+    /// Places so many pods, each on the first node with room; returns how many found none.
+    fn place(&mut self, pod: &PodShape, pods: i64) -> i64 {
+        let mut missing = pods;
+        let mut runs = Vec::with_capacity(self.runs.len() + 2);
+        for (count, node) in self.runs.drain(..) {
+            let fits = node.fits(pod);
+            if missing <= 0 || fits <= 0 {
+                runs.push((count, node));
+                continue;
+            }
+            let full = count.min(missing / fits);
+            missing -= full * fits;
+            if full > 0 {
+                runs.push((full, node.without(pod, fits)));
+            }
+            let mut untouched = count - full;
+            if untouched > 0 && missing > 0 {
+                runs.push((1, node.without(pod, missing)));
+                missing = 0;
+                untouched -= 1;
+            }
+            if untouched > 0 {
+                runs.push((untouched, node));
+            }
+        }
+        self.runs = runs;
+        missing
+    }
+
+    /// Places one set; returns whether all of it found room. What found room stays placed either way.
+    fn place_set(&mut self, set: &[(i64, PodShape)]) -> bool {
+        set.iter()
+            .all(|(replicas, pod)| self.place(pod, *replicas) == 0)
+    }
+
+    /// Takes the room of assumed workloads, each placed as one set.
+    pub(crate) fn take(&mut self, assumed: &[AssumedWorkload]) {
+        for workload in assumed {
+            let set: Vec<(i64, PodShape)> = workload
+                .components
+                .iter()
+                .map(|(replicas, request)| (i64::from(*replicas).max(0), request.pod_shape()))
+                .collect();
+            self.place_set(&set);
+        }
+    }
+
+    /// How many whole sets fit, at most `bound`.
+    pub(crate) fn sets_that_fit(&mut self, set: &[(i64, PodShape)], bound: i64) -> i64 {
+        let mut sets = 0;
+        while sets < bound && self.place_set(set) {
+            sets += 1;
+        }
+        sets
+    }
+
+    /// How many pods fit. Pods that are alike leave no gap on one node that they would find on another,
+    /// so the nodes can be counted one by one.
+    fn pods_that_fit(&self, pod: &PodShape) -> i64 {
+        self.runs
+            .iter()
+            .fold(0_i64, |sum, (count, node)| {
+                sum.saturating_add(node.fits(pod).max(0).saturating_mul(*count))
+            })
+            .min(i64::from(UNBOUNDED))
+    }
+}
+
+/// How many pods fit on the nodes of a cluster; None where it does not count them, or not usably.
+pub(crate) fn pods_that_fit(
+    models: &Models,
+    pod: &PodShape,
+    assumed: &[AssumedWorkload],
+) -> Option<i64> {
+    let Models::Nodes(_) = models else {
+        return None;
+    };
+    let mut nodes = Nodes::new(models)?;
+    nodes.take(assumed);
+    Some(nodes.pods_that_fit(pod))
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::quantity::Quantity;
+
+    use super::*;
+
+    fn nodes(counts: &[(i64, &str)]) -> Nodes {
+        Nodes {
+            runs: counts
+                .iter()
+                .map(|&(count, cpu)| {
+                    (
+                        count,
+                        NodeShape::new([("cpu", Quantity::parse(cpu).unwrap())], 110),
+                    )
+                })
+                .collect(),
+        }
+    }
+
+    fn pod(cpu: &str) -> PodShape {
+        PodShape::new([("cpu", Quantity::parse(cpu).unwrap())])
+    }
+
+    #[test]
+    fn sets_fill_the_first_nodes_with_room() {
+        for (counts, set, bound, expected) in [
+            (&[(1, "4")][..], vec![(1, pod("1"))], 100, 4),
+            (&[(1, "4")], vec![(1, pod("1"))], 3, 3),
+            (&[(2, "3")], vec![(1, pod("2"))], 100, 2),
+            (&[(2, "3")], vec![(1, pod("2")), (1, pod("1"))], 100, 2),
+            // The second set does not fit: 1 + 1 cpu are left, on different nodes.
+            (&[(2, "3")], vec![(2, pod("1")), (1, pod("2"))], 100, 1),
+            (&[(1, "1"), (1, "4")], vec![(1, pod("2"))], 100, 2),
+            (&[(0, "4")], vec![(1, pod("1"))], 100, 0),
+            (&[(3, "4")], vec![(0, pod("9"))], 7, 7),
+        ] {
+            let found = nodes(counts).sets_that_fit(&set, bound);
+            assert_eq!(found, expected, "{counts:?} {set:?}");
+        }
+    }
+
+    #[test]
+    fn counting_nodes_equals_placing_pods_one_by_one() {
+        let cluster = nodes(&[(3, "1"), (2, "4"), (1, "7")]);
+        for cpu in ["500m", "1", "2", "3", "5", "8"] {
+            let pod = pod(cpu);
+            let counted = cluster.pods_that_fit(&pod);
+            assert_eq!(
+                cluster.clone().sets_that_fit(&[(1, pod)], 10_000),
+                counted,
+                "{cpu}"
+            );
+        }
+    }
+}

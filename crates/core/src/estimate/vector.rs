@@ -1,0 +1,142 @@
+//! Resource vectors: what a node has free and what a pod asks for, as the first-fit simulation counts.
+//!
+//! cpu is in thousandths, everything else in whole units, fractions rounded up. Resources that are
+//! neither native nor extended (a plain `storage`) do not count.
+
+use std::collections::BTreeMap;
+
+use berth_api::quantity::Quantity;
+use berth_api::selector::validate_label_key;
+
+/// The pods that a node of a resource model can hold.
+pub(crate) const POD_LIMIT_OF_MODEL_NODES: i64 = 110;
+
+/// What one node has free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeShape {
+    free: BTreeMap<String, i64>,
+    pods: i64,
+}
+
+/// What one pod asks for: the resources that count, each more than 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PodShape {
+    asks: Vec<(String, i64)>,
+}
+
+impl PodShape {
+    pub(crate) fn new<'a>(request: impl IntoIterator<Item = (&'a str, Quantity)>) -> Self {
+        let asks = request
+            .into_iter()
+            .filter(|(resource, _)| *resource != "pods" && counts(resource))
+            .map(|(resource, quantity)| (resource.to_owned(), in_units(resource, quantity)))
+            .filter(|(_, amount)| *amount > 0)
+            .collect();
+        Self { asks }
+    }
+}
+
+impl NodeShape {
+    pub(crate) fn new<'a>(free: impl IntoIterator<Item = (&'a str, Quantity)>, pods: i64) -> Self {
+        let free = free
+            .into_iter()
+            .filter(|(resource, _)| *resource != "pods" && counts(resource))
+            .map(|(resource, quantity)| (resource.to_owned(), in_units(resource, quantity)))
+            .collect();
+        Self { free, pods }
+    }
+
+    /// How many such pods fit.
+    pub(crate) fn fits(&self, pod: &PodShape) -> i64 {
+        pod.asks.iter().fold(self.pods, |fits, (resource, amount)| {
+            fits.min(self.free.get(resource).copied().unwrap_or(0) / amount)
+        })
+    }
+
+    /// What is left when so many of the pods are placed; nothing goes below 0.
+    pub(crate) fn without(&self, pod: &PodShape, pods: i64) -> Self {
+        let mut left = self.clone();
+        left.pods = (left.pods - pods).max(0);
+        for (resource, amount) in &pod.asks {
+            if let Some(free) = left.free.get_mut(resource) {
+                *free = free.saturating_sub(amount.saturating_mul(pods)).max(0);
+            }
+        }
+        left
+    }
+}
+
+/// A quantity in the unit of its resource: thousandths of cpu, whole units of everything else.
+pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
+    if resource == "cpu" {
+        quantity.milli_value()
+    } else {
+        quantity.value()
+    }
+}
+
+/// Whether the simulation counts a resource: the native ones of a node, and "scalar" ones.
+fn counts(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
+}
+
+fn is_scalar(resource: &str) -> bool {
+    resource.contains("kubernetes.io/")
+        || resource.starts_with("hugepages-")
+        || resource.starts_with("attachable-volumes-")
+        || (resource.contains('/')
+            && !resource.starts_with("requests.")
+            && validate_label_key(&format!("requests.{resource}")).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(pairs: &[(&'static str, &str)]) -> Vec<(&'static str, Quantity)> {
+        pairs
+            .iter()
+            .map(|&(resource, text)| (resource, Quantity::parse(text).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn native_and_extended_resources_count_and_others_do_not() {
+        for (resource, expected) in [
+            ("cpu", true),
+            ("memory", true),
+            ("ephemeral-storage", true),
+            ("nvidia.com/gpu", true),
+            ("hugepages-2Mi", true),
+            ("attachable-volumes-aws-ebs", true),
+            ("node.kubernetes.io/thing", true),
+            ("storage", false),
+            ("requests.nvidia.com/gpu", false),
+            ("Bad_Prefix/gpu", false),
+        ] {
+            assert_eq!(counts(resource), expected, "{resource}");
+        }
+    }
+
+    #[test]
+    fn the_scarcest_resource_bounds_the_pods_of_a_node() {
+        let node = NodeShape::new(list(&[("cpu", "2"), ("memory", "4Gi")]), 110);
+        for (request, fits) in [
+            (list(&[]), 110),
+            (list(&[("cpu", "500m")]), 4),
+            (list(&[("cpu", "500m"), ("memory", "2Gi")]), 2),
+            (list(&[("nvidia.com/gpu", "1")]), 0),
+            (list(&[("storage", "1Gi")]), 110),
+            (list(&[("cpu", "0")]), 110),
+        ] {
+            assert_eq!(
+                node.fits(&PodShape::new(request.clone())),
+                fits,
+                "{request:?}"
+            );
+        }
+        let pod = PodShape::new(list(&[("cpu", "500m")]));
+        assert_eq!(node.without(&pod, 3).fits(&pod), 1);
+        assert_eq!(node.without(&pod, 9).fits(&pod), 0);
+    }
+}

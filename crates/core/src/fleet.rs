@@ -1,0 +1,347 @@
+//! The fleet: follows the Cluster objects, and hands out snapshots of them.
+//!
+//! What a decision needs is computed here, when a cluster changes, and shared between snapshots: a change
+//! of one cluster copies the columns and the block that it touches. A cluster that comes or goes shifts
+//! the ordinals of others, so then, which is rare, the next snapshot is collected anew.
+
+pub(crate) mod block;
+pub(crate) mod capacity;
+mod catalogue;
+pub(crate) mod row;
+mod snapshot;
+pub(crate) mod symbols;
+pub(crate) mod topology;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::Cluster;
+
+use block::{BLOCK, Block, ResourceId};
+use capacity::Capacity;
+pub use capacity::CapacityError;
+use catalogue::Catalogue;
+use row::{Interned, Row};
+pub use row::{RepellingEffect, RepellingTaint};
+pub use snapshot::{ClusterView, Snapshot};
+use symbols::SymbolTable;
+use topology::Topology;
+
+/// What of a cluster changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aspect {
+    /// The cluster is new.
+    Added,
+    /// Its labels.
+    Labels,
+    /// Its provider, region or zones.
+    Fields,
+    /// The taints that keep workloads away.
+    Taints,
+    /// The API resources it serves.
+    Apis,
+    /// What it has free.
+    Capacity,
+    /// It is being deleted, or no longer.
+    Deletion,
+}
+
+/// What [`Fleet::apply`] found changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterChange {
+    aspects: Vec<Aspect>,
+    capacity_error: Option<CapacityError>,
+}
+
+impl ClusterChange {
+    /// Whether nothing changed that a decision could depend on.
+    pub fn is_empty(&self) -> bool {
+        self.aspects.is_empty()
+    }
+
+    /// Whether this changed.
+    pub fn contains(&self, aspect: Aspect) -> bool {
+        self.aspects.contains(&aspect)
+    }
+
+    /// Everything that changed.
+    pub fn aspects(&self) -> &[Aspect] {
+        &self.aspects
+    }
+
+    /// A quantity of the cluster that could not be read and counts as nothing.
+    pub fn capacity_error(&self) -> Option<&CapacityError> {
+        self.capacity_error.as_ref()
+    }
+}
+
+/// The Cluster objects as last seen.
+#[derive(Debug)]
+pub struct Fleet {
+    rows: BTreeMap<Arc<str>, Arc<Row>>,
+    symbols: SymbolTable,
+    catalogue: Arc<Catalogue>,
+    resources: Arc<BTreeMap<String, ResourceId>>,
+    taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
+    snapshot: Arc<Snapshot>,
+    /// Whether clusters came or went since `snapshot` was collected.
+    stale: bool,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fleet {
+    /// A fleet without clusters.
+    pub fn new() -> Self {
+        let symbols = SymbolTable::new();
+        let catalogue = Arc::<Catalogue>::default();
+        let taint_lists = Arc::new(vec![Arc::from([])]);
+        let topology = Topology::new(
+            [].iter(),
+            symbols.symbols().clone(),
+            Arc::clone(&taint_lists),
+            Arc::clone(&catalogue),
+        );
+        let resources = Arc::default();
+        Self {
+            rows: BTreeMap::new(),
+            symbols,
+            catalogue,
+            snapshot: Arc::new(Snapshot {
+                topology: Arc::new(topology),
+                blocks: Vec::new(),
+                resources: Arc::clone(&resources),
+            }),
+            resources,
+            taint_lists,
+            stale: false,
+        }
+    }
+
+    /// Takes in a new or changed cluster, and says what changed.
+    pub fn apply(&mut self, cluster: &Cluster) -> ClusterChange {
+        let Some(name) = cluster.metadata.name.as_deref() else {
+            return ClusterChange::default();
+        };
+        let old = self.rows.get(name).cloned();
+        let (new, capacity_error) = self.row(name, cluster, old.as_deref());
+        let new = Arc::new(new);
+        let aspects = match &old {
+            None => vec![Aspect::Added],
+            Some(old) => changed_aspects(old, &new),
+        };
+        if aspects.is_empty() {
+            release(&mut self.symbols, &new);
+        } else {
+            self.rows.insert(Arc::clone(&new.name), Arc::clone(&new));
+            match &old {
+                Some(old) if !self.stale => self.follow(old, &new, &aspects),
+                _ => self.stale = true,
+            }
+            if let Some(old) = &old {
+                release(&mut self.symbols, old);
+            }
+        }
+        ClusterChange {
+            aspects,
+            capacity_error,
+        }
+    }
+
+    /// Forgets a cluster; returns whether it was known.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let Some(row) = self.rows.remove(name) else {
+            return false;
+        };
+        release(&mut self.symbols, &row);
+        self.stale = true;
+        true
+    }
+
+    /// The fleet as it is now.
+    pub fn snapshot(&mut self) -> Arc<Snapshot> {
+        if self.stale {
+            self.collect();
+        }
+        Arc::clone(&self.snapshot)
+    }
+
+    /// Reads a cluster into a row, sharing with its previous row what did not change.
+    fn row(
+        &mut self,
+        name: &str,
+        cluster: &Cluster,
+        old: Option<&Row>,
+    ) -> (Row, Option<CapacityError>) {
+        let spec = &cluster.spec;
+        let status = cluster.status.as_ref();
+        let labels = cluster.metadata.labels.iter().flatten();
+        let labels = labels
+            .map(|(key, value)| (self.intern(key), self.intern(value)))
+            .collect();
+        let taints: Vec<RepellingTaint> = spec
+            .taints
+            .iter()
+            .filter_map(RepellingTaint::read)
+            .collect();
+        let (taint_list, taints) = self.taint_list(taints);
+        let (capacity, capacity_error) =
+            status.map_or_else(Default::default, |status| Capacity::read(spec, status));
+        self.number_resources(&capacity);
+        let capacity = match old {
+            Some(old) if *old.capacity == capacity => Arc::clone(&old.capacity),
+            _ => Arc::new(capacity),
+        };
+        let enablements = status.map_or(&[][..], |status| &status.api_enablements);
+        let apis = match old {
+            Some(old) if self.catalogue.stands_for(&old.apis, enablements) => Arc::clone(&old.apis),
+            _ => self.number_apis(enablements),
+        };
+        let row = Row {
+            name: old.map_or_else(|| Arc::from(name), |old| Arc::clone(&old.name)),
+            labels,
+            provider: self.intern_present(spec.provider.as_deref()),
+            region: self.intern_present(spec.region.as_deref()),
+            zones: spec.zones.iter().map(|zone| self.intern(zone)).collect(),
+            taints,
+            taint_list,
+            apis,
+            deleting: cluster.metadata.deletion_timestamp.is_some(),
+            capacity,
+        };
+        (row, capacity_error)
+    }
+
+    fn intern(&mut self, text: &str) -> Interned {
+        let (symbol, text) = self.symbols.acquire(text);
+        Interned { symbol, text }
+    }
+
+    fn intern_present(&mut self, text: Option<&str>) -> Option<Interned> {
+        text.filter(|text| !text.is_empty())
+            .map(|text| self.intern(text))
+    }
+
+    fn taint_list(&mut self, taints: Vec<RepellingTaint>) -> (u32, Arc<[RepellingTaint]>) {
+        let known = self.taint_lists.iter().position(|list| **list == *taints);
+        let place = known.unwrap_or_else(|| {
+            Arc::make_mut(&mut self.taint_lists).push(taints.into());
+            self.taint_lists.len() - 1
+        });
+        (
+            u32::try_from(place).unwrap_or(0),
+            Arc::clone(&self.taint_lists[place]),
+        )
+    }
+
+    fn number_apis(&mut self, enablements: &[berth_api::cluster::ApiEnablement]) -> Arc<[u32]> {
+        if let Some(numbers) = self.catalogue.numbers(enablements) {
+            return numbers.into();
+        }
+        let catalogue = Arc::make_mut(&mut self.catalogue);
+        catalogue.extend(enablements);
+        catalogue.numbers(enablements).unwrap_or_default().into()
+    }
+
+    fn number_resources(&mut self, capacity: &Capacity) {
+        for name in capacity.free.keys() {
+            if !self.resources.contains_key(name) {
+                let id = self.resources.len();
+                Arc::make_mut(&mut self.resources).insert(name.clone(), id);
+            }
+        }
+    }
+
+    /// Follows the change of a cluster that the snapshot has already.
+    fn follow(&mut self, old: &Row, new: &Arc<Row>, aspects: &[Aspect]) {
+        let Some(ordinal) = self.snapshot.ordinal(&new.name) else {
+            self.stale = true;
+            return;
+        };
+        let snapshot = Arc::make_mut(&mut self.snapshot);
+        snapshot.resources = Arc::clone(&self.resources);
+        if aspects != [Aspect::Capacity] {
+            let topology = Arc::make_mut(&mut snapshot.topology);
+            topology.symbols = self.symbols.symbols().clone();
+            topology.taint_lists = Arc::clone(&self.taint_lists);
+            topology.catalogue = Arc::clone(&self.catalogue);
+            topology.update(ordinal, old, new);
+        }
+        if let Some(block) = snapshot.blocks.get_mut(ordinal / BLOCK) {
+            let resources = &self.resources;
+            Arc::make_mut(block).replace(ordinal % BLOCK, Arc::clone(new), |name| {
+                resources.get(name).copied()
+            });
+        }
+    }
+
+    /// Collects the snapshot from all rows.
+    fn collect(&mut self) {
+        self.forget_unused_taint_lists();
+        let rows: Vec<Arc<Row>> = self.rows.values().cloned().collect();
+        let topology = Topology::new(
+            rows.iter().map(|row| &**row),
+            self.symbols.symbols().clone(),
+            Arc::clone(&self.taint_lists),
+            Arc::clone(&self.catalogue),
+        );
+        let blocks = rows.chunks(BLOCK).map(|rows| {
+            Arc::new(Block::new(rows.to_vec(), |name| {
+                self.resources.get(name).copied()
+            }))
+        });
+        self.snapshot = Arc::new(Snapshot {
+            topology: Arc::new(topology),
+            blocks: blocks.collect(),
+            resources: Arc::clone(&self.resources),
+        });
+        self.stale = false;
+    }
+
+    /// Drops the lists of taints that no cluster has any more, once they outnumber the others.
+    fn forget_unused_taint_lists(&mut self) {
+        if self.taint_lists.len() <= 2 * self.rows.len() + 1 {
+            return;
+        }
+        let mut lists: Vec<Arc<[RepellingTaint]>> = vec![Arc::from([])];
+        for row in self.rows.values_mut() {
+            let place = lists
+                .iter()
+                .position(|list| **list == *row.taints)
+                .unwrap_or_else(|| {
+                    lists.push(Arc::clone(&row.taints));
+                    lists.len() - 1
+                });
+            Arc::make_mut(row).taint_list = u32::try_from(place).unwrap_or(0);
+        }
+        self.taint_lists = Arc::new(lists);
+    }
+}
+
+fn release(symbols: &mut SymbolTable, row: &Row) {
+    for symbol in row.symbols() {
+        symbols.release(symbol);
+    }
+}
+
+fn changed_aspects(old: &Row, new: &Row) -> Vec<Aspect> {
+    let fields = old.provider != new.provider || old.region != new.region || old.zones != new.zones;
+    [
+        (old.labels != new.labels, Aspect::Labels),
+        (fields, Aspect::Fields),
+        (old.taint_list != new.taint_list, Aspect::Taints),
+        (
+            !Arc::ptr_eq(&old.apis, &new.apis) && old.apis != new.apis,
+            Aspect::Apis,
+        ),
+        (!Arc::ptr_eq(&old.capacity, &new.capacity), Aspect::Capacity),
+        (old.deleting != new.deleting, Aspect::Deletion),
+    ]
+    .into_iter()
+    .filter_map(|(changed, aspect)| changed.then_some(aspect))
+    .collect()
+}

@@ -1,0 +1,79 @@
+//! The fast-moving half of a snapshot: free capacity, in blocks of clusters.
+//!
+//! A changed cluster copies its block, not the fleet. Inside a block each resource is a column of
+//! integers in the unit that estimates divide in.
+
+use std::sync::Arc;
+
+use super::capacity::Models;
+use super::row::Row;
+use crate::estimate::vector::in_units;
+
+/// The clusters in a block.
+pub(crate) const BLOCK: usize = 128;
+
+/// The number of a resource name in a snapshot.
+pub(crate) type ResourceId = usize;
+
+/// The rows of up to [`BLOCK`] clusters with ascending ordinals.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) rows: Vec<Arc<Row>>,
+    /// Free pods, at least 0.
+    pub(crate) pods: [i64; BLOCK],
+    /// For each resource what is free, at least 0: thousandths of cpu, whole units of everything else.
+    pub(crate) free: Vec<[i64; BLOCK]>,
+    /// Bit by bit, the clusters that count their nodes by grade.
+    pub(crate) modelled: u128,
+}
+
+impl Block {
+    pub(crate) fn new(rows: Vec<Arc<Row>>, resource: impl Fn(&str) -> Option<ResourceId>) -> Self {
+        let mut block = Self {
+            pods: [0; BLOCK],
+            free: Vec::new(),
+            modelled: 0,
+            rows: Vec::new(),
+        };
+        for (lane, row) in rows.iter().enumerate() {
+            block.fill(lane, row, &resource);
+        }
+        block.rows = rows;
+        block
+    }
+
+    /// Puts a changed row in its place.
+    pub(crate) fn replace(
+        &mut self,
+        lane: usize,
+        row: Arc<Row>,
+        resource: impl Fn(&str) -> Option<ResourceId>,
+    ) {
+        self.fill(lane, &row, &resource);
+        if let Some(place) = self.rows.get_mut(lane) {
+            *place = row;
+        }
+    }
+
+    fn fill(&mut self, lane: usize, row: &Row, resource: &impl Fn(&str) -> Option<ResourceId>) {
+        let capacity = &row.capacity;
+        self.pods[lane] = capacity.pods.unwrap_or(0).max(0);
+        for column in &mut self.free {
+            column[lane] = 0;
+        }
+        for (name, quantity) in &capacity.free {
+            if let Some(id) = resource(name) {
+                if self.free.len() <= id {
+                    self.free.resize(id + 1, [0; BLOCK]);
+                }
+                self.free[id][lane] = in_units(name, *quantity).max(0);
+            }
+        }
+        let bit = 1 << lane;
+        if capacity.models == Models::Absent {
+            self.modelled &= !bit;
+        } else {
+            self.modelled |= bit;
+        }
+    }
+}

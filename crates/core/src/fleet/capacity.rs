@@ -1,0 +1,121 @@
+//! What a cluster can still take, in the numbers that estimates need.
+
+use std::collections::BTreeMap;
+
+use berth_api::cluster::{ClusterSpec, ClusterStatus, ResourceList};
+use berth_api::quantity::{Quantity, QuantityError};
+
+use crate::estimate::vector::{NodeShape, POD_LIMIT_OF_MODEL_NODES};
+
+/// The free capacity that a cluster reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    /// Free pods: the three whole numbers subtracted. May be negative. None without a summary.
+    pub(crate) pods: Option<i64>,
+    /// `allocatable - allocated - allocating` for each resource of `allocatable`.
+    pub(crate) free: BTreeMap<String, Quantity>,
+    /// The nodes by grade, where the cluster counts them.
+    pub(crate) models: Models,
+}
+
+/// The nodes of a cluster, counted by grade.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Models {
+    /// The cluster does not count its nodes.
+    #[default]
+    Absent,
+    /// Counts are reported, but make no sense: there are no grades, or a count is negative.
+    Unusable,
+    /// So many nodes of each shape, smallest grade first.
+    Nodes(Vec<(i64, NodeShape)>),
+}
+
+/// Why the capacity of a cluster cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("resource {resource:?}: {source}")]
+pub struct CapacityError {
+    /// The resource whose quantity is no quantity.
+    pub resource: String,
+    /// What is wrong with it.
+    pub source: QuantityError,
+}
+
+impl Capacity {
+    /// Reads what a cluster reports. A resource whose quantity cannot be read offers nothing; the first
+    /// such is returned beside the rest.
+    pub(crate) fn read(
+        spec: &ClusterSpec,
+        status: &ClusterStatus,
+    ) -> (Self, Option<CapacityError>) {
+        let Some(summary) = &status.resource_summary else {
+            return (Self::default(), None);
+        };
+        let mut failure = None;
+        let mut read = |list: &ResourceList, resource: &str| -> Option<Quantity> {
+            match list.get(resource)?.parse() {
+                Ok(quantity) => Some(quantity),
+                Err(source) => {
+                    failure.get_or_insert_with(|| CapacityError {
+                        resource: resource.to_owned(),
+                        source,
+                    });
+                    None
+                }
+            }
+        };
+        let mut free = BTreeMap::new();
+        for resource in summary.allocatable.keys() {
+            if let Some(allocatable) = read(&summary.allocatable, resource) {
+                let used = |list, read: &mut dyn FnMut(&ResourceList, &str) -> Option<Quantity>| {
+                    read(list, resource).unwrap_or(Quantity::ZERO)
+                };
+                let quantity = allocatable
+                    - used(&summary.allocated, &mut read)
+                    - used(&summary.allocating, &mut read);
+                free.insert(resource.clone(), quantity);
+            }
+        }
+        let mut pods_of = |list| read(list, "pods").map_or(0, Quantity::value);
+        let pods = pods_of(&summary.allocatable)
+            .saturating_sub(pods_of(&summary.allocated))
+            .saturating_sub(pods_of(&summary.allocating));
+        let capacity = Self {
+            pods: Some(pods),
+            free,
+            models: Models::read(spec, status),
+        };
+        (capacity, failure)
+    }
+}
+
+impl Models {
+    fn read(spec: &ClusterSpec, status: &ClusterStatus) -> Self {
+        let counts = status
+            .resource_summary
+            .as_ref()
+            .map_or(&[][..], |summary| &summary.allocatable_modelings);
+        if counts.is_empty() {
+            return Self::Absent;
+        }
+        if spec.resource_models.is_empty() || counts.iter().any(|modeling| modeling.count < 0) {
+            return Self::Unusable;
+        }
+        let mut by_grade: BTreeMap<u64, i64> = BTreeMap::new();
+        for modeling in counts {
+            let sum = by_grade.entry(modeling.grade).or_default();
+            *sum = sum.saturating_add(modeling.count);
+        }
+        let mut models: Vec<_> = spec.resource_models.iter().collect();
+        models.sort_by_key(|model| model.grade);
+        models.dedup_by_key(|model| model.grade);
+        let nodes = models.iter().filter_map(|model| {
+            let count = *by_grade.get(&model.grade)?;
+            let least = model
+                .ranges
+                .iter()
+                .filter_map(|range| Some((range.name.as_str(), range.min.parse().ok()?)));
+            (count > 0).then(|| (count, NodeShape::new(least, POD_LIMIT_OF_MODEL_NODES)))
+        });
+        Self::Nodes(nodes.collect())
+    }
+}

@@ -1,0 +1,72 @@
+//! The API resources that clusters serve, numbered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::cluster::ApiEnablement;
+
+/// Numbers each pair of `groupVersion` and kind. Numbers are never taken back: kinds are few.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Catalogue {
+    numbers: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u32>>,
+    names: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Catalogue {
+    /// The number of a resource, if some cluster ever served it.
+    pub(crate) fn get(&self, group_version: &str, kind: &str) -> Option<u32> {
+        self.numbers.get(group_version)?.get(kind).copied()
+    }
+
+    /// How many resources are numbered.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether the numbers stand for exactly these resources, in this order.
+    pub(crate) fn stands_for(&self, numbers: &[u32], enablements: &[ApiEnablement]) -> bool {
+        let mut numbers = numbers.iter();
+        for (group_version, kind) in pairs(enablements) {
+            let name = numbers
+                .next()
+                .and_then(|&number| self.names.get(number as usize));
+            if !name.is_some_and(|(gv, k)| &**gv == group_version && &**k == kind) {
+                return false;
+            }
+        }
+        numbers.next().is_none()
+    }
+
+    /// The numbers of these resources; None when one of them is new.
+    pub(crate) fn numbers(&self, enablements: &[ApiEnablement]) -> Option<Vec<u32>> {
+        pairs(enablements)
+            .map(|(group_version, kind)| self.get(group_version, kind))
+            .collect()
+    }
+
+    /// Numbers the resources that are new.
+    pub(crate) fn extend(&mut self, enablements: &[ApiEnablement]) {
+        for (group_version, kind) in pairs(enablements) {
+            if self.get(group_version, kind).is_none() {
+                let (group_version, kind): (Arc<str>, Arc<str>) =
+                    (group_version.into(), kind.into());
+                let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+                self.names
+                    .push((Arc::clone(&group_version), Arc::clone(&kind)));
+                self.numbers
+                    .entry(group_version)
+                    .or_default()
+                    .insert(kind, number);
+            }
+        }
+    }
+}
+
+fn pairs(enablements: &[ApiEnablement]) -> impl Iterator<Item = (&str, &str)> {
+    enablements.iter().flat_map(|enablement| {
+        enablement
+            .resources
+            .iter()
+            .map(|resource| (enablement.group_version.as_str(), resource.kind.as_str()))
+    })
+}

@@ -1,0 +1,158 @@
+//! The slow-moving half of a snapshot: who is in the fleet, and what filters ask of them.
+//!
+//! Everything is a column or a set by ordinal, so that a filter answers for the whole fleet in one sweep.
+//! Free capacity, which changes all the time, lives in [`super::block`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::catalogue::Catalogue;
+use super::row::{RepellingTaint, Row};
+use super::symbols::{NONE, Symbol, Symbols};
+use crate::bits::Bits;
+
+/// A value for each cluster, by ordinal.
+pub(crate) type Column = Arc<Vec<Symbol>>;
+
+/// What filters know of the clusters of a snapshot. Ordinals are ranks by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Topology {
+    /// Names, ascending.
+    pub(crate) names: Arc<Vec<Arc<str>>>,
+    pub(crate) symbols: Symbols,
+    /// For each label key the value of each cluster.
+    pub(crate) labels: BTreeMap<Symbol, Column>,
+    pub(crate) providers: Column,
+    pub(crate) regions: Column,
+    /// The zones of each cluster.
+    pub(crate) zones: Arc<Vec<Arc<[Symbol]>>>,
+    /// For each cluster the place of its taints in `taint_lists`.
+    pub(crate) taint_list_of: Column,
+    /// The distinct lists of taints. The first is empty.
+    pub(crate) taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// For each numbered API resource the clusters that serve it.
+    pub(crate) served_by: Arc<Vec<Arc<Bits>>>,
+    /// Clusters that are being deleted.
+    pub(crate) deleting: Arc<Bits>,
+}
+
+impl Topology {
+    /// Collects the columns from rows in the order of their names.
+    pub(crate) fn new<'a>(
+        rows: impl ExactSizeIterator<Item = &'a Row> + Clone,
+        symbols: Symbols,
+        taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
+        catalogue: Arc<Catalogue>,
+    ) -> Self {
+        let len = rows.len();
+        let optional =
+            |interned: &Option<super::row::Interned>| interned.as_ref().map_or(NONE, |i| i.symbol);
+        let mut labels: BTreeMap<Symbol, Vec<Symbol>> = BTreeMap::new();
+        let mut served_by = vec![Bits::none(len); catalogue.len()];
+        for (ordinal, row) in rows.clone().enumerate() {
+            for (key, value) in &row.labels {
+                labels.entry(key.symbol).or_insert_with(|| vec![NONE; len])[ordinal] = value.symbol;
+            }
+            for &api in row.apis.iter() {
+                if let Some(clusters) = served_by.get_mut(api as usize) {
+                    clusters.set(ordinal, true);
+                }
+            }
+        }
+        Self {
+            names: Arc::new(rows.clone().map(|row| Arc::clone(&row.name)).collect()),
+            symbols,
+            labels: labels
+                .into_iter()
+                .map(|(key, column)| (key, Arc::new(column)))
+                .collect(),
+            providers: Arc::new(rows.clone().map(|row| optional(&row.provider)).collect()),
+            regions: Arc::new(rows.clone().map(|row| optional(&row.region)).collect()),
+            zones: Arc::new(rows.clone().map(zone_symbols).collect()),
+            taint_list_of: Arc::new(rows.clone().map(|row| row.taint_list).collect()),
+            taint_lists,
+            catalogue,
+            served_by: Arc::new(served_by.into_iter().map(Arc::new).collect()),
+            deleting: Arc::new(Bits::from_column(
+                &rows.map(|row| row.deleting).collect::<Vec<_>>(),
+                |deleting| deleting,
+            )),
+        }
+    }
+
+    /// The number of clusters.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The ordinal of a cluster.
+    pub(crate) fn ordinal(&self, name: &str) -> Option<usize> {
+        self.names
+            .binary_search_by(|candidate| (**candidate).cmp(name))
+            .ok()
+    }
+
+    /// Follows the change of one cluster, column by column, copying only the columns that change.
+    pub(crate) fn update(&mut self, ordinal: usize, old: &Row, new: &Row) {
+        let len = self.len();
+        for (key, _) in &old.labels {
+            if !new
+                .labels
+                .iter()
+                .any(|(other, _)| other.symbol == key.symbol)
+                && let Some(column) = self.labels.get_mut(&key.symbol)
+            {
+                Arc::make_mut(column)[ordinal] = NONE;
+                if column.iter().all(|&value| value == NONE) {
+                    self.labels.remove(&key.symbol);
+                }
+            }
+        }
+        for (key, value) in &new.labels {
+            let column = self
+                .labels
+                .entry(key.symbol)
+                .or_insert_with(|| Arc::new(vec![NONE; len]));
+            write(column, ordinal, value.symbol);
+        }
+        let optional =
+            |interned: &Option<super::row::Interned>| interned.as_ref().map_or(NONE, |i| i.symbol);
+        write(&mut self.providers, ordinal, optional(&new.provider));
+        write(&mut self.regions, ordinal, optional(&new.region));
+        write(&mut self.taint_list_of, ordinal, new.taint_list);
+        if old.zones != new.zones {
+            Arc::make_mut(&mut self.zones)[ordinal] = zone_symbols(new);
+        }
+        if old.apis != new.apis {
+            let served_by = Arc::make_mut(&mut self.served_by);
+            let len = self.names.len();
+            served_by.resize_with(self.catalogue.len(), || Arc::new(Bits::none(len)));
+            for (apis, member) in [(&old.apis, false), (&new.apis, true)] {
+                for &api in apis.iter() {
+                    if let Some(clusters) = served_by.get_mut(api as usize)
+                        && clusters.contains(ordinal) != member
+                    {
+                        Arc::make_mut(clusters).set(ordinal, member);
+                    }
+                }
+            }
+        }
+        if old.deleting != new.deleting {
+            Arc::make_mut(&mut self.deleting).set(ordinal, new.deleting);
+        }
+    }
+}
+
+fn zone_symbols(row: &Row) -> Arc<[Symbol]> {
+    row.zones.iter().map(|zone| zone.symbol).collect()
+}
+
+/// Writes one value, copying the column only when the value differs.
+fn write(column: &mut Column, ordinal: usize, value: Symbol) {
+    if column.get(ordinal) != Some(&value)
+        && let Some(place) = Arc::make_mut(column).get_mut(ordinal)
+    {
+        *place = value;
+    }
+}

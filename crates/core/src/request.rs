@@ -1,0 +1,334 @@
+//! A binding, parsed into what a decision depends on.
+//!
+//! Whatever can be wrong with a binding is found here, so that the stages work with numbers and enums.
+
+pub(crate) mod placement;
+mod resources;
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use berth_api::binding::{BindingSpec, BindingStatus};
+
+pub use placement::CompiledPlacement;
+pub use resources::{ResourceAsk, ResourceRequest, ResourceRequestError};
+
+/// Why a binding cannot be scheduled, whatever the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The binding has no placement.
+    #[error("failed to get placement from {0}")]
+    NoPlacement(BindingName),
+    /// A requested quantity cannot be read.
+    #[error("failed to read the resource request of {name}: {source}")]
+    Resources {
+        /// The binding.
+        name: BindingName,
+        /// What is wrong.
+        source: ResourceRequestError,
+    },
+}
+
+/// Names a binding as messages do: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BindingName {
+    /// The namespace; None for a ClusterResourceBinding.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for BindingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "resourceBinding({namespace}/{})", self.name),
+            None => write!(f, "clusterResourceBinding({})", self.name),
+        }
+    }
+}
+
+/// Whether earlier shares are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Only the difference to the earlier shares is dealt with.
+    Steady,
+    /// A reschedule was asked for: everything is dealt out anew.
+    Fresh,
+}
+
+/// Which of two clusters that are equal in everything but the name comes first.
+///
+/// It differs from workload to workload, so that remainders do not all land in the same cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TieOrder {
+    /// By name.
+    Ascending,
+    /// Against the names.
+    Descending,
+}
+
+impl TieOrder {
+    /// By the low bit of the 32-bit FNV-1a hash of the UID, which is the parity of the low bits of its
+    /// bytes, inverted. Without a UID, ascending.
+    pub fn of_uid(uid: &str) -> Self {
+        // The multiplication by an odd prime keeps the low bit, and the offset basis is odd.
+        let parity = uid.bytes().fold(1, |bit, byte| bit ^ (byte & 1));
+        if uid.is_empty() || parity == 0 {
+            Self::Ascending
+        } else {
+            Self::Descending
+        }
+    }
+}
+
+/// One component of a workload that has several pod templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComponentRequest {
+    /// Its name.
+    pub name: String,
+    /// Its replicas.
+    pub replicas: i32,
+    /// What each replica asks for.
+    pub request: ResourceRequest,
+}
+
+/// Where other workloads of the same affinity groups are, for the gate WorkloadAffinity.
+///
+/// The caller leaves out workloads of other namespaces, and the one being scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkloadPeers {
+    /// The clusters of each placed member of the affinity group.
+    pub affinity: Vec<Vec<String>>,
+    /// The clusters of each member of the anti-affinity group.
+    pub anti_affinity: Vec<Vec<String>>,
+}
+
+/// A binding, parsed.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(crate) name: BindingName,
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) ties: TieOrder,
+    pub(crate) replicas: i64,
+    /// What each replica asks for; None where no requirements are given.
+    pub(crate) requirements: Option<ResourceRequest>,
+    pub(crate) components: Vec<ComponentRequest>,
+    /// The clusters that hold the workload, with their replicas; no name twice.
+    pub(crate) prior: Vec<(String, i64)>,
+    /// Clusters that the workload is leaving.
+    pub(crate) evicting: Vec<String>,
+    pub(crate) mode: Mode,
+    /// The name of the term to go on with.
+    pub(crate) observed_term: Option<String>,
+    pub(crate) placement: Arc<CompiledPlacement>,
+    pub(crate) placement_hash: u64,
+    pub(crate) peers: WorkloadPeers,
+}
+
+impl Request {
+    /// Parses a binding. The namespace is None for a ClusterResourceBinding.
+    ///
+    /// # Errors
+    /// When there is no placement, or a requested quantity cannot be read.
+    pub fn new(
+        namespace: Option<&str>,
+        name: &str,
+        spec: &BindingSpec,
+        status: &BindingStatus,
+    ) -> Result<Self, RequestError> {
+        let name = BindingName {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        let Some(placement) = &spec.placement else {
+            return Err(RequestError::NoPlacement(name));
+        };
+        let placement = Arc::new(CompiledPlacement::new(placement));
+        let resources = |list| {
+            ResourceRequest::new(list).map_err(|source| RequestError::Resources {
+                name: name.clone(),
+                source,
+            })
+        };
+        let requirements = spec
+            .replica_requirements
+            .as_ref()
+            .map(|requirements| resources(&requirements.resource_request))
+            .transpose()?;
+        let components = spec.components.iter().map(|component| {
+            let request = match &component.replica_requirements {
+                Some(requirements) => resources(&requirements.resource_request)?,
+                None => ResourceRequest::default(),
+            };
+            Ok(ComponentRequest {
+                name: component.name.clone(),
+                replicas: component.replicas,
+                request,
+            })
+        });
+        let components = components.collect::<Result<_, RequestError>>()?;
+        let mut prior: Vec<(String, i64)> = Vec::with_capacity(spec.clusters.len());
+        for cluster in &spec.clusters {
+            if !prior.iter().any(|(name, _)| *name == cluster.name) {
+                prior.push((cluster.name.clone(), i64::from(cluster.replicas)));
+            }
+        }
+        Ok(Self {
+            api_version: spec.resource.api_version.clone(),
+            kind: spec.resource.kind.clone(),
+            ties: TieOrder::of_uid(spec.resource.uid.as_deref().unwrap_or_default()),
+            replicas: i64::from(spec.replicas).max(0),
+            requirements,
+            components,
+            prior,
+            evicting: spec
+                .graceful_eviction_tasks
+                .iter()
+                .map(|task| task.from_cluster.clone())
+                .collect(),
+            mode: mode(spec, status),
+            observed_term: status
+                .scheduler_observing_affinity_name
+                .clone()
+                .filter(|name| !name.is_empty()),
+            placement_hash: hash_of(&placement),
+            placement,
+            peers: WorkloadPeers::default(),
+            name,
+        })
+    }
+
+    /// Says where the workloads of the same affinity groups are.
+    #[must_use]
+    pub fn with_peers(mut self, peers: WorkloadPeers) -> Self {
+        self.peers = peers;
+        self
+    }
+
+    /// The name of the binding.
+    pub fn name(&self) -> &BindingName {
+        &self.name
+    }
+
+    /// The `apiVersion` and kind of the resource.
+    pub fn resource(&self) -> (&str, &str) {
+        (&self.api_version, &self.kind)
+    }
+
+    /// The replicas asked for.
+    pub fn replicas(&self) -> i64 {
+        self.replicas
+    }
+
+    /// What each replica asks for; None where no requirements are given.
+    pub fn requirements(&self) -> Option<&ResourceRequest> {
+        self.requirements.as_ref()
+    }
+
+    /// The components of a workload with several pod templates.
+    pub fn components(&self) -> &[ComponentRequest] {
+        &self.components
+    }
+
+    /// The clusters that hold the workload, with their replicas.
+    pub fn prior(&self) -> &[(String, i64)] {
+        &self.prior
+    }
+
+    /// Clusters that the workload is leaving.
+    pub fn evicting(&self) -> &[String] {
+        &self.evicting
+    }
+
+    /// Whether earlier shares are kept.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the resource is a workload: replicas, requirements or components are given.
+    pub fn is_workload(&self) -> bool {
+        self.replicas > 0 || self.requirements.is_some() || !self.components.is_empty()
+    }
+
+    /// Whether replicas are dealt out at all, rather than the resource copied to each cluster.
+    pub(crate) fn deals_replicas(&self) -> bool {
+        (self.replicas > 0 || self.requirements.is_some()) && self.components.len() <= 1
+    }
+}
+
+fn mode(spec: &BindingSpec, status: &BindingStatus) -> Mode {
+    match (&spec.reschedule_triggered_at, &status.last_scheduled_time) {
+        (Some(triggered), Some(scheduled)) if triggered.0 > scheduled.0 => Mode::Fresh,
+        _ => Mode::Steady,
+    }
+}
+
+fn hash_of(placement: &CompiledPlacement) -> u64 {
+    // Keys are fixed, so the same placement hashes alike in every run.
+    let mut hasher = DefaultHasher::new();
+    placement.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uid_decides_who_wins_a_tie() {
+        for (uid, order) in [
+            ("", TieOrder::Ascending),
+            ("4858ca61-3ff8-4095-8267-f3d059d8074c", TieOrder::Ascending),
+            ("d43fdeeb-d750-4e2b-bee3-64eb94534f4c", TieOrder::Descending),
+        ] {
+            assert_eq!(TieOrder::of_uid(uid), order, "{uid:?}");
+        }
+    }
+
+    #[test]
+    fn the_parity_of_low_bits_is_the_low_bit_of_the_hash() {
+        for uid in ["a", "b", "ab", "0123456789abcdef", "é"] {
+            let hash = uid.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+            });
+            let expected = if hash & 1 == 0 {
+                TieOrder::Ascending
+            } else {
+                TieOrder::Descending
+            };
+            assert_eq!(TieOrder::of_uid(uid), expected, "{uid:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_binding_is_said() {
+        let spec = |value| serde_json::from_value::<BindingSpec>(value).unwrap();
+        let resource =
+            serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+        for (namespace, spec, expected) in [
+            (
+                Some("shop"),
+                spec(serde_json::json!({"resource": resource})),
+                "failed to get placement from resourceBinding(shop/web)",
+            ),
+            (
+                None,
+                spec(serde_json::json!({"resource": resource})),
+                "failed to get placement from clusterResourceBinding(web)",
+            ),
+            (
+                None,
+                spec(serde_json::json!({"resource": resource, "placement": {},
+                    "replicaRequirements": {"resourceRequest": {"cpu": "much"}}})),
+                "failed to read the resource request of clusterResourceBinding(web): resource \"cpu\": \
+                 \"much\" is not a quantity: a number with an optional suffix such as m, k, Gi or e3",
+            ),
+        ] {
+            let error =
+                Request::new(namespace, "web", &spec, &BindingStatus::default()).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

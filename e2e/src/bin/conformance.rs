@@ -1,0 +1,114 @@
+//! Holds the engine against decisions of Karmada, or measures how fast it decides.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use berth_e2e::conformance::{Corpus, bench, decide, judge, read_lines};
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
+
+/// Holds the engine against decisions of Karmada, or measures how fast it decides.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Scenarios, one JSON document a line, plain or gzip.
+    #[arg(long, value_name = "FILE")]
+    scenarios: Option<PathBuf>,
+    /// What is expected of them.
+    #[arg(long, value_name = "FILE")]
+    expected: Option<PathBuf>,
+    /// Measures each scenario for so many seconds and prints one JSON line for it.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "expected")]
+    bench: Option<f64>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let result = match arguments.bench {
+        Some(seconds) => {
+            let scenarios = arguments
+                .scenarios
+                .unwrap_or_else(|| data.join("bench/decisions.jsonl.gz"));
+            measure(&scenarios, seconds)
+        }
+        None => {
+            let scenarios = arguments
+                .scenarios
+                .unwrap_or_else(|| data.join("conformance/scenarios.jsonl.gz"));
+            let expected = arguments
+                .expected
+                .unwrap_or_else(|| data.join("conformance/expected.jsonl.gz"));
+            compare(&scenarios, &expected)
+        }
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::from(2)
+    })
+}
+
+fn compare(scenarios: &Path, expected: &Path) -> Result<ExitCode, String> {
+    let corpus = Corpus::read(scenarios, expected).map_err(|error| error.to_string())?;
+    let mut families: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut mismatches = Vec::new();
+    for (scenario, expected) in &corpus.cases {
+        let (cases, equal) = families
+            .entry(family(&scenario.family, &scenario.id))
+            .or_default();
+        *cases += 1;
+        match judge(expected, &decide(scenario)) {
+            Ok(()) => *equal += 1,
+            Err(mismatch) => mismatches.push(mismatch),
+        }
+    }
+    for mismatch in &mismatches {
+        println!("mismatch {mismatch}");
+    }
+    for (family, (cases, equal)) in &families {
+        println!("{family}: {equal} of {cases} equal");
+    }
+    let cases = corpus.cases.len();
+    println!("all: {} of {cases} equal", cases - mismatches.len());
+    Ok(if mismatches.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The family, or the prefix of the id where none is given.
+fn family<'a>(family: &'a str, id: &'a str) -> &'a str {
+    if family.is_empty() {
+        id.rsplit_once('-').map_or(id, |(prefix, _)| prefix)
+    } else {
+        family
+    }
+}
+
+fn measure(scenarios: &Path, seconds: f64) -> Result<ExitCode, String> {
+    let mut code = ExitCode::SUCCESS;
+    for scenario in read_lines(scenarios).map_err(|error| error.to_string())? {
+        let (measured, agrees) = bench::measure(&scenario, seconds, &memory)?;
+        println!(
+            "{}",
+            serde_json::to_string(&measured).map_err(|error| error.to_string())?
+        );
+        if !agrees {
+            eprintln!("{}: decisions differ without the cache", scenario.id);
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+fn memory() -> bench::Memory {
+    let stats = ALLOCATOR.stats();
+    bench::Memory {
+        allocations: stats.allocations + stats.reallocations,
+        allocated: stats.bytes_allocated,
+        freed: stats.bytes_deallocated,
+    }
+}

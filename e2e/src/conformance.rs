@@ -1,0 +1,45 @@
+//! Decisions of Karmada, and whether the engine's are the same.
+//!
+//! A corpus is a pair of files: scenarios (clusters and a binding, one JSON document a line) and what
+//! Karmada's scheduler decided for each. Both may be compressed with gzip.
+
+pub mod bench;
+mod corpus;
+mod verdict;
+
+pub use corpus::{Corpus, CorpusError, Expected, Scenario, read_lines};
+pub use verdict::{Mismatch, judge};
+
+use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
+
+/// Decides a scenario as the scheduler with default feature gates would.
+///
+/// # Errors
+/// When the engine refuses the binding, in its words.
+pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
+    let mut fleet = Fleet::new();
+    for cluster in &scenario.clusters {
+        fleet.apply(cluster);
+    }
+    let mut engine = Engine::new(EngineOptions {
+        empty_workload_propagation: scenario.empty_propagation,
+        ..EngineOptions::default()
+    })
+    .map_err(|error| error.to_string())?;
+    let request = request(scenario).map_err(|error| error.to_string())?;
+    Ok(engine.schedule(&fleet.snapshot(), &request))
+}
+
+/// The request that the binding of a scenario makes.
+///
+/// # Errors
+/// When the binding cannot be scheduled whatever the clusters.
+pub fn request(scenario: &Scenario) -> Result<Request, berth_core::RequestError> {
+    let binding = &scenario.binding;
+    Request::new(
+        binding.metadata.namespace.as_deref(),
+        binding.metadata.name.as_deref().unwrap_or_default(),
+        &binding.spec,
+        &binding.status.clone().unwrap_or_default(),
+    )
+}

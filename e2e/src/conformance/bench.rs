@@ -1,0 +1,263 @@
+//! How fast the engine decides.
+//!
+//! A decision is the parsing of the binding and one call of the engine, with a ready snapshot. From call to
+//! call the binding's name, UID, replicas, resource request and prior clusters vary. Cold calls change a
+//! label value or a cluster name in the placement each time; warm ones repeat the placement.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
+use berth_api::cluster::Cluster;
+use berth_api::quantity::QuantityText;
+use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request, Snapshot};
+use serde::Serialize;
+
+use super::corpus::Scenario;
+
+/// Bindings that take turns.
+const BINDINGS: usize = 192;
+/// The fewest samples, however short the time.
+const LEAST_SAMPLES: usize = 2 * BINDINGS;
+
+/// What the allocator has counted so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// Allocations and reallocations.
+    pub allocations: usize,
+    /// Bytes ever allocated.
+    pub allocated: usize,
+    /// Bytes ever freed.
+    pub freed: usize,
+}
+
+/// What was measured of a scenario.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    id: String,
+    cold_ns: u64,
+    warm_ns: u64,
+    cold_p99_ns: u64,
+    warm_p99_ns: u64,
+    /// The median from a changed cluster to the snapshot that has it, the last snapshot still in use.
+    change_ns: u64,
+    cold_allocations: usize,
+    warm_allocations: usize,
+    cold_bytes: usize,
+    warm_bytes: usize,
+    /// What fleet and snapshot occupy.
+    fleet_bytes: usize,
+    /// A hash of the first decisions, cold and warm.
+    decisions: String,
+}
+
+/// Measures a scenario; says also whether an engine that remembers nothing decides the same.
+///
+/// # Errors
+/// When the binding cannot be scheduled whatever the clusters.
+pub fn measure(
+    scenario: &Scenario,
+    seconds: f64,
+    memory: &dyn Fn() -> Memory,
+) -> Result<(Measured, bool), String> {
+    let occupied = |memory: Memory| memory.allocated.saturating_sub(memory.freed);
+    let before = occupied(memory());
+    let mut fleet = Fleet::new();
+    for cluster in &scenario.clusters {
+        fleet.apply(cluster);
+    }
+    let snapshot = fleet.snapshot();
+    let fleet_bytes = occupied(memory()).saturating_sub(before);
+    let bindings = |placements| {
+        (0..BINDINGS)
+            .map(|number| binding(scenario, number, placements))
+            .collect::<Vec<_>>()
+    };
+    let (cold, warm) = (bindings(Placements::Varied), bindings(Placements::Same));
+    let time = Duration::from_secs_f64((seconds / 2.0).max(0.01));
+    let (cold_run, warm_run) = (
+        Run::new(&snapshot, &cold, time, memory)?,
+        Run::new(&snapshot, &warm, time, memory)?,
+    );
+    let hash = |engine: &mut dyn FnMut() -> Result<Engine, String>| -> Result<u64, String> {
+        Ok(hash_of(&snapshot, &mut engine()?, &cold)?
+            ^ hash_of(&snapshot, &mut engine()?, &warm)?.rotate_left(1))
+    };
+    let remembering = hash(&mut engine)?;
+    let forgetful = hash(&mut || Ok(engine()?.remembering(0)))?;
+    let measured = Measured {
+        id: scenario.id.clone(),
+        cold_ns: cold_run.median,
+        warm_ns: warm_run.median,
+        cold_p99_ns: cold_run.p99,
+        warm_p99_ns: warm_run.p99,
+        change_ns: change(&mut fleet, &scenario.clusters),
+        cold_allocations: cold_run.allocations,
+        warm_allocations: warm_run.allocations,
+        cold_bytes: cold_run.bytes,
+        warm_bytes: warm_run.bytes,
+        fleet_bytes,
+        decisions: format!("{remembering:016x}"),
+    };
+    Ok((measured, remembering == forgetful))
+}
+
+fn engine() -> Result<Engine, String> {
+    Engine::new(EngineOptions::default()).map_err(|error| error.to_string())
+}
+
+/// Whether bindings share a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placements {
+    Same,
+    Varied,
+}
+
+struct Binding {
+    name: String,
+    spec: BindingSpec,
+    status: BindingStatus,
+}
+
+fn binding(scenario: &Scenario, number: usize, placements: Placements) -> Binding {
+    const CPU: [&str; 8] = ["100m", "250m", "500m", "750m", "1", "1500m", "2", "4"];
+    const MEMORY: [&str; 8] = [
+        "128Mi", "256Mi", "512Mi", "1Gi", "1536Mi", "2Gi", "3Gi", "4Gi",
+    ];
+    let mut spec = scenario.binding.spec.clone();
+    spec.resource.name = format!("w{number}");
+    spec.resource.uid = Some(format!("0123456789abcde{:x}", number % 16));
+    // Within a tenth, and never the same twice in a row.
+    let tenth = spec.replicas / 10;
+    let step = i32::try_from(number * 7 % 21).unwrap_or(0) - 10;
+    spec.replicas = (spec.replicas + tenth * step / 10).max(1);
+    if let Some(requirements) = &mut spec.replica_requirements {
+        for (resource, sizes) in [("cpu", CPU), ("memory", MEMORY)] {
+            if let Some(quantity) = requirements.resource_request.get_mut(resource) {
+                *quantity = QuantityText::from(sizes[number % sizes.len()]);
+            }
+        }
+    }
+    let name_of = |place: usize| {
+        let cluster = &scenario.clusters[place % scenario.clusters.len()];
+        cluster.metadata.name.clone().unwrap_or_default()
+    };
+    if number % 2 == 1 {
+        let held = |nth: usize| TargetCluster {
+            name: name_of(number * 13 + nth * 31),
+            replicas: (spec.replicas / 4).max(1),
+            components: Vec::new(),
+        };
+        spec.clusters = (0..3).map(held).collect();
+        spec.clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        spec.clusters.dedup_by(|a, b| a.name == b.name);
+    }
+    if placements == Placements::Varied
+        && let Some(placement) = &mut spec.placement
+    {
+        let affinity = placement.cluster_affinity.get_or_insert_default();
+        let values = affinity
+            .label_selector
+            .iter_mut()
+            .flat_map(|selector| &mut selector.match_expressions)
+            .find(|expression| !expression.values.is_empty());
+        match (values, affinity.cluster_names.last_mut()) {
+            (Some(expression), _) => expression.values.push(format!("other-{number}")),
+            (None, Some(name)) => *name = name_of(number * 17),
+            (None, None) => affinity.exclude_clusters.push(name_of(number * 17)),
+        }
+    }
+    Binding {
+        name: format!("w{number}-deployment"),
+        spec,
+        status: scenario.binding.status.clone().unwrap_or_default(),
+    }
+}
+
+fn decide(snapshot: &Snapshot, engine: &mut Engine, binding: &Binding) -> Result<Outcome, String> {
+    let request = Request::new(
+        Some("default"),
+        &binding.name,
+        &binding.spec,
+        &binding.status,
+    )
+    .map_err(|error| error.to_string())?;
+    Ok(engine.schedule(snapshot, &request))
+}
+
+struct Run {
+    median: u64,
+    p99: u64,
+    allocations: usize,
+    bytes: usize,
+}
+
+impl Run {
+    fn new(
+        snapshot: &Snapshot,
+        bindings: &[Binding],
+        time: Duration,
+        memory: &dyn Fn() -> Memory,
+    ) -> Result<Self, String> {
+        // With one placement remembered, a placement that comes round again is as cold as a new one.
+        let mut engine = engine()?.remembering(1);
+        let mut samples = Vec::with_capacity(1 << 16);
+        let started = Instant::now();
+        while samples.len() < LEAST_SAMPLES || started.elapsed() < time {
+            let binding = &bindings[samples.len() % bindings.len()];
+            let start = Instant::now();
+            let outcome = black_box(decide(snapshot, &mut engine, black_box(binding))?);
+            samples.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            drop(outcome);
+        }
+        let before = memory();
+        for binding in bindings {
+            black_box(decide(snapshot, &mut engine, binding)?);
+        }
+        let after = memory();
+        samples.sort_unstable();
+        Ok(Self {
+            median: samples[samples.len() / 2],
+            p99: samples[samples.len() * 99 / 100],
+            allocations: (after.allocations - before.allocations) / bindings.len(),
+            bytes: (after.allocated - before.allocated) / bindings.len(),
+        })
+    }
+}
+
+/// The median time that a change of one cluster takes to reach a snapshot.
+fn change(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
+    let mut samples = Vec::new();
+    for round in 0..400 {
+        let mut cluster = clusters[round * 37 % clusters.len()].clone();
+        if let Some(summary) = cluster
+            .status
+            .as_mut()
+            .and_then(|status| status.resource_summary.as_mut())
+        {
+            summary
+                .allocated
+                .insert("cpu".to_owned(), QuantityText(format!("{}m", 1000 + round)));
+        }
+        let in_use = fleet.snapshot();
+        let start = Instant::now();
+        fleet.apply(black_box(&cluster));
+        black_box(fleet.snapshot());
+        samples.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        drop(in_use);
+    }
+    samples.sort_unstable();
+    samples[samples.len() / 2]
+}
+
+/// FNV-1a over the decisions about all bindings, each one twice.
+fn hash_of(snapshot: &Snapshot, engine: &mut Engine, bindings: &[Binding]) -> Result<u64, String> {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for binding in bindings.iter().chain(bindings) {
+        let outcome = decide(snapshot, engine, binding)?;
+        for byte in format!("{outcome:?}").bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    Ok(hash)
+}
