@@ -343,6 +343,9 @@ impl Transform for AsControllerGen {
         transform_subschemas(self, schema);
         schema.remove("nullable");
         schema.remove("title");
+        if let Some(Value::Array(values)) = schema.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
         // What serde fills in when a field is missing is no default that the API server should store.
         if schema.remove("x-no-default").is_some() {
             schema.remove("default");
