@@ -1,0 +1,91 @@
+//! The cases, and how their objects are created.
+
+use std::io::Read as _;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// One measured case.
+#[derive(Debug, Deserialize)]
+pub struct Case {
+    pub id: String,
+    pub namespace: String,
+    pub objects: Vec<Value>,
+    pub admitted: Vec<Value>,
+    pub bindings: Vec<Value>,
+    pub template: Value,
+}
+
+/// What the server said to an object: what it stored, or why not.
+pub type Outcome = Result<Value, String>;
+
+pub fn all() -> Vec<Case> {
+    #[derive(Deserialize)]
+    struct Data {
+        cases: Vec<Case>,
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/data/detector.json.gz");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
+    let data: Data = serde_json::from_str(&text).unwrap();
+    data.cases
+}
+
+impl Case {
+    pub async fn create_namespace(&self, client: &kube::Client) {
+        create_namespace(client, &self.namespace).await;
+    }
+
+    /// The one object that is no policy.
+    pub fn template(&self) -> &Value {
+        let mut objects = self.objects.iter();
+        objects.find(|object| !is_policy(object)).unwrap()
+    }
+}
+
+pub async fn create_namespace(client: &kube::Client, name: &str) {
+    let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    Api::all(client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+}
+
+pub fn is_policy(object: &Value) -> bool {
+    object["kind"]
+        .as_str()
+        .unwrap()
+        .ends_with("PropagationPolicy")
+}
+
+/// The API that an object belongs to.
+pub fn api_of(client: &kube::Client, object: &Value) -> Api<DynamicObject> {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = object["kind"].as_str().unwrap();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+pub async fn create(client: &kube::Client, object: &Value) -> Outcome {
+    let dynamic: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    api_of(client, object)
+        .create(&PostParams::default(), &dynamic)
+        .await
+        .map(|stored| serde_json::to_value(stored).unwrap())
+        .map_err(|error| error.to_string())
+}
+
+pub async fn get(client: &kube::Client, object: &Value) -> Option<Value> {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let found = api_of(client, object).get_opt(name).await.unwrap();
+    found.map(|found| serde_json::to_value(found).unwrap())
+}

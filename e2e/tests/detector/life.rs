@@ -1,0 +1,284 @@
+//! The life of policies and templates: changes, deletions, who wins, who waits.
+
+use berth_controllers::detector::Gates;
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, claimed_by, deployment, policy};
+
+fn clusters(name: &str) -> Value {
+    json!({ "placement": { "clusterAffinity": { "clusterNames": [name] } } })
+}
+
+fn placed_on<'a>(name: &'a str) -> impl Fn(&Value) -> bool + 'a {
+    move |binding| binding["spec"]["placement"]["clusterAffinity"]["clusterNames"] == json!([name])
+}
+
+#[tokio::test]
+async fn a_binding_follows_its_template_and_its_policy_and_keeps_what_others_wrote() {
+    let plane = Plane::start().await;
+    let (web, p) = (deployment("web"), policy("p", "web", clusters("m1")));
+    plane.create(web.clone()).await;
+    plane.create(p.clone()).await;
+    let binding = plane
+        .until_binding(&web, "the binding", placed_on("m1"))
+        .await;
+    assert_eq!(binding["spec"]["replicas"], 2);
+    plane.until_event("web", "ApplyPolicySucceed").await;
+    plane.until_event("web", "GetReplicasSucceed").await;
+
+    // What the scheduler and a user write stays.
+    let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
+    let others = json!({"spec": {"clusters": [{"name": "m1", "replicas": 2}], "suspension": {"scheduling": true}}});
+    plane.change(&rb, others).await;
+
+    plane.change(&web, json!({"spec": {"replicas": 5}})).await;
+    let scaled = plane
+        .until_binding(&web, "five replicas", |binding| {
+            binding["spec"]["replicas"] == 5
+        })
+        .await;
+    assert_eq!(
+        scaled["spec"]["clusters"],
+        json!([{"name": "m1", "replicas": 2}])
+    );
+    assert_eq!(scaled["spec"]["suspension"], json!({"scheduling": true}));
+
+    let mut change = clusters("m2");
+    change["suspension"] = json!({"dispatching": true});
+    plane.change(&p, json!({ "spec": change })).await;
+    let moved = plane
+        .until_binding(&web, "the new placement", placed_on("m2"))
+        .await;
+    assert_eq!(
+        moved["spec"]["suspension"],
+        json!({"dispatching": true, "scheduling": true})
+    );
+    assert_eq!(
+        moved["spec"]["clusters"],
+        json!([{"name": "m1", "replicas": 2}])
+    );
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_policy_lets_go_and_the_next_one_takes_over() {
+    let plane = Plane::start().await;
+    let web = deployment("web");
+    plane.create(policy("a", "web", clusters("m1"))).await;
+    plane.create(web.clone()).await;
+    plane
+        .until_binding(&web, "the binding", placed_on("m1"))
+        .await;
+    let a = policy("a", "web", json!({}));
+    plane.delete(&a).await;
+    plane
+        .until(&a, "the end of the policy", Value::is_null)
+        .await;
+    let free = plane
+        .until(&web, "the release", |web| claimed_by(web).is_none())
+        .await;
+    assert_eq!(free["metadata"]["labels"], json!({"app": "web"}));
+    let binding = plane.binding(&web).await;
+    assert!(!binding.is_null(), "the binding stays");
+    assert_eq!(claimed_by(&binding), None);
+
+    plane.create(policy("b", "web", clusters("m2"))).await;
+    let taken = plane
+        .until_binding(&web, "the next policy", placed_on("m2"))
+        .await;
+    assert_eq!(claimed_by(&taken), Some("b"));
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_policy_that_selects_something_else_lets_go_of_what_it_held() {
+    let plane = Plane::start().await;
+    let (web, api) = (deployment("web"), deployment("api"));
+    let p = policy("p", "web", json!({}));
+    for object in [&web, &api, &p] {
+        plane.create(object.clone()).await;
+    }
+    plane
+        .until_binding(&web, "the first binding", |b| !b.is_null())
+        .await;
+    let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}]);
+    plane
+        .change(&p, json!({"spec": {"resourceSelectors": selectors}}))
+        .await;
+    plane
+        .until_binding(&api, "the second binding", |b| !b.is_null())
+        .await;
+    plane
+        .until(&web, "the release", |web| claimed_by(web).is_none())
+        .await;
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_template_takes_its_binding_along_and_a_new_one_gets_its_own() {
+    let plane = Plane::start().await;
+    let web = deployment("web");
+    plane.create(policy("p", "web", json!({}))).await;
+    plane.create(web.clone()).await;
+    let first = plane
+        .until_binding(&web, "the binding", |b| !b.is_null())
+        .await;
+    plane.delete(&web).await;
+    plane
+        .until(&web, "the end of the template", Value::is_null)
+        .await;
+    plane.create(web.clone()).await;
+    // Nobody runs the binding controller here, whose finalizer would hold the old binding.
+    let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
+    plane
+        .change(&rb, json!({"metadata": {"finalizers": null}}))
+        .await;
+    let owner = first["metadata"]["ownerReferences"][0]["uid"].clone();
+    let second = plane
+        .until_binding(&web, "the binding of the new template", |b| {
+            !b.is_null() && b["metadata"]["ownerReferences"][0]["uid"] != owner
+        })
+        .await;
+    assert_eq!(
+        second["spec"]["resource"]["uid"],
+        second["metadata"]["ownerReferences"][0]["uid"]
+    );
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_lazy_policy_reaches_the_binding_with_the_next_change_of_the_template() {
+    let plane = Plane::start().await;
+    let web = deployment("web");
+    let mut spec = clusters("m1");
+    spec["activationPreference"] = json!("Lazy");
+    let lazy = policy("lazy", "web", spec);
+    plane.create(web.clone()).await;
+    plane.settle("seen").await;
+    plane.create(lazy.clone()).await;
+    plane
+        .until(&web, "the claim", |web| claimed_by(web) == Some("lazy"))
+        .await;
+    plane.settle("still").await;
+    assert!(plane.binding(&web).await.is_null());
+
+    plane
+        .change(&web, json!({"metadata": {"annotations": {"edited": "1"}}}))
+        .await;
+    plane
+        .until_binding(&web, "the binding after an edit", placed_on("m1"))
+        .await;
+    plane.change(&lazy, json!({ "spec": clusters("m2") })).await;
+    plane.settle("lazily").await;
+    assert!(placed_on("m1")(&plane.binding(&web).await));
+    plane
+        .change(&lazy, json!({"spec": {"activationPreference": null}}))
+        .await;
+    plane
+        .until_binding(&web, "the change at once", placed_on("m2"))
+        .await;
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_priority_class_that_is_missing_is_told_and_waited_for() {
+    let plane = Plane::start().await;
+    let web = deployment("web");
+    let priority = json!({"schedulePriority": {
+        "priorityClassSource": "KubePriorityClass", "priorityClassName": "urgent"}});
+    plane.create(policy("p", "web", priority)).await;
+    plane.create(web.clone()).await;
+    let message = plane.until_event("web", "ApplyPolicyFailed").await;
+    assert!(message.contains("urgent"), "{message}");
+    assert!(plane.binding(&web).await.is_null());
+    plane
+        .create(
+            json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": "urgent"}, "value": 7}),
+        )
+        .await;
+    plane
+        .until_binding(&web, "the priority", |b| {
+            b["spec"]["schedulePriority"]["priority"] == 7
+        })
+        .await;
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn preemption_takes_and_gives_back() {
+    let plane = Plane::with_gates(Gates {
+        policy_preemption: true,
+        ..Gates::default()
+    })
+    .await;
+    let web = deployment("web");
+    let contender = |name: &str, cluster: &str, priority: i32| {
+        let mut spec = clusters(cluster);
+        spec["priority"] = json!(priority);
+        spec["preemption"] = json!("Always");
+        policy(name, "web", spec)
+    };
+    let high = contender("high", "m2", 10);
+    plane.create(contender("low", "m1", 1)).await;
+    plane.create(web.clone()).await;
+    plane
+        .until_binding(&web, "the first policy", placed_on("m1"))
+        .await;
+    plane.create(high.clone()).await;
+    plane
+        .until_binding(&web, "the preemption", placed_on("m2"))
+        .await;
+    plane.until_event("web", "PreemptPolicySucceed").await;
+    plane.create(contender("middle", "m3", 5)).await;
+    plane.settle("unmoved").await;
+    assert!(placed_on("m2")(&plane.binding(&web).await));
+    plane.change(&high, json!({"spec": {"priority": 4}})).await;
+    plane
+        .until_binding(&web, "the turn of the middle one", placed_on("m3"))
+        .await;
+    plane.delete(&contender("middle", "", 0)).await;
+    plane
+        .until_binding(&web, "the return", placed_on("m2"))
+        .await;
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_custom_resource_is_propagated_as_soon_as_its_kind_is_served() {
+    let plane = Plane::start().await;
+    plane
+        .create(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "gadgets.example.io"},
+            "spec": {
+                "group": "example.io", "scope": "Namespaced",
+                "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+            },
+        }))
+        .await;
+    let gadget = json!({"apiVersion": "example.io/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": "default"}});
+    let mut p = policy("p", "g", json!({}));
+    p["spec"]["resourceSelectors"] = json!([{"apiVersion": "example.io/v1", "kind": "Gadget"}]);
+    plane.create(p).await;
+    plane
+        .until(
+            &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.io"}}),
+            "the kind to be served",
+            |crd| {
+                crd["status"]["conditions"]
+                    .to_string()
+                    .contains("Established")
+            },
+        )
+        .await;
+    plane.create(gadget.clone()).await;
+    let binding = plane
+        .until_binding(&gadget, "the binding", |b| !b.is_null())
+        .await;
+    assert_eq!(binding["spec"].get("replicas"), None);
+    plane.stop().await;
+}

@@ -1,0 +1,291 @@
+//! A control plane without a scheduler, so that what is in a binding comes from the detector alone.
+
+use std::sync::Arc;
+
+use berth::admission::KarmadaAdmission;
+use berth_apiserver::{
+    Admission, AdmissionRequest, Denial, GroupResource, Operation, Server, ServerConfig,
+};
+use berth_controllers::detector::{self, DetectorOptions, Gates};
+use berth_e2e::eventually;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A running control plane.
+pub struct Plane {
+    pub client: kube::Client,
+    server: Server,
+    shutdown: CancellationToken,
+    detector: JoinHandle<()>,
+}
+
+impl Plane {
+    /// With Karmada's admission rules and default gates.
+    pub async fn start() -> Self {
+        Self::with(
+            vec![Arc::new(KarmadaAdmission), Arc::new(PodTolerations)],
+            Gates::default(),
+        )
+        .await
+    }
+
+    /// With these gates.
+    pub async fn with_gates(gates: Gates) -> Self {
+        Self::with(vec![Arc::new(KarmadaAdmission)], gates).await
+    }
+
+    /// Without any admission rules, as on a server without webhooks.
+    pub async fn without_admission() -> Self {
+        Self::with(Vec::new(), Gates::default()).await
+    }
+
+    async fn with(admission: Vec<Arc<dyn Admission>>, gates: Gates) -> Self {
+        let server = Server::start(ServerConfig {
+            admission,
+            ..ServerConfig::default()
+        })
+        .await
+        .unwrap();
+        for definition in berth_api::crds::all().unwrap() {
+            server.install_crd(definition).await.unwrap();
+        }
+        let client = server.client();
+        let shutdown = CancellationToken::new();
+        let options = DetectorOptions {
+            gates,
+            ..DetectorOptions::default()
+        };
+        let running = detector::run(client.clone(), options, shutdown.clone());
+        let detector = tokio::spawn(async move { running.await.unwrap() });
+        Self {
+            client,
+            server,
+            shutdown,
+            detector,
+        }
+    }
+
+    /// Stops everything; a detector that failed fails the test.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.detector.await.unwrap();
+        self.server.shutdown().await;
+    }
+
+    /// The objects of a kind: `("apps/v1", "Deployment")`, in the namespace `default` where they are namespaced.
+    pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let cluster_scoped = kind.starts_with("Cluster")
+            || matches!(
+                kind,
+                "PriorityClass" | "CustomResourceDefinition" | "Namespace"
+            );
+        if cluster_scoped {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), "default", &resource)
+        }
+    }
+
+    fn api_of(&self, object: &Value) -> Api<DynamicObject> {
+        self.api(
+            object["apiVersion"].as_str().unwrap(),
+            object["kind"].as_str().unwrap(),
+        )
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, object: Value) {
+        let dynamic: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        self.api_of(&object)
+            .create(&PostParams::default(), &dynamic)
+            .await
+            .unwrap_or_else(|error| panic!("{object}: {error}"));
+    }
+
+    /// Merges a change into an object.
+    pub async fn change(&self, object: &Value, change: Value) {
+        self.api_of(object)
+            .patch(
+                name_of(object),
+                &PatchParams::default(),
+                &Patch::Merge(change),
+            )
+            .await
+            .unwrap();
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, object: &Value) {
+        self.api_of(object)
+            .delete(name_of(object), &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
+    /// An object as it is stored, or null.
+    pub async fn get(&self, object: &Value) -> Value {
+        let found = self.api_of(object).get_opt(name_of(object)).await.unwrap();
+        serde_json::to_value(found).unwrap()
+    }
+
+    /// The binding of a template, or null.
+    pub async fn binding(&self, template: &Value) -> Value {
+        let name =
+            berth_api::names::binding_name(template["kind"].as_str().unwrap(), name_of(template));
+        let kind = match template["kind"].as_str() {
+            Some("ClusterRole") => "ClusterResourceBinding",
+            _ => "ResourceBinding",
+        };
+        let api = self.api("work.karmada.io/v1alpha2", kind);
+        serde_json::to_value(api.get_opt(&name).await.unwrap()).unwrap()
+    }
+
+    /// Waits until the binding of a template is as wanted.
+    pub async fn until_binding(
+        &self,
+        template: &Value,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(what, async || {
+            let binding = self.binding(template).await;
+            if wanted(&binding) {
+                Ok(binding)
+            } else {
+                Err(format!("the binding is {binding}"))
+            }
+        })
+        .await
+    }
+
+    /// Waits until an object is as wanted.
+    pub async fn until(
+        &self,
+        object: &Value,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(what, async || {
+            let stored = self.get(object).await;
+            if wanted(&stored) {
+                Ok(stored)
+            } else {
+                Err(format!("it is {stored}"))
+            }
+        })
+        .await
+    }
+
+    /// Waits for an event about an object.
+    pub async fn until_event(&self, name: &str, reason: &str) -> String {
+        eventually(&format!("{reason} on {name}"), async || {
+            let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+            let events = events.list(&ListParams::default()).await.unwrap().items;
+            let mut events = events
+                .into_iter()
+                .filter(|e| e.involved_object.name.as_deref() == Some(name));
+            let found = events.find(|event| event.reason.as_deref() == Some(reason));
+            found
+                .and_then(|event| event.message)
+                .ok_or("it was not told")
+        })
+        .await
+    }
+
+    /// Waits until the detector has seen all that was created before: it has claimed a Deployment that came
+    /// later, by a policy that came later.
+    pub async fn settle(&self, name: &str) {
+        let marker = deployment(name);
+        self.create(marker.clone()).await;
+        self.create(policy(name, name, json!({}))).await;
+        self.until_binding(&marker, "the marker's binding", |binding| {
+            !binding.is_null()
+        })
+        .await;
+    }
+}
+
+pub fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
+}
+
+/// A Deployment with two replicas in the namespace `default`.
+pub fn deployment(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+            },
+        },
+    })
+}
+
+/// A PropagationPolicy for the Deployment of a name, with more fields of the spec.
+pub fn policy(name: &str, deployment: &str, spec: Value) -> Value {
+    let mut policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"resourceSelectors": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment}]},
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        policy["spec"][field] = value.clone();
+    }
+    policy
+}
+
+/// The name of the policy that an object says has claimed it.
+pub fn claimed_by(object: &Value) -> Option<&str> {
+    let annotations = &object["metadata"]["annotations"];
+    annotations["propagationpolicy.karmada.io/name"]
+        .as_str()
+        .or_else(|| annotations["clusterpropagationpolicy.karmada.io/name"].as_str())
+}
+
+/// What kube-apiserver's DefaultTolerationSeconds plugin adds to new pods; where the server does so itself,
+/// nothing is left to add.
+struct PodTolerations;
+
+impl Admission for PodTolerations {
+    fn handles(&self, resource: &GroupResource<'_>) -> bool {
+        resource.group.is_empty() && resource.resource == "pods"
+    }
+
+    fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
+        if request.operation != Operation::Create {
+            return Ok(());
+        }
+        let slot = &mut object["spec"]["tolerations"];
+        if slot.is_null() {
+            *slot = json!([]);
+        }
+        let Some(tolerations) = slot.as_array_mut() else {
+            return Ok(());
+        };
+        for key in [
+            "node.kubernetes.io/not-ready",
+            "node.kubernetes.io/unreachable",
+        ] {
+            if !tolerations
+                .iter()
+                .any(|toleration| toleration["key"] == key)
+            {
+                tolerations.push(json!({
+                    "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+                }));
+            }
+        }
+        Ok(())
+    }
+}
