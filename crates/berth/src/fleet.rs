@@ -11,6 +11,7 @@ use berth_api::cluster::{
     ApiEnablement, ApiResource, ClusterSpec, ClusterStatus, NodeSummary, ResourceSummary, SyncMode,
 };
 use berth_api::quantity::QuantityText;
+use serde_json::Value;
 
 /// A fleet file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +53,7 @@ pub fn read(path: &Path) -> Result<Vec<Cluster>, FleetError> {
 }
 
 fn parse(text: &str) -> Result<Vec<Cluster>, (usize, String)> {
-    let documents: Vec<serde_json::Value> =
+    let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).map_err(|error| (1, one_line(&error.to_string())))?;
     let mut names = BTreeSet::new();
     let mut fleet = Vec::new();
@@ -71,8 +72,13 @@ fn parse(text: &str) -> Result<Vec<Cluster>, (usize, String)> {
                 ),
             ));
         }
-        let cluster: Cluster =
-            serde_json::from_value(document).map_err(|error| (number, error.to_string()))?;
+        let cluster: Cluster = serde_json::from_value(document.clone())
+            .map_err(|error| (number, error.to_string()))?;
+        let understood =
+            serde_json::to_value(&cluster).map_err(|error| (number, error.to_string()))?;
+        if let Some(field) = unknown_field(&document, &understood) {
+            return Err((number, format!("unknown field {field:?}")));
+        }
         let name = cluster.metadata.name.clone().unwrap_or_default();
         if name.is_empty() {
             return Err((number, "metadata.name is missing".to_owned()));
@@ -83,6 +89,36 @@ fn parse(text: &str) -> Result<Vec<Cluster>, (usize, String)> {
         fleet.push(cluster);
     }
     Ok(fleet)
+}
+
+/// The path of the first field that is written but not understood. Empty values need not come back.
+fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
+    match (written, understood) {
+        (Value::Object(written), Value::Object(understood)) => {
+            written
+                .iter()
+                .find_map(|(key, value)| match understood.get(key) {
+                    Some(known) => unknown_field(value, known).map(|rest| format!("{key}.{rest}")),
+                    None if is_empty(value) => None,
+                    None => Some(key.clone()),
+                })
+        }
+        (Value::Array(written), Value::Array(understood)) => written
+            .iter()
+            .zip(understood)
+            .find_map(|(value, known)| unknown_field(value, known)),
+        _ => None,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn one_line(text: &str) -> String {
@@ -219,7 +255,7 @@ fn apis(index: usize) -> Vec<ApiEnablement> {
         .map(|(group, kinds)| enablement(group, kinds))
         .collect();
     for (place, (group, name, kind)) in EXTRA_APIS.iter().enumerate() {
-        if index % (place + 2) == 0 {
+        if index.is_multiple_of(place + 2) {
             apis.push(enablement(group, &[(name, kind)]));
         }
     }
@@ -287,12 +323,14 @@ mod tests {
                 "metadata.name",
             ),
             (
-                format!(
-                    "{good}---\n{}",
-                    good.replace("spec: {syncMode: Push}", "spec: []")
-                ),
+                format!("{good}---\n{}", good.replace("syncMode: Push", "")),
                 2,
-                "spec",
+                "syncMode",
+            ),
+            (
+                good.replace("syncMode: Push", "syncMode: Push, regoin: eu"),
+                1,
+                "spec.regoin",
             ),
         ];
         for (text, document, reason) in cases {

@@ -54,8 +54,9 @@ pub struct UpArgs {
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
+    /// Flags of the detector
     #[command(flatten)]
-    detector: DetectorArgs,
+    pub detector: DetectorArgs,
 }
 
 impl Default for UpArgs {
@@ -143,17 +144,17 @@ pub struct ControlPlane {
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let began = Instant::now();
     let place = Place::reserve(args.kubeconfig.clone())?;
-    let mut plane = ControlPlane::start(&args).await?;
-    let path = place.write(&plane.server.kubeconfig(kubeconfig::CONTEXT))?;
-    plane.welcome(&path, began.elapsed());
+    let mut control_plane = ControlPlane::start(&args).await?;
+    let path = place.write(&control_plane.server.kubeconfig(kubeconfig::CONTEXT))?;
+    control_plane.welcome(&path, began.elapsed());
     let outcome = tokio::select! {
         () = cancel.cancelled() => Ok(()),
-        failure = plane.failure() => Err(failure),
+        failure = control_plane.failure() => Err(failure),
     };
     if outcome.is_ok() {
         println!("\nstopping");
     }
-    plane.stop().await;
+    control_plane.stop().await;
     outcome
 }
 

@@ -3,6 +3,8 @@
 //! The line `cargo run --release -- …` runs the program of this build; with
 //! `BERTH_WALKTHROUGH=as-written` it runs cargo itself, which needs the release build to be there.
 
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A user's surroundings: a home folder, and a PATH.
 struct User {
@@ -53,8 +55,9 @@ impl User {
     /// A shell in the root of the repository. Cargo keeps its own home, everything else gets ours.
     fn shell(&self, line: &str) -> Command {
         let home = std::env::var("HOME").unwrap_or_default();
-        let or =
-            |name: &str, default: &str| std::env::var(name).unwrap_or(format!("{home}/{default}"));
+        let or = |name: &str, default: &str| {
+            std::env::var(name).unwrap_or_else(|_| format!("{home}/{default}"))
+        };
         let mut command = Command::new("bash");
         command
             .args(["-c", &format!("exec 2>&1\nset -e\n{line}")])
@@ -181,7 +184,7 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
         let row = table
             .lines()
             .find(|row| row.starts_with("nginx-deployment"))
-            .ok_or(table.clone())?;
+            .ok_or_else(|| table.clone())?;
         if row.split_whitespace().nth(1) == Some("True") {
             Ok(())
         } else {

@@ -2,44 +2,73 @@
 
 use berth_core::Gates;
 
+use self::Effect::{Elsewhere, Engine, NotYet};
+
 /// When a gate is on without being named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Alpha,
     Beta,
+    Own,
 }
 
-/// Sets one gate of the engine.
-type Setter = fn(&mut Gates, bool);
+/// What a gate does to the engine.
+#[derive(Clone, Copy, Debug)]
+enum Effect {
+    /// Switches something in the engine.
+    Engine(fn(&mut Gates, bool)),
+    /// Other components of the control plane read it: accepted here, so that one list of gates can be given
+    /// to all of them, as the field does it.
+    Elsewhere,
+    /// Karmada's scheduler reads it and this one does not do it yet: it cannot be switched on.
+    NotYet,
+}
 
-/// A gate that other components of the control plane read: accepted here, so that one list of gates can be
-/// given to all of them, as the field does it.
-const ELSEWHERE: Setter = |_, _| {};
+impl Effect {
+    fn apply(self, gates: &mut Gates, on: bool) {
+        if let Self::Engine(set) = self {
+            set(gates, on);
+        }
+    }
+}
 
-const GATES: &[(&str, Stage, Setter)] = &[
-    ("PriorityBasedScheduling", Stage::Beta, ELSEWHERE),
+const GATES: &[(&str, Stage, Effect)] = &[
+    ("PriorityBasedScheduling", Stage::Beta, Elsewhere),
     (
         "CustomizedClusterResourceModeling",
         Stage::Beta,
-        |gates, on| gates.customized_cluster_resource_modeling = on,
+        Engine(|gates, on| gates.customized_cluster_resource_modeling = on),
     ),
     (
         "MultiplePodTemplatesScheduling",
         Stage::Alpha,
-        |gates, on| gates.multiple_pod_templates_scheduling = on,
+        Engine(|gates, on| gates.multiple_pod_templates_scheduling = on),
     ),
-    ("Failover", Stage::Beta, ELSEWHERE),
-    ("GracefulEviction", Stage::Beta, ELSEWHERE),
-    ("PropagateDeps", Stage::Beta, ELSEWHERE),
-    ("PropagationPolicyPreemption", Stage::Alpha, ELSEWHERE),
-    ("MultiClusterService", Stage::Alpha, ELSEWHERE),
-    ("ResourceQuotaEstimate", Stage::Alpha, ELSEWHERE),
-    ("StatefulFailoverInjection", Stage::Alpha, ELSEWHERE),
-    ("FederatedQuotaEnforcement", Stage::Alpha, ELSEWHERE),
-    ("ControllerPriorityQueue", Stage::Beta, ELSEWHERE),
-    ("LoggingAlphaOptions", Stage::Alpha, ELSEWHERE),
-    ("LoggingBetaOptions", Stage::Beta, ELSEWHERE),
-    ("ContextualLogging", Stage::Beta, ELSEWHERE),
+    ("WorkloadAffinity", Stage::Alpha, NotYet),
+    ("SchedulingOvercommitProtection", Stage::Alpha, NotYet),
+    // Ours: what Karmada accepts and ignores is honoured. No stage switches them on.
+    (
+        "SpreadByAllFields",
+        Stage::Own,
+        Engine(|gates, on| gates.spread_by_all_fields = on),
+    ),
+    (
+        "SpreadStaticWeights",
+        Stage::Own,
+        Engine(|gates, on| gates.spread_static_weights = on),
+    ),
+    ("Failover", Stage::Beta, Elsewhere),
+    ("GracefulEviction", Stage::Beta, Elsewhere),
+    ("PropagateDeps", Stage::Beta, Elsewhere),
+    ("PropagationPolicyPreemption", Stage::Alpha, Elsewhere),
+    ("MultiClusterService", Stage::Alpha, Elsewhere),
+    ("ResourceQuotaEstimate", Stage::Alpha, Elsewhere),
+    ("StatefulFailoverInjection", Stage::Alpha, Elsewhere),
+    ("FederatedQuotaEnforcement", Stage::Alpha, Elsewhere),
+    ("ControllerPriorityQueue", Stage::Beta, Elsewhere),
+    ("LoggingAlphaOptions", Stage::Alpha, Elsewhere),
+    ("LoggingBetaOptions", Stage::Beta, Elsewhere),
+    ("ContextualLogging", Stage::Beta, Elsewhere),
 ];
 
 /// Parses `Name=true,Name=false`; later entries win, and `AllAlpha`/`AllBeta` set what is not named.
@@ -67,22 +96,25 @@ pub fn parse(text: &str) -> Result<Gates, String> {
             "AllBeta" => all.push((Stage::Beta, on)),
             name => {
                 let gate = GATES.iter().find(|(known, ..)| *known == name);
-                named.push((
-                    gate.ok_or_else(|| format!("unrecognized feature gate: {name}"))?
-                        .2,
-                    on,
-                ));
+                let (.., effect) =
+                    gate.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
+                if on && matches!(effect, NotYet) {
+                    return Err(format!(
+                        "feature gate {name} cannot be switched on in this version"
+                    ));
+                }
+                named.push((*effect, on));
             }
         }
     }
     let mut gates = Gates::default();
     for (stage, on) in all {
-        for (_, _, set) in GATES.iter().filter(|(_, of, _)| *of == stage) {
-            set(&mut gates, on);
+        for (_, _, effect) in GATES.iter().filter(|(_, of, _)| *of == stage) {
+            effect.apply(&mut gates, on);
         }
     }
-    for (set, on) in named {
-        set(&mut gates, on);
+    for (effect, on) in named {
+        effect.apply(&mut gates, on);
     }
     Ok(gates)
 }
@@ -115,6 +147,12 @@ mod tests {
             parse("Nonsense=true").unwrap_err(),
             "unrecognized feature gate: Nonsense"
         );
+        assert!(
+            parse("WorkloadAffinity=true")
+                .unwrap_err()
+                .contains("cannot be switched on")
+        );
+        assert!(parse("WorkloadAffinity=false").is_ok());
         assert!(parse("Failover").unwrap_err().contains("Failover"));
         assert!(parse("Failover=maybe").unwrap_err().contains("maybe"));
     }

@@ -174,7 +174,7 @@ impl Candidate {
         {
             Ok(_) => tracing::info!(lease = self.options.name, "released the leadership"),
             Err(error) => {
-                tracing::warn!(%error, "cannot release the leadership; it expires by itself")
+                tracing::warn!(%error, "cannot release the leadership; it expires by itself");
             }
         }
     }

@@ -180,7 +180,9 @@ mod tests {
                     "lastTransitionTime": "2024-01-01T00:00:00Z" }] },
         });
         merge(&mut object, changes);
-        serde_json::from_value::<ResourceBinding>(object).unwrap().into()
+        serde_json::from_value::<ResourceBinding>(object)
+            .unwrap()
+            .into()
     }
 
     fn merge(target: &mut Value, patch: Value) {
@@ -202,27 +204,71 @@ mod tests {
 
     #[test]
     fn a_binding_is_scheduled_when_a_rule_says_so() {
-        let annotation = |text: &str| json!({ "metadata": { "annotations": { APPLIED_PLACEMENT: text } } });
+        let annotation =
+            |text: &str| json!({ "metadata": { "annotations": { APPLIED_PLACEMENT: text } } });
         let duplicated = json!({ "replicaSchedulingType": "Duplicated" });
         let cases = [
             ("settled", json!({}), None),
-            ("never placed", annotation(""), Some(ScheduleType::Reconcile)),
-            ("an unreadable annotation counts as unchanged", annotation("{"), None),
-            ("another placement", annotation(r#"{"clusterAffinity":{}}"#), Some(ScheduleType::Reconcile)),
-            ("scaled up", json!({ "spec": { "replicas": 3 } }), Some(ScheduleType::Scale)),
-            ("scaled to zero", json!({ "spec": { "replicas": 0, "replicaRequirements": {} } }), Some(ScheduleType::Scale)),
-            ("a target is leaving", json!({ "spec": { "clusters": [{ "name": "leaving", "replicas": 2 }] } }),
-                Some(ScheduleType::Reconcile)),
-            ("a fresh schedule is asked for", json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:01Z" } }),
-                Some(ScheduleType::Reconcile)),
-            ("it was asked for in the same second", json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:00Z" } }),
-                None),
-            ("no workload", json!({ "spec": { "replicas": 0, "clusters": [] } }), Some(ScheduleType::Reconcile)),
-            ("duplicated", json!({ "spec": { "placement": { "replicaScheduling": duplicated } } }),
-                Some(ScheduleType::Reconcile)),
-            ("behind, but all is well", json!({ "metadata": { "generation": 3 } }), None),
-            ("the status of a result was lost", json!({ "metadata": { "generation": 3 }, "status": { "conditions": [] } }),
-                Some(ScheduleType::Reconcile)),
+            (
+                "never placed",
+                annotation(""),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "an unreadable annotation counts as unchanged",
+                annotation("{"),
+                None,
+            ),
+            (
+                "another placement",
+                annotation(r#"{"clusterAffinity":{}}"#),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "scaled up",
+                json!({ "spec": { "replicas": 3 } }),
+                Some(ScheduleType::Scale),
+            ),
+            (
+                "scaled to zero",
+                json!({ "spec": { "replicas": 0, "replicaRequirements": {} } }),
+                Some(ScheduleType::Scale),
+            ),
+            (
+                "a target is leaving",
+                json!({ "spec": { "clusters": [{ "name": "leaving", "replicas": 2 }] } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "a fresh schedule is asked for",
+                json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:01Z" } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "it was asked for in the same second",
+                json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:00Z" } }),
+                None,
+            ),
+            (
+                "no workload",
+                json!({ "spec": { "replicas": 0, "clusters": [] } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "duplicated",
+                json!({ "spec": { "placement": { "replicaScheduling": duplicated } } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "behind, but all is well",
+                json!({ "metadata": { "generation": 3 } }),
+                None,
+            ),
+            (
+                "the status of a result was lost",
+                json!({ "metadata": { "generation": 3 }, "status": { "conditions": [] } }),
+                Some(ScheduleType::Reconcile),
+            ),
         ];
         for (name, changes, expected) in cases {
             assert_eq!(why(&settled_but(changes)), expected, "{name}");
@@ -231,27 +277,60 @@ mod tests {
 
     #[test]
     fn of_the_affinity_groups_only_the_one_in_use_matters() {
-        let term = |name: &str, cluster: &str| json!({ "affinityName": name, "clusterNames": [cluster] });
-        let applied: Placement =
-            serde_json::from_value(json!({ "clusterAffinities": [term("a", "m1"), term("b", "m2")] })).unwrap();
+        let term =
+            |name: &str, cluster: &str| json!({ "affinityName": name, "clusterNames": [cluster] });
+        let applied: Placement = serde_json::from_value(
+            json!({ "clusterAffinities": [term("a", "m1"), term("b", "m2")] }),
+        )
+        .unwrap();
         let cases = [
-            ("the same", "a", vec![term("a", "m1"), term("b", "m2")], false),
-            ("another group edited", "a", vec![term("a", "m1"), term("b", "m3")], false),
+            (
+                "the same",
+                "a",
+                vec![term("a", "m1"), term("b", "m2")],
+                false,
+            ),
+            (
+                "another group edited",
+                "a",
+                vec![term("a", "m1"), term("b", "m3")],
+                false,
+            ),
             ("another group gone", "a", vec![term("a", "m1")], false),
-            ("reordered", "a", vec![term("b", "m2"), term("a", "m1")], false),
-            ("the group in use edited", "b", vec![term("a", "m1"), term("b", "m3")], true),
+            (
+                "reordered",
+                "a",
+                vec![term("b", "m2"), term("a", "m1")],
+                false,
+            ),
+            (
+                "the group in use edited",
+                "b",
+                vec![term("a", "m1"), term("b", "m3")],
+                true,
+            ),
             ("the group in use gone", "b", vec![term("a", "m1")], true),
-            ("no group in use", "", vec![term("a", "m1"), term("b", "m3")], true),
+            (
+                "no group in use",
+                "",
+                vec![term("a", "m1"), term("b", "m3")],
+                true,
+            ),
         ];
         for (name, observed, terms, expected) in cases {
             let mut binding = settled_but(json!({
                 "metadata": { "annotations": { APPLIED_PLACEMENT: placement_json(&applied).unwrap() } },
                 "status": { "schedulerObservingAffinityName": observed },
             }));
-            let placement: Placement = serde_json::from_value(json!({ "clusterAffinities": terms })).unwrap();
+            let placement: Placement =
+                serde_json::from_value(json!({ "clusterAffinities": terms })).unwrap();
             binding.spec.placement = Some(placement.clone());
             let json = placement_json(&placement).unwrap();
-            assert_eq!(placement_changed(&binding, &placement, &json), expected, "{name}");
+            assert_eq!(
+                placement_changed(&binding, &placement, &json),
+                expected,
+                "{name}"
+            );
         }
     }
 }

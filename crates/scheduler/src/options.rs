@@ -188,7 +188,7 @@ impl TryFrom<SchedulerArgs> for Options {
                 master: args.master,
             },
             scheduler_name: args.scheduler_name,
-            plugins: PluginSet::parse(&args.plugins),
+            plugins: PluginSet::parse(args.plugins.iter().map(String::as_str), berth_core::IN_TREE),
             gates: args.feature_gates,
             empty_workload_propagation: args.enable_empty_workload_propagation,
             lease: args.leader_elect.then_some(lease),

@@ -279,7 +279,7 @@ fn target_cluster(target: &Target) -> TargetCluster {
             .components
             .iter()
             .map(|component| TargetComponent {
-                name: component.name.to_string(),
+                name: component.name.clone(),
                 replicas: component.replicas,
             })
             .collect(),

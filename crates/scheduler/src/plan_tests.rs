@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth_api::canonical::placement_json;
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{FailedTerm, Placement as Placed};
+use berth_core::{FailedTerm, FitError, Placement as Placed};
 use serde_json::Value;
 
 use super::*;
@@ -19,7 +19,9 @@ fn binding(changes: Value) -> Binding {
             "placement": serde_json::from_str::<Value>(PLACEMENT).unwrap() },
     });
     json_patch::merge(&mut object, &changes);
-    serde_json::from_value::<ResourceBinding>(object).unwrap().into()
+    serde_json::from_value::<ResourceBinding>(object)
+        .unwrap()
+        .into()
 }
 
 /// A binding that [`placed`] leaves as it is.
@@ -38,9 +40,19 @@ fn settled() -> Value {
 fn placed(clusters: &[(&str, i32)]) -> Outcome {
     let targets = clusters
         .iter()
-        .map(|(name, replicas)| Target { name: Arc::from(*name), replicas: *replicas, components: Vec::new() })
+        .map(|(name, replicas)| Target {
+            name: Arc::from(*name),
+            replicas: *replicas,
+            components: Vec::new(),
+        })
         .collect();
-    Outcome { failed_terms: Vec::new(), result: Ok(Placed { targets, affinity: None }) }
+    Outcome {
+        failed_terms: Vec::new(),
+        result: Ok(Placed {
+            targets,
+            affinity: None,
+        }),
+    }
 }
 
 fn unschedulable(text: &str) -> ScheduleError {
@@ -54,7 +66,10 @@ fn plan(binding: &Binding, outcome: &Outcome) -> Plan {
 }
 
 fn messages(plan: &Plan) -> Vec<&str> {
-    plan.notes.iter().map(|note| note.message.as_str()).collect()
+    plan.notes
+        .iter()
+        .map(|note| note.message.as_str())
+        .collect()
 }
 
 #[test]
@@ -63,8 +78,10 @@ fn a_new_binding_gets_annotation_clusters_condition_and_an_event() {
     let plan = plan(&binding, &placed(&[("m1", 2), ("m2", 0)]));
     assert_eq!(
         plan.result,
-        Some(json!({ "metadata": { "annotations": { APPLIED_PLACEMENT: PLACEMENT } },
-            "spec": { "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2" }] } }))
+        Some(
+            json!({ "metadata": { "annotations": { APPLIED_PLACEMENT: PLACEMENT } },
+            "spec": { "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2" }] } })
+        )
     );
     let now = jiff::Timestamp::from_second(0).unwrap();
     assert_eq!(
@@ -74,7 +91,10 @@ fn a_new_binding_gets_annotation_clusters_condition_and_an_event() {
                 "message": SUCCESS_MESSAGE, "lastTransitionTime": "1970-01-01T00:00:00Z" }],
             "schedulerObservedGeneration": 2, "lastScheduledTime": "1970-01-01T00:00:00Z" } })
     );
-    assert_eq!(messages(&plan), ["Binding has been scheduled successfully. Result: {m1:2, m2:0}"]);
+    assert_eq!(
+        messages(&plan),
+        ["Binding has been scheduled successfully. Result: {m1:2, m2:0}"]
+    );
 }
 
 #[test]
@@ -107,30 +127,59 @@ fn a_fresh_schedule_that_was_asked_for_is_recorded_even_if_nothing_moves() {
 
 #[test]
 fn what_fits_nowhere_is_withdrawn_and_waits() {
-    let error = ScheduleError::Other("0/1 clusters".to_owned());
-    let no_fit = Outcome { failed_terms: Vec::new(), result: Err(error) };
-    // Any other failure leaves the old result, and no event repeats what is stored.
+    let error = FitError::new(1, vec![("m1".into(), "no room".into())]);
+    let outcome = Outcome {
+        failed_terms: Vec::new(),
+        result: Err(error.into()),
+    };
+    let plan = plan(&binding(settled()), &outcome);
+    assert_eq!(plan.result, Some(json!({ "spec": { "clusters": null } })));
+    assert_eq!(plan.verdict, Verdict::Wait);
+    assert_eq!(messages(&plan), ["0/1 clusters are available: 1 no room."]);
+    let scheduled = plan.status.unwrap().scheduled.unwrap();
+    assert_eq!(scheduled.reason, Reason::NoClusterFit);
+}
+
+#[test]
+fn any_other_failure_is_retried_keeps_the_old_result_and_is_told_once() {
+    let error = ScheduleError::Other("no region".to_owned());
+    let outcome = Outcome {
+        failed_terms: Vec::new(),
+        result: Err(error),
+    };
     let mut stored = settled();
-    let plan_of_other = plan(&binding(stored.clone()), &no_fit);
-    assert_eq!((plan_of_other.result, plan_of_other.verdict), (None, Verdict::Retry));
+    let first = plan(&binding(stored.clone()), &outcome);
+    assert_eq!((first.result, first.verdict), (None, Verdict::Retry));
     stored["status"]["conditions"][1] = json!({ "type": "Scheduled", "status": "False", "reason": "SchedulerError",
-        "message": "0/1 clusters", "lastTransitionTime": "2024-01-01T00:00:00Z" });
-    let again = plan(&binding(stored), &no_fit);
-    assert!(again.is_empty() && again.verdict == Verdict::Retry, "{again:?}");
+        "message": "no region", "lastTransitionTime": "2024-01-01T00:00:00Z" });
+    let again = plan(&binding(stored), &outcome);
+    assert!(
+        again.is_empty() && again.verdict == Verdict::Retry,
+        "{again:?}"
+    );
 }
 
 #[test]
 fn too_little_room_waits_and_keeps_the_old_result() {
-    let outcome = Outcome { failed_terms: Vec::new(), result: Err(unschedulable("too few")) };
+    let outcome = Outcome {
+        failed_terms: Vec::new(),
+        result: Err(unschedulable("too few")),
+    };
     let plan = plan(&binding(settled()), &outcome);
     assert_eq!((plan.result.is_none(), plan.verdict), (true, Verdict::Wait));
     let scheduled = plan.status.unwrap().scheduled.unwrap();
-    assert_eq!((scheduled.reason, scheduled.message.as_str()), (Reason::Unschedulable, "too few"));
+    assert_eq!(
+        (scheduled.reason, scheduled.message.as_str()),
+        (Reason::Unschedulable, "too few")
+    );
 }
 
 #[test]
 fn every_affinity_group_that_failed_has_its_event() {
-    let failed_terms = vec![FailedTerm { index: 0, error: unschedulable("too few") }];
+    let failed_terms = vec![FailedTerm {
+        index: 0,
+        error: unschedulable("too few"),
+    }];
     let mut outcome = placed(&[("m1", 1)]);
     outcome.failed_terms = failed_terms;
     let written = plan(&binding(json!({})), &outcome);
@@ -156,5 +205,8 @@ fn cluster_scoped_bindings_have_their_own_words() {
     .unwrap()
     .into();
     let plan = plan(&binding, &placed(&[("m1", 0)]));
-    assert_eq!(messages(&plan), ["Binding has been scheduled successfully. Result {m1:0}"]);
+    assert_eq!(
+        messages(&plan),
+        ["Binding has been scheduled successfully. Result {m1:0}"]
+    );
 }

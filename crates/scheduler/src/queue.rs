@@ -386,7 +386,7 @@ mod tests {
             queue.done(&key("a"), Verdict::Retry, now);
             let wait = Duration::from_secs(expected);
             assert_eq!(queue.next_flush(), Some(now + wait));
-            queue.flush(now + wait - Duration::from_millis(1));
+            queue.flush(now + wait.saturating_sub(Duration::from_millis(1)));
             assert!(!queue.has_ready());
             now += wait;
             queue.flush(now);
@@ -420,7 +420,7 @@ mod tests {
             queue
         };
         let mut queue = waiting();
-        queue.flush(now + MAX_WAITING - Duration::from_secs(1));
+        queue.flush(now + MAX_WAITING.saturating_sub(Duration::from_secs(1)));
         assert!(!queue.has_ready());
         queue.flush(now + MAX_WAITING);
         assert_eq!(queue.pop(), Some(key("a")));

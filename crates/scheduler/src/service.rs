@@ -260,12 +260,13 @@ impl Service {
         metrics: Metrics,
         probes: Probes,
     ) -> Result<Self, ServiceError> {
-        for plugin in options.plugins.names() {
+        let in_use = |name: &&str| options.plugins.contains(name);
+        for plugin in berth_core::IN_TREE.into_iter().filter(in_use) {
             tracing::info!("Enable Scheduler plugin {plugin:?}");
         }
         let engine = Engine::new(EngineOptions {
             plugins: options.plugins.clone(),
-            gates: options.gates.clone(),
+            gates: options.gates,
             empty_workload_propagation: options.empty_workload_propagation,
         })
         .map_err(|error| ServiceError::Engine(error.to_string()))?;

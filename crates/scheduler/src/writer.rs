@@ -69,16 +69,13 @@ impl Debug for Writer {
 impl Writer {
     /// Carries out a plan for a binding.
     pub async fn write(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
-        match binding.key.namespace.clone() {
-            Some(namespace) => {
-                let api: Api<berth_api::ResourceBinding> =
-                    Api::namespaced(self.client.clone(), &namespace);
-                self.write_to(&api, binding, plan).await
-            }
-            None => {
-                let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
-                self.write_to(&api, binding, plan).await
-            }
+        if let Some(namespace) = binding.key.namespace.clone() {
+            let api: Api<berth_api::ResourceBinding> =
+                Api::namespaced(self.client.clone(), &namespace);
+            self.write_to(&api, binding, plan).await
+        } else {
+            let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
+            self.write_to(&api, binding, plan).await
         }
     }
 
