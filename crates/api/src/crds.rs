@@ -1,5 +1,7 @@
 //! The CustomResourceDefinitions, generated from the types.
 
+mod policy_constraints;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -199,7 +201,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         about: "Propagates resources of its own namespace to member clusters.",
-        spec: schema_of::<PropagationSpec>,
+        spec: policy_schema,
         status: None,
         columns: POLICY_COLUMNS,
     },
@@ -213,7 +215,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         about: "Propagates cluster-scoped resources, and resources of any namespace, to member clusters.",
-        spec: schema_of::<PropagationSpec>,
+        spec: policy_schema,
         status: None,
         columns: POLICY_COLUMNS,
     },
@@ -318,6 +320,12 @@ impl Column {
         }
         column
     }
+}
+
+fn policy_schema() -> Value {
+    let mut schema = schema_of::<PropagationSpec>();
+    policy_constraints::add(&mut schema);
+    schema
 }
 
 /// The structural schema of a type: subschemas inlined, nothing nullable, as controller-gen writes it.

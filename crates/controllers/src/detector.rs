@@ -19,6 +19,8 @@
 pub mod binding_change;
 pub mod claim;
 pub mod decision;
+#[cfg(test)]
+mod decision_tests;
 pub mod desired_binding;
 mod discovery;
 mod fingerprint;

@@ -212,3 +212,124 @@ fn merged_suspension(stored: Option<&Value>, wanted: Option<&Value>) -> Option<V
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::resource_type::BindingKey;
+    use super::*;
+
+    fn desired(namespace: &str, spec: &Value) -> DesiredBinding {
+        let map = |value: Value| value.as_object().cloned().unwrap();
+        DesiredBinding {
+            key: BindingKey {
+                namespace: namespace.to_owned(),
+                name: "web-deployment".to_owned(),
+            },
+            owner_uid: "u".to_owned(),
+            owner: json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u",
+                "controller": true, "blockOwnerDeletion": true}),
+            labels: map(json!({"propagationpolicy.karmada.io/permanent-id": "p"})),
+            annotations: map(json!({"propagationpolicy.karmada.io/name": "p"})),
+            spec: map(spec.clone()),
+            interpreted: true,
+        }
+    }
+
+    /// The patch that turns a binding with the first spec, and more besides, into one with the second.
+    fn patch(namespace: &str, stored: &Value, more: &Value, wanted: &Value) -> Option<Value> {
+        let mut binding = new_binding(&desired(namespace, stored), "id");
+        for (field, value) in more.as_object().unwrap() {
+            binding["spec"][field] = value.clone();
+        }
+        let binding = serde_json::from_value(binding).unwrap();
+        change(&binding, &desired(namespace, wanted)).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_written_where_nothing_differs() {
+        let spec = json!({"placement": {"clusterAffinity": {}}, "replicas": 2});
+        let others = json!({"clusters": [{"name": "m1"}], "requiredBy": []});
+        for namespace in ["default", ""] {
+            assert_eq!(patch(namespace, &spec, &others, &spec), None);
+        }
+    }
+
+    #[test]
+    fn what_the_policy_and_the_template_decide_is_replaced_as_a_whole() {
+        assert_eq!(
+            patch(
+                "default",
+                &json!({"placement": {"clusterAffinity": {"clusterNames": ["m1"]}}, "replicas": 2}),
+                &json!({"clusters": [{"name": "m1"}]}),
+                &json!({"placement": {"spreadConstraints": []}}),
+            ),
+            Some(json!({"spec": {
+                "placement": {"clusterAffinity": null, "spreadConstraints": []}, "replicas": null}}))
+        );
+    }
+
+    #[test]
+    fn an_update_of_a_cluster_binding_leaves_out_what_karmada_leaves_out() {
+        let wanted =
+            json!({"propagateDeps": true, "schedulePriority": {"priority": 1}, "replicas": 1});
+        assert_eq!(
+            patch("", &json!({}), &json!({}), &wanted),
+            Some(json!({"spec": {"replicas": 1}}))
+        );
+        assert_eq!(
+            patch("default", &json!({}), &json!({}), &wanted),
+            Some(json!({ "spec": wanted }))
+        );
+    }
+
+    #[test]
+    fn the_bindings_own_suspension_of_scheduling_stays() {
+        let own = json!({"suspension": {"dispatching": true, "scheduling": true}});
+        for (wanted, change) in [
+            (json!({}), Some(json!({"dispatching": null}))),
+            (json!({"suspension": {"dispatching": true}}), None),
+            (
+                json!({"suspension": {"dispatchingOnClusters": {"clusterNames": ["m1"]}}}),
+                Some(
+                    json!({"dispatching": null, "dispatchingOnClusters": {"clusterNames": ["m1"]}}),
+                ),
+            ),
+        ] {
+            let change = change.map(|change| json!({"spec": {"suspension": change}}));
+            assert_eq!(
+                patch("default", &json!({}), &own, &wanted),
+                change,
+                "{wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_binding_of_another_object_is_left_alone() {
+        let mut other = desired("default", &json!({}));
+        other.owner["uid"] = json!("old");
+        let stored = serde_json::from_value(new_binding(&other, "id")).unwrap();
+        let refusal = change(&stored, &desired("default", &json!({}))).unwrap_err();
+        assert_eq!(refusal.owner, "old");
+    }
+
+    #[test]
+    fn a_claim_of_a_propagation_policy_takes_the_place_of_the_other_kind() {
+        let mut stored = new_binding(&desired("default", &json!({})), "id");
+        let id = "clusterpropagationpolicy.karmada.io/permanent-id";
+        stored["metadata"]["labels"] = json!({id: "c", "kept": "yes"});
+        stored["metadata"]["annotations"] =
+            json!({"clusterpropagationpolicy.karmada.io/name": "c"});
+        stored["metadata"]["finalizers"] = json!(["other"]);
+        let stored = serde_json::from_value(stored).unwrap();
+        assert_eq!(
+            change(&stored, &desired("default", &json!({}))).unwrap(),
+            Some(json!({"metadata": {
+                "labels": {id: null, "propagationpolicy.karmada.io/permanent-id": "p"},
+                "annotations": {"clusterpropagationpolicy.karmada.io/name": null,
+                    "propagationpolicy.karmada.io/name": "p"},
+                "finalizers": ["other", "karmada.io/binding-controller"],
+            }}))
+        );
+    }
+}

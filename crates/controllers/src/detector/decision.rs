@@ -110,10 +110,15 @@ fn apply(
     if taken_from.is_none() && !index.has_overrides_of(policy) {
         return Plan::AwaitOverrides;
     }
+    let claim = needs_claim(template, policy);
+    let bind = (cause.by_user || !policy.is_lazy()) && index.has_overrides_of(policy);
+    if !claim && !bind {
+        return Plan::Leave;
+    }
     Plan::Apply(Application {
         policy: Arc::clone(policy),
-        claim: needs_claim(template, policy),
-        bind: (cause.by_user || !policy.is_lazy()) && index.has_overrides_of(policy),
+        claim,
+        bind,
         taken_from: taken_from.cloned(),
     })
 }

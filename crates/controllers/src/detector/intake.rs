@@ -369,14 +369,17 @@ impl Owner {
         }
     }
 
-    /// Whether a policy may go: everything was seen, and nothing of it is claimed.
-    pub(super) fn nothing_claimed_by(&self, policy: &PolicyKey) -> bool {
+    /// Whether a policy may go: all objects of its kinds were seen, and nothing is claimed. Kinds that are
+    /// not served, or not propagated, hold it up no more than others that it does not name.
+    pub(super) fn nothing_claimed_by(&self, policy: &PolicyRecord) -> bool {
+        let names = |kind: &ResourceType| {
+            let mut kinds = policy.kinds.iter();
+            kinds.any(|(version, name)| *version == kind.api.api_version && *name == kind.api.kind)
+        };
+        let mut kinds = self.types.keys().filter(|kind| names(kind));
         self.discovered
-            && self.types.keys().all(|kind| {
-                let source = Source::Templates(Arc::clone(kind));
-                self.listed.contains(&source)
-            })
-            && self.index.claimed_by(policy).next().is_none()
+            && kinds.all(|kind| self.listed.contains(&Source::Templates(Arc::clone(kind))))
+            && self.index.claimed_by(&policy.key).next().is_none()
     }
 
     fn binding_applied(&mut self, mut object: DynamicObject) {

@@ -268,7 +268,7 @@ impl Owner {
                     writer.complete(&record, &patch).await
                 });
             }
-            Standing::Leaving if record.has_finalizer() && self.nothing_claimed_by(key) => {
+            Standing::Leaving if record.has_finalizer() && self.nothing_claimed_by(&record) => {
                 self.start(work, Cause::default(), async move {
                     writer.drop_finalizer(&record).await
                 });

@@ -81,6 +81,8 @@ pub struct PolicyRecord {
     pub finalizers: Vec<String>,
     /// What can be done with it.
     pub standing: Standing,
+    /// The kinds that it names, as `apiVersion` and `kind`.
+    pub kinds: Vec<(String, String)>,
     /// Selectors that match nothing because they are not valid, with the reason.
     pub faults: Vec<String>,
 }
@@ -107,6 +109,7 @@ impl PolicyRecord {
             generation: meta.generation,
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             standing,
+            kinds: kinds_of(object),
             faults,
         }
     }
@@ -126,6 +129,17 @@ impl PolicyRecord {
             .iter()
             .any(|name| Some(name.as_str()) == own)
     }
+}
+
+fn kinds_of(object: &DynamicObject) -> Vec<(String, String)> {
+    let selectors = object.data.pointer("/spec/resourceSelectors");
+    let selectors = selectors.and_then(Value::as_array).into_iter().flatten();
+    selectors
+        .filter_map(|selector| {
+            let text = |field: &str| Some(selector.get(field)?.as_str()?.to_owned());
+            Some((text("apiVersion")?, text("kind")?))
+        })
+        .collect()
 }
 
 fn stand(key: &PolicyKey, object: &DynamicObject, faults: &mut Vec<String>) -> Standing {

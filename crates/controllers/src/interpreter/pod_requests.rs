@@ -152,7 +152,10 @@ mod tests {
         Value::Object(PodRequests::of(&pod).unwrap().into_json())
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "json! literals are handed over")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "json! literals are handed over"
+    )]
     fn container(requests: Value, limits: Value) -> Value {
         json!({"name": "c", "resources": {"requests": requests, "limits": limits}})
     }

@@ -1,0 +1,96 @@
+//! What the definitions of policies say beyond their types, for API servers that have no webhook.
+//!
+//! Only rules whose truth does not depend on other fields that a webhook would fill in, so that no valid
+//! policy is refused; and only rules whose cost is bounded without limits on lists, which Karmada's schema
+//! does not have. Bindings share the types but not these rules: their placement is not checked.
+
+use serde_json::{Value, json};
+
+/// Where a rule holds, the rule, and what is said when it is broken.
+const RULES: [(&str, &str, &str); 5] = [
+    (
+        "/properties/schedulerName",
+        "self == oldSelf",
+        "the schedulerName should not be updated",
+    ),
+    (
+        "/properties/placement",
+        "!(has(self.clusterAffinity) && has(self.clusterAffinities) && size(self.clusterAffinities) > 0)",
+        "clusterAffinities cannot co-exist with clusterAffinity",
+    ),
+    (
+        "/properties/placement/properties/workloadAffinity",
+        "!has(self.affinity) || !has(self.antiAffinity) || self.affinity.groupByLabelKey != self.antiAffinity.groupByLabelKey",
+        "affinity and antiAffinity must not use the same groupByLabelKey",
+    ),
+    (
+        "/properties/failover/properties/application",
+        "!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == 'Gracefully'",
+        "gracePeriodSeconds only takes effect when purgeMode is Gracefully",
+    ),
+    (
+        "/properties/suspension",
+        "!(has(self.dispatching) && self.dispatching && has(self.dispatchingOnClusters) && has(self.dispatchingOnClusters.clusterNames) && size(self.dispatchingOnClusters.clusterNames) > 0)",
+        "dispatching cannot co-exist with dispatchingOnClusters.clusterNames",
+    ),
+];
+
+/// Numbers below which a field is refused.
+const MINIMA: [(&str, i64); 4] = [
+    (
+        "/properties/placement/properties/spreadConstraints/items/properties/minGroups",
+        0,
+    ),
+    (
+        "/properties/placement/properties/spreadConstraints/items/properties/maxGroups",
+        0,
+    ),
+    (
+        "/properties/failover/properties/application/properties/decisionConditions/properties/tolerationSeconds",
+        0,
+    ),
+    (
+        "/properties/failover/properties/application/properties/gracePeriodSeconds",
+        1,
+    ),
+];
+
+/// The default that the webhook gives whatever the other fields are.
+const MIN_GROUPS: &str =
+    "/properties/placement/properties/spreadConstraints/items/properties/minGroups";
+
+/// Adds the constraints to the schema of a policy's spec.
+pub(super) fn add(spec: &mut Value) {
+    for (place, rule, message) in RULES {
+        set(
+            spec,
+            place,
+            "x-kubernetes-validations",
+            json!([{ "rule": rule, "message": message }]),
+        );
+    }
+    for (place, minimum) in MINIMA {
+        set(spec, place, "minimum", json!(minimum));
+    }
+    set(spec, MIN_GROUPS, "default", json!(1));
+}
+
+fn set(schema: &mut Value, place: &str, keyword: &str, value: Value) {
+    if let Some(Value::Object(field)) = schema.pointer_mut(place) {
+        field.insert(keyword.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_is_a_field_of_the_schema() {
+        let spec = crate::crds::schema_of::<crate::policy::PropagationSpec>();
+        let places = RULES.iter().map(|rule| rule.0);
+        for place in places.chain(MINIMA.iter().map(|minimum| minimum.0)) {
+            assert!(spec.pointer(place).is_some(), "{place}");
+        }
+    }
+}

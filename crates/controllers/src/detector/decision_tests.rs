@@ -1,0 +1,426 @@
+//! Which policy wins, who claims, what waits: the rules as tables.
+
+use std::sync::Arc;
+
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+
+use super::claim::{PolicyKey, PolicyKind};
+use super::decision::{Cause, Plan, decide};
+use super::index::Index;
+use super::options::Gates;
+use super::policy::PolicyRecord;
+use super::resource_type::ResourceType;
+use super::template::Template;
+
+/// A policy of `default`, or with the prefix `c-` a ClusterPropagationPolicy, whose one selector is for
+/// Deployments and has these fields besides.
+fn policy(name: &str, selector: &Value, spec: &Value) -> PolicyRecord {
+    let kind = kind_of(name);
+    let mut selector = selector.clone();
+    selector["apiVersion"] = json!("apps/v1");
+    selector["kind"] = json!("Deployment");
+    let mut object = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "Policy",
+        "metadata": {
+            "name": name,
+            "labels": {},
+            "finalizers": [kind.guarded().policy_finalizer()],
+        },
+        "spec": {
+            "resourceSelectors": [selector], "placement": {}, "priority": 0, "preemption": "Never",
+            "schedulerName": "default-scheduler", "conflictResolution": "Abort",
+        },
+    });
+    if kind == PolicyKind::Namespaced {
+        object["metadata"]["namespace"] = json!("default");
+        object["spec"]["resourceSelectors"][0]["namespace"] = json!("default");
+    }
+    let label = kind.guarded().permanent_id_label().unwrap();
+    object["metadata"]["labels"][label] = json!(format!("id-of-{name}"));
+    for (field, value) in spec.as_object().unwrap() {
+        object["spec"][field] = value.clone();
+    }
+    PolicyRecord::from_object(kind, &serde_json::from_value(object).unwrap())
+}
+
+fn leaving(name: &str) -> PolicyRecord {
+    let object = json!({"metadata": {"name": name, "namespace": "default",
+        "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    PolicyRecord::from_object(kind_of(name), &serde_json::from_value(object).unwrap())
+}
+
+fn kind_of(name: &str) -> PolicyKind {
+    if name.starts_with("c-") {
+        PolicyKind::Cluster
+    } else {
+        PolicyKind::Namespaced
+    }
+}
+
+fn key(name: &str) -> PolicyKey {
+    let kind = kind_of(name);
+    let namespace = match kind {
+        PolicyKind::Namespaced => "default",
+        PolicyKind::Cluster => "",
+    };
+    PolicyKey {
+        kind,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn deployment(labels: &Value, annotations: &Value) -> Template {
+    let resource = ResourceType {
+        api: ApiResource {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            plural: "deployments".to_owned(),
+        },
+        namespaced: true,
+    };
+    let object = json!({
+        "metadata": {"name": "web", "namespace": "default", "labels": labels, "annotations": annotations},
+        "spec": {"replicas": 1},
+    });
+    Template::from_object(&Arc::new(resource), serde_json::from_value(object).unwrap())
+}
+
+fn unclaimed() -> Template {
+    deployment(&json!({"app": "web"}), &json!({}))
+}
+
+/// The template with the claim of a policy on it.
+fn claimed(policy: &str) -> Template {
+    claimed_with_id(policy, &format!("id-of-{policy}"))
+}
+
+fn claimed_with_id(policy: &str, id: &str) -> Template {
+    match kind_of(policy) {
+        PolicyKind::Namespaced => deployment(
+            &json!({"app": "web", "propagationpolicy.karmada.io/permanent-id": id}),
+            &json!({"propagationpolicy.karmada.io/namespace": "default",
+                "propagationpolicy.karmada.io/name": policy}),
+        ),
+        PolicyKind::Cluster => deployment(
+            &json!({"app": "web", "clusterpropagationpolicy.karmada.io/permanent-id": id}),
+            &json!({"clusterpropagationpolicy.karmada.io/name": policy}),
+        ),
+    }
+}
+
+fn index(policies: Vec<PolicyRecord>) -> Index {
+    let mut index = Index::default();
+    for policy in policies {
+        index.put_policy(Arc::new(policy));
+    }
+    index
+}
+
+/// A plan in a few words.
+fn in_words(plan: &Plan) -> String {
+    match plan {
+        Plan::Leave => "leave".to_owned(),
+        Plan::Wait => "wait".to_owned(),
+        Plan::AwaitOverrides => "await overrides".to_owned(),
+        Plan::Release(claim) => format!("release {}", claim.policy.name),
+        Plan::Apply(application) => {
+            let mut words = Vec::new();
+            if application.claim {
+                words.push("claim");
+            }
+            if application.bind {
+                words.push("bind");
+            }
+            format!("{} {}", words.join("+"), application.policy.key.name)
+        }
+    }
+}
+
+fn decided(template: &Template, policies: Vec<PolicyRecord>, cause: &Cause) -> String {
+    in_words(&decide(template, &index(policies), cause, Gates::default()))
+}
+
+fn by_name() -> Value {
+    json!({"name": "web"})
+}
+
+fn by_label() -> Value {
+    json!({"labelSelector": {"matchLabels": {"app": "web"}}})
+}
+
+fn by_kind() -> Value {
+    json!({})
+}
+
+fn priority(priority: i32) -> Value {
+    json!({ "priority": priority })
+}
+
+#[test]
+fn the_policy_that_wins() {
+    let none = json!({});
+    for (rule, policies, winner) in [
+        (
+            "a name is more precise than labels, labels more than the kind",
+            vec![
+                policy("a", &by_kind(), &none),
+                policy("b", &by_label(), &none),
+                policy("c", &by_name(), &none),
+            ],
+            "c",
+        ),
+        (
+            "labels are more precise than the kind",
+            vec![
+                policy("a", &by_kind(), &none),
+                policy("b", &by_label(), &none),
+            ],
+            "b",
+        ),
+        (
+            "an explicit priority beats precision",
+            vec![
+                policy("a", &by_name(), &none),
+                policy("b", &by_kind(), &priority(1)),
+            ],
+            "b",
+        ),
+        (
+            "a negative priority loses",
+            vec![
+                policy("a", &by_name(), &priority(-1)),
+                policy("b", &by_kind(), &none),
+            ],
+            "b",
+        ),
+        (
+            "among equals the smallest name wins",
+            vec![
+                policy("b", &by_name(), &none),
+                policy("a", &by_name(), &none),
+            ],
+            "a",
+        ),
+        (
+            "any PropagationPolicy beats every ClusterPropagationPolicy",
+            vec![
+                policy("a", &by_kind(), &none),
+                policy("c-a", &by_name(), &priority(9)),
+            ],
+            "a",
+        ),
+        (
+            "a ClusterPropagationPolicy wins where nothing else selects",
+            vec![
+                policy("a", &json!({"name": "other"}), &none),
+                policy("c-a", &by_kind(), &none),
+            ],
+            "c-a",
+        ),
+        (
+            "with a name the label selector does not count",
+            vec![policy(
+                "a",
+                &json!({"name": "web", "labelSelector": {"matchLabels": {"app": "other"}}}),
+                &none,
+            )],
+            "a",
+        ),
+    ] {
+        assert_eq!(
+            decided(&unclaimed(), policies, &Cause::user()),
+            format!("claim+bind {winner}"),
+            "{rule}"
+        );
+    }
+}
+
+#[test]
+fn what_becomes_of_a_template() {
+    let none = json!({});
+    let user = Cause::user();
+    let policy_changed = Cause {
+        by_user: true,
+        policy_changed: true,
+        ..Cause::default()
+    };
+    let taken = deployment(
+        &json!({"resourcetemplate.karmada.io/claimed-by": "other-controller"}),
+        &none,
+    );
+    let elsewhere = || policy("a", &json!({"name": "other"}), &none);
+    for (situation, template, policies, cause, plan) in [
+        (
+            "nothing selects it",
+            unclaimed(),
+            vec![elsewhere()],
+            &user,
+            "wait",
+        ),
+        (
+            "another controller has it",
+            taken,
+            vec![policy("a", &by_kind(), &none)],
+            &user,
+            "leave",
+        ),
+        (
+            "its policy is unchanged",
+            claimed("a"),
+            vec![policy("a", &by_name(), &none)],
+            &user,
+            "bind a",
+        ),
+        (
+            "a better policy has come, but claims hold",
+            claimed("a"),
+            vec![
+                policy("a", &by_kind(), &none),
+                policy("b", &by_name(), &priority(9)),
+            ],
+            &user,
+            "bind a",
+        ),
+        (
+            "a PropagationPolicy has come, but the claim of the ClusterPropagationPolicy holds",
+            claimed("c-a"),
+            vec![
+                policy("b", &by_name(), &none),
+                policy("c-a", &by_kind(), &none),
+            ],
+            &user,
+            "bind c-a",
+        ),
+        (
+            "its policy is gone",
+            claimed("a"),
+            vec![],
+            &user,
+            "release a",
+        ),
+        (
+            "its policy is leaving",
+            claimed("a"),
+            vec![leaving("a")],
+            &user,
+            "release a",
+        ),
+        (
+            "its policy was made anew",
+            claimed_with_id("a", "old"),
+            vec![policy("a", &by_name(), &none)],
+            &user,
+            "claim+bind a",
+        ),
+        (
+            "it has changed away from its policy",
+            claimed("a"),
+            vec![elsewhere()],
+            &user,
+            "leave",
+        ),
+        (
+            "its policy has changed away from it",
+            claimed("a"),
+            vec![elsewhere()],
+            &policy_changed,
+            "release a",
+        ),
+        (
+            "its policy breaks a rule",
+            claimed("a"),
+            vec![policy(
+                "a",
+                &by_name(),
+                &json!({"placement": {"spreadConstraints": [
+                {"spreadByField": "region", "minGroups": 1}]}}),
+            )],
+            &policy_changed,
+            "leave",
+        ),
+    ] {
+        assert_eq!(decided(&template, policies, cause), plan, "{situation}");
+    }
+}
+
+#[test]
+fn a_lazy_policy_claims_at_once_and_binds_when_the_user_acts() {
+    let lazy = || policy("a", &by_name(), &json!({"activationPreference": "Lazy"}));
+    let by_policy = Cause::default();
+    for (template, cause, plan) in [
+        (unclaimed(), Cause::user(), "claim+bind a"),
+        (unclaimed(), by_policy.clone(), "claim a"),
+        (claimed("a"), by_policy, "leave"),
+        (claimed("a"), Cause::user(), "bind a"),
+    ] {
+        assert_eq!(decided(&template, vec![lazy()], &cause), plan, "{cause:?}");
+    }
+}
+
+#[test]
+fn a_policy_waits_for_all_its_overrides_in_its_namespace() {
+    let waiting = || {
+        policy(
+            "a",
+            &by_name(),
+            &json!({"dependentOverrides": ["one", "two"]}),
+        )
+    };
+    let mut index = index(vec![waiting(), policy("b", &by_kind(), &json!({}))]);
+    let now = |index: &Index| {
+        let plan = decide(&unclaimed(), index, &Cause::user(), Gates::default());
+        in_words(&plan)
+    };
+    let namespaced = |namespace: &str, name: &str| {
+        (
+            PolicyKind::Namespaced,
+            namespace.to_owned(),
+            name.to_owned(),
+        )
+    };
+    // The policy that would win waits; no other one takes its place.
+    assert_eq!(now(&index), "await overrides");
+    index.put_override(namespaced("default", "one"));
+    index.put_override(namespaced("elsewhere", "two"));
+    index.put_override((PolicyKind::Cluster, String::new(), "two".to_owned()));
+    assert_eq!(now(&index), "await overrides");
+    index.put_override(namespaced("default", "two"));
+    assert_eq!(now(&index), "claim+bind a");
+}
+
+#[test]
+fn preemption_is_behind_its_gate_and_between_named_templates() {
+    let challenger = |priority: i32| {
+        policy(
+            "b",
+            &by_name(),
+            &json!({"priority": priority, "preemption": "Always"}),
+        )
+    };
+    let cause = Cause {
+        by_user: true,
+        challengers: vec![key("b")],
+        ..Cause::default()
+    };
+    for (enabled, owner, challenging, plan) in [
+        (false, "a", 5, "bind a"),
+        (true, "a", 5, "claim+bind b"),
+        (true, "a", 0, "bind a"),
+        (true, "c-a", 0, "claim+bind b"),
+    ] {
+        let gates = Gates {
+            policy_preemption: enabled,
+            ..Gates::default()
+        };
+        let policies = vec![
+            policy(owner, &by_name(), &json!({})),
+            challenger(challenging),
+        ];
+        let plan_made = decide(&claimed(owner), &index(policies), &cause, gates);
+        assert_eq!(in_words(&plan_made), plan, "{owner} {challenging}");
+    }
+}
