@@ -53,35 +53,80 @@ fn shortest_recorded_prefix(mut best: Vec<Group>, min: usize, target: usize) -> 
     best
 }
 
-/// A score with the number of clusters behind it, to be compared as one. None is no combination.
-type Worth = Option<(i128, usize)>;
-
 fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> Option<Vec<Group>> {
-    Search::new(groups, min, max, target).best()
+    // Where any `min` groups have clusters enough, their number is all that counts.
+    let smallest: usize = groups.iter().take(min).map(|group| group.clusters).sum();
+    let target = if min > 0 && smallest >= target {
+        0
+    } else {
+        target
+    };
+    // What all sizes have in common needs no column of its own.
+    let divisor = groups
+        .iter()
+        .fold(0, |divisor, group| gcd(divisor, group.clusters));
+    let sizes: Vec<usize> = groups
+        .iter()
+        .map(|group| group.clusters / divisor.max(1))
+        .collect();
+    let search = Search::new(&sizes, min, max, target.div_ceil(divisor.max(1)));
+    // The score counts first and the clusters second, as the digits of one number.
+    let base = sizes.iter().fold(1_i128, |sum, &size| sum + size as i128);
+    let worths: Vec<i128> = groups
+        .iter()
+        .zip(&sizes)
+        .map(|(group, &size)| i128::from(group.score) * base + size as i128)
+        .collect();
+    let total = worths
+        .iter()
+        .fold(0_u128, |sum, worth| sum + worth.unsigned_abs());
+    let chosen = if total < i64::MAX as u128 / 4 {
+        let worths: Vec<i64> = worths
+            .iter()
+            .filter_map(|&worth| i64::try_from(worth).ok())
+            .collect();
+        search.best(&worths, i64::MIN / 2)
+    } else {
+        search.best(&worths, i128::MIN / 2)
+    }?;
+    Some(chosen.into_iter().map(|index| groups[index]).collect())
 }
 
-/// The table over (groups so far, clusters so far), and which groups to take.
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The search over (groups so far, clusters so far).
 struct Search<'a> {
-    groups: &'a [Group],
+    /// The clusters of each group, ascending.
+    sizes: &'a [usize],
     min: usize,
     max: usize,
     target: usize,
-    /// The width of a row: clusters so far, from 0 to `target`.
-    width: usize,
-    /// The number of rows: groups so far. Without an upper bound, `min` stands for all above it.
+    /// Rows of the table: groups so far. Without an upper bound, `min` stands for all above it.
     rows: usize,
+    /// `reach[n]`: the clusters of the first n groups.
+    reach: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
-    fn new(groups: &'a [Group], min: usize, max: usize, target: usize) -> Self {
-        let unbounded = max >= groups.len();
+    fn new(sizes: &'a [usize], min: usize, max: usize, target: usize) -> Self {
+        let mut reach = Vec::with_capacity(sizes.len() + 1);
+        reach.push(0);
+        for size in sizes {
+            reach.push(reach.last().copied().unwrap_or(0) + size);
+        }
         Self {
-            groups,
+            sizes,
             min,
             max,
             target,
-            width: target + 1,
-            rows: if unbounded { min.max(1) + 1 } else { max + 1 },
+            rows: if max >= sizes.len() {
+                min.max(1) + 1
+            } else {
+                max + 1
+            },
+            reach,
         }
     }
 
@@ -89,47 +134,239 @@ impl<'a> Search<'a> {
         len >= self.min && clusters >= self.target
     }
 
-    fn best(&self) -> Option<Vec<Group>> {
-        let mut table: Vec<Worth> = vec![None; self.rows * self.width];
-        let mut takes = vec![false; self.groups.len() * self.rows * self.width];
-        for (index, group) in self.groups.iter().enumerate().rev() {
+    /// Whether a row stands for its number of groups and all above.
+    fn is_open(&self, len: usize) -> bool {
+        self.max >= self.sizes.len() && len + 1 == self.rows
+    }
+
+    /// The numbers of clusters with which a search that has decided about the first `index` groups can be
+    /// in a row and still reach its end. Empty when it cannot be there.
+    fn span(&self, index: usize, len: usize) -> std::ops::Range<usize> {
+        let nothing = 0..0;
+        let left = self.sizes.len() - index;
+        if len > index || len >= self.max || (!self.is_open(len) && len + left < self.min) {
+            return nothing;
+        }
+        let most = if self.is_open(len) {
+            self.reach[index]
+        } else {
+            self.reach[index] - self.reach[index - len]
+        };
+        let ahead = self.reach[self.sizes.len()] - self.reach[index];
+        let low = self.reach[len]
+            .min(self.target)
+            .max(self.target.saturating_sub(ahead));
+        // With groups enough, having clusters enough ends the search.
+        let ceiling = if len >= self.min {
+            self.target
+        } else {
+            self.target + 1
+        };
+        low..(most + 1).min(ceiling).max(low)
+    }
+
+    /// The indices of the best combination; `none` is a worth below all others.
+    fn best<W>(&self, worths: &[W], none: W) -> Option<Vec<usize>>
+    where
+        W: Copy + Ord + std::ops::Add<Output = W>,
+    {
+        let width = self.target + 1;
+        let mut table = vec![none; self.rows * width];
+        // Whether to take a group, by group and row, for the span of the row.
+        let mut takes: Vec<Vec<bool>> = vec![Vec::new(); self.sizes.len() * self.rows];
+        for (index, (&size, &worth)) in self.sizes.iter().zip(worths).enumerate().rev() {
             for len in 0..self.rows {
-                for clusters in 0..self.width {
-                    if self.done(len, clusters) || len >= self.max {
-                        continue;
+                let span = self.span(index, len);
+                if span.is_empty() {
+                    continue;
+                }
+                let next = if self.is_open(len) { len } else { len + 1 };
+                let takes = &mut takes[index * self.rows + len];
+                takes.reserve_exact(span.len());
+                for clusters in span {
+                    let more = (clusters + size).min(self.target);
+                    let with = if self.done(len + 1, more) {
+                        worth
+                    } else {
+                        // Rows beyond the last have too many groups.
+                        let rest = table.get(next * width + more).copied().unwrap_or(none);
+                        if rest == none { none } else { rest + worth }
+                    };
+                    let place = &mut table[len * width + clusters];
+                    let take = with != none && with >= *place;
+                    if take {
+                        *place = with;
                     }
-                    let with = self.after(&table, len, clusters, group);
-                    let place = len * self.width + clusters;
-                    if with.is_some() && with >= table[place] {
-                        table[place] = with;
-                        takes[index * self.rows * self.width + place] = true;
-                    }
+                    takes.push(take);
                 }
             }
         }
-        table.first().copied().flatten()?;
-        let (mut len, mut clusters, mut chosen) = (0, 0, Vec::new());
-        for (index, group) in self.groups.iter().enumerate() {
-            if takes[index * self.rows * self.width + len * self.width + clusters] {
-                chosen.push(*group);
-                clusters = (clusters + group.clusters).min(self.target);
+        if table.first().is_none_or(|worth| *worth == none) {
+            return None;
+        }
+        let (mut len, mut clusters, mut chosen) = (0, 0_usize, Vec::new());
+        for (index, &size) in self.sizes.iter().enumerate() {
+            let low = self.span(index, len).start;
+            let take = clusters
+                .checked_sub(low)
+                .and_then(|place| takes[index * self.rows + len].get(place))
+                .is_some_and(|take| *take);
+            if take {
+                chosen.push(index);
+                clusters = (clusters + size).min(self.target);
                 if self.done(chosen.len(), clusters) {
                     break;
                 }
-                len = (len + 1).min(self.rows - 1);
+                len = if self.is_open(len) { len } else { len + 1 };
             }
         }
         Some(chosen)
     }
+}
 
-    fn after(&self, table: &[Worth], len: usize, clusters: usize, group: &Group) -> Worth {
-        let more = (clusters + group.clusters).min(self.target);
-        let own = (i128::from(group.score), group.clusters);
-        if self.done(len + 1, more) {
-            return Some(own);
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The search as Karmada does it: every combination, depth first.
+    fn exhaustive(groups: &[Group], min: usize, max: usize, target: usize) -> Vec<Group> {
+        struct Paths<'a> {
+            groups: &'a [Group],
+            min: usize,
+            max: usize,
+            target: usize,
+            found: Vec<Vec<Group>>,
         }
-        let next = (len + 1).min(self.rows - 1);
-        let (score, count) = table[next * self.width + more]?;
-        Some((score + own.0, count + own.1))
+        impl Paths<'_> {
+            fn descend(&mut self, path: &mut Vec<Group>, from: usize) {
+                let clusters: usize = path.iter().map(|group| group.clusters).sum();
+                if clusters >= self.target && (self.min..=self.max).contains(&path.len()) {
+                    self.found.push(path.clone());
+                    return;
+                }
+                if path.len() >= self.max {
+                    return;
+                }
+                for index in from..self.groups.len() {
+                    path.push(self.groups[index]);
+                    self.descend(path, index + 1);
+                    path.pop();
+                }
+            }
+        }
+        let mut groups = groups.to_vec();
+        groups.sort_by_key(|group| (group.clusters, Reverse(group.score), group.rank));
+        let mut paths = Paths {
+            groups: &groups,
+            min,
+            max,
+            target,
+            found: Vec::new(),
+        };
+        paths.descend(&mut Vec::new(), 0);
+        let mut found = paths.found;
+        for path in &mut found {
+            path.sort_by_key(|group| (Reverse(group.score), group.rank));
+        }
+        // Stable, so the first found stays first among equals.
+        found.sort_by_key(|path| {
+            let score: i128 = path.iter().map(|group| i128::from(group.score)).sum();
+            (
+                Reverse(score),
+                Reverse(path.iter().map(|group| group.clusters).sum::<usize>()),
+            )
+        });
+        let Some((first, rest)) = found.split_first() else {
+            return Vec::new();
+        };
+        rest.iter().fold(first.clone(), |best, path| {
+            if path.len() < best.len() && best.starts_with(path) {
+                path.clone()
+            } else {
+                best
+            }
+        })
+    }
+
+    fn groups(list: &[(usize, i64)]) -> Vec<Group> {
+        list.iter()
+            .enumerate()
+            .map(|(rank, &(clusters, score))| Group {
+                rank,
+                clusters,
+                score,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn combinations() {
+        for (list, min, max, target, expected) in [
+            (&[][..], 1, 2, 1, &[][..]),
+            // Too few groups, then too few clusters.
+            (&[(5, 10)], 2, 2, 1, &[]),
+            (&[(1, 10), (2, 10)], 1, 2, 4, &[]),
+            (&[(5, 10)], 1, 1, 1, &[0]),
+            // All of them, the better one first.
+            (&[(1, 10), (2, 20)], 2, 2, 3, &[1, 0]),
+            // The greatest score wins.
+            (&[(2, 10), (2, 30), (2, 20)], 1, 1, 2, &[1]),
+            // Of equal scores the one with more clusters.
+            (&[(2, 30), (4, 30)], 1, 1, 2, &[1]),
+            // Of equal scores and clusters the first found.
+            (&[(2, 30), (2, 30), (2, 30)], 2, 2, 4, &[0, 1]),
+            // A prefix of the best is preferred when it will do on its own.
+            (&[(3, 60), (2, 50)], 1, 2, 3, &[0]),
+            // Nothing is asked for, and nothing is selected.
+            (&[(3, 60), (2, 50)], 0, 2, 0, &[]),
+        ] {
+            let found: Vec<usize> = select_groups(&groups(list), min, max, target)
+                .iter()
+                .map(|group| group.rank)
+                .collect();
+            assert_eq!(
+                found, expected,
+                "{list:?} min {min} max {max} target {target}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn the_result_equals_that_of_the_exhaustive_search(
+            list in prop::collection::vec(
+                (1_usize..8, prop_oneof![0_i64..4, 0_i64..100_000, -3_i64..3]), 0..=12,
+            ),
+            min in 0_usize..8,
+            more in 0_usize..8,
+            target in 0_usize..50,
+        ) {
+            let groups = groups(&list);
+            let max = min + more;
+            prop_assert_eq!(select_groups(&groups, min, max, target), exhaustive(&groups, min, max, target));
+        }
+
+        #[test]
+        fn groups_of_one_size_are_no_exception(
+            scores in prop::collection::vec(0_i64..6, 0..=12), size in 1_usize..11, min in 0_usize..8, more in 0_usize..8,
+            target in 0_usize..90,
+        ) {
+            let list: Vec<(usize, i64)> = scores.into_iter().map(|score| (size, score)).collect();
+            let groups = groups(&list);
+            let max = min + more;
+            prop_assert_eq!(select_groups(&groups, min, max, target), exhaustive(&groups, min, max, target));
+        }
+
+        #[test]
+        fn huge_scores_do_not_wrap(
+            list in prop::collection::vec((1_usize..5, (i64::MAX - 10)..=i64::MAX), 1..=8), target in 0_usize..20,
+        ) {
+            let groups = groups(&list);
+            prop_assert_eq!(select_groups(&groups, 1, 8, target), exhaustive(&groups, 1, 8, target));
+        }
     }
 }
