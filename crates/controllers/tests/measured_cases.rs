@@ -4,6 +4,8 @@
 //! There is no server here: what a schema refuses, and what only happens in time, is for the end-to-end
 //! replay of the same cases.
 
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
 use std::io::Read as _;
 use std::sync::Arc;
 
