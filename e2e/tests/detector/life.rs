@@ -9,7 +9,7 @@ fn clusters(name: &str) -> Value {
     json!({ "placement": { "clusterAffinity": { "clusterNames": [name] } } })
 }
 
-fn placed_on<'a>(name: &'a str) -> impl Fn(&Value) -> bool + 'a {
+fn placed_on(name: &str) -> impl Fn(&Value) -> bool {
     move |binding| binding["spec"]["placement"]["clusterAffinity"]["clusterNames"] == json!([name])
 }
 
@@ -280,5 +280,114 @@ async fn a_custom_resource_is_propagated_as_soon_as_its_kind_is_served() {
         .until_binding(&gadget, "the binding", |b| !b.is_null())
         .await;
     assert_eq!(binding["spec"].get("replicas"), None);
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_template_waits_for_the_overrides_of_its_policy() {
+    let plane = Plane::start().await;
+    let web = deployment("web");
+    let p = policy("p", "web", json!({"dependentOverrides": ["op"]}));
+    plane.create(p).await;
+    plane.create(web.clone()).await;
+    plane.settle("seen").await;
+    assert_eq!(claimed_by(&plane.get(&web).await), None);
+    // Override policies are not served yet: their definition comes first.
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "overridepolicies.policy.karmada.io"},
+        "spec": {
+            "group": "policy.karmada.io", "scope": "Namespaced",
+            "names": {"plural": "overridepolicies", "singular": "overridepolicy",
+                "kind": "OverridePolicy", "listKind": "OverridePolicyList"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    plane.create(definition.clone()).await;
+    plane
+        .until(&definition, "the kind to be served", |crd| {
+            crd["status"]["conditions"]
+                .to_string()
+                .contains("Established")
+        })
+        .await;
+    plane
+        .create(
+            json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+            "metadata": {"name": "op", "namespace": "default"}, "spec": {}}),
+        )
+        .await;
+    plane
+        .until_binding(&web, "the binding", |binding| !binding.is_null())
+        .await;
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_detector_that_starts_again_writes_nothing() {
+    let mut plane = Plane::start().await;
+    let web = deployment("web");
+    let p = policy("p", "web", clusters("m1"));
+    plane.create(p.clone()).await;
+    plane.create(web.clone()).await;
+    plane
+        .until_binding(&web, "the binding", |binding| !binding.is_null())
+        .await;
+    let before = (
+        plane.get(&web).await,
+        plane.get(&p).await,
+        plane.binding(&web).await,
+    );
+    plane.restart_detector().await;
+    plane.settle("seen").await;
+    let after = (
+        plane.get(&web).await,
+        plane.get(&p).await,
+        plane.binding(&web).await,
+    );
+    assert_eq!(before, after);
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_binding_that_is_deleted_under_its_template_comes_back() {
+    let plane = Plane::start().await;
+    let web = deployment("web");
+    plane.create(policy("p", "web", clusters("m1"))).await;
+    plane.create(web.clone()).await;
+    let first = plane
+        .until_binding(&web, "the binding", |binding| !binding.is_null())
+        .await;
+    let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"name": "web-deployment"}});
+    plane
+        .change(&rb, json!({"metadata": {"finalizers": null}}))
+        .await;
+    plane.delete(&rb).await;
+    plane
+        .until_binding(&web, "another binding", |binding| {
+            !binding.is_null() && binding["metadata"]["uid"] != first["metadata"]["uid"]
+        })
+        .await;
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_binding_comes_within_moments() {
+    let plane = Plane::start().await;
+    plane.create(policy("p", "web", clusters("m1"))).await;
+    plane.settle("warm").await;
+    let web = deployment("web");
+    let start = std::time::Instant::now();
+    plane.create(web.clone()).await;
+    plane
+        .until_binding(&web, "the binding", |binding| !binding.is_null())
+        .await;
+    // Milliseconds on a quiet machine; the bound leaves room for one that is busy with other tests.
+    let taken = start.elapsed();
+    assert!(taken < std::time::Duration::from_secs(2), "{taken:?}");
+    eprintln!("binding after {taken:?}");
     plane.stop().await;
 }

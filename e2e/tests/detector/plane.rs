@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Plane {
     pub client: kube::Client,
     server: Server,
+    gates: Gates,
     shutdown: CancellationToken,
     detector: JoinHandle<()>,
 }
@@ -55,18 +56,22 @@ impl Plane {
         }
         let client = server.client();
         let shutdown = CancellationToken::new();
-        let options = DetectorOptions {
-            gates,
-            ..DetectorOptions::default()
-        };
-        let running = detector::run(client.clone(), options, shutdown.clone());
-        let detector = tokio::spawn(async move { running.await.unwrap() });
+        let detector = run_detector(&client, gates, &shutdown);
         Self {
             client,
             server,
+            gates,
             shutdown,
             detector,
         }
+    }
+
+    /// Stops the detector and starts another one.
+    pub async fn restart_detector(&mut self) {
+        self.shutdown.cancel();
+        self.shutdown = CancellationToken::new();
+        let next = run_detector(&self.client, self.gates, &self.shutdown);
+        std::mem::replace(&mut self.detector, next).await.unwrap();
     }
 
     /// Stops everything; a detector that failed fails the test.
@@ -209,6 +214,19 @@ impl Plane {
         })
         .await;
     }
+}
+
+fn run_detector(
+    client: &kube::Client,
+    gates: Gates,
+    shutdown: &CancellationToken,
+) -> JoinHandle<()> {
+    let options = DetectorOptions {
+        gates,
+        ..DetectorOptions::default()
+    };
+    let running = detector::run(client.clone(), options, shutdown.clone());
+    tokio::spawn(async move { running.await.unwrap() })
 }
 
 pub fn name_of(object: &Value) -> &str {

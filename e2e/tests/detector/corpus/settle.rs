@@ -44,12 +44,11 @@ pub async fn until_seen(client: &kube::Client, cases: &[Case], round: &str) {
             async || {
                 let stored = get(client, marker).await.unwrap_or_default();
                 let annotations = &stored["metadata"]["annotations"];
-                match annotations
-                    .to_string()
-                    .contains("propagationpolicy.karmada.io/name")
-                {
-                    true => Ok(()),
-                    false => Err("it is not claimed"),
+                let claimed = annotations.to_string();
+                if claimed.contains("propagationpolicy.karmada.io/name") {
+                    Ok(())
+                } else {
+                    Err("it is not claimed")
                 }
             },
         )
