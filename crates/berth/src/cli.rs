@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use berth_scheduler::Options;
@@ -8,12 +9,9 @@ use berth_scheduler::options::SchedulerArgs;
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::controllers::{self, ControllersArgs};
+use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::signals;
-use crate::up::{self, UpArgs};
-
-/// The exit code for a command line that makes no sense.
-const USAGE: u8 = 2;
+use crate::up::{self, UpArgs, UpError};
 
 /// A multi-cluster propagation scheduler that speaks the Karmada API.
 #[derive(Debug, Parser)]
@@ -64,36 +62,71 @@ impl Cli {
         {
             Ok(runtime) => runtime,
             Err(error) => {
-                return fail(&anyhow::Error::from(error).context("cannot start the runtime"));
+                return Failure::run(format!("cannot start the runtime: {error}")).report();
             }
         };
-        let cancel = CancellationToken::new();
-        let outcome = runtime.block_on(async {
-            signals::cancel_on_signal(cancel.clone())?;
-            match self.command {
-                Command::Up(args) => up::run(args, cancel).await.map_err(anyhow::Error::from),
-                Command::Controllers(args) => controllers::run(args, cancel)
-                    .await
-                    .map_err(anyhow::Error::from),
-                Command::Scheduler(args) => match Options::try_from(*args) {
-                    Ok(options) => Ok(berth_scheduler::run(options, cancel).await?),
-                    Err(error) => {
-                        eprintln!("error: {error}");
-                        return Ok(ExitCode::from(USAGE));
-                    }
-                },
-            }
-            .map(|()| ExitCode::SUCCESS)
-        });
+        let outcome = runtime.block_on(self.command.run());
         runtime.shutdown_timeout(std::time::Duration::from_secs(1));
         match outcome {
-            Ok(code) => code,
-            Err(error) => fail(&error),
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
         }
     }
 }
 
-fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
-    ExitCode::FAILURE
+impl Command {
+    async fn run(self) -> Result<(), Failure> {
+        let cancel = CancellationToken::new();
+        signals::cancel_on_signal(cancel.clone()).map_err(Failure::run)?;
+        match self {
+            Self::Up(args) => up::run(args, cancel).await.map_err(|error| match error {
+                UpError::Options(error) => Failure::usage(error),
+                error => Failure::run(error),
+            }),
+            Self::Controllers(args) => {
+                controllers::run(args, cancel)
+                    .await
+                    .map_err(|error| match error {
+                        ControllersError::Options(error) => Failure::usage(error),
+                        error => Failure::run(error),
+                    })
+            }
+            Self::Scheduler(args) => {
+                let options = Options::try_from(*args).map_err(Failure::usage)?;
+                berth_scheduler::run(options, cancel)
+                    .await
+                    .map_err(Failure::run)
+            }
+        }
+    }
+}
+
+/// What went wrong, in one line, and the exit code that says whose turn it is.
+#[derive(Debug)]
+struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// The command line makes no sense.
+    fn usage(error: impl Display) -> Self {
+        Self {
+            message: error.to_string(),
+            code: 2,
+        }
+    }
+
+    /// The command line is fine, and it did not work out.
+    fn run(error: impl Display) -> Self {
+        Self {
+            message: error.to_string(),
+            code: 1,
+        }
+    }
+
+    fn report(self) -> ExitCode {
+        eprintln!("error: {}", self.message);
+        ExitCode::from(self.code)
+    }
 }

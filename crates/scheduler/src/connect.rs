@@ -20,7 +20,7 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig{}: {source}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
+    #[error("cannot use the kubeconfig{}: {}", named(.path), root_cause(.source))]
     Kubeconfig {
         /// The file named by the user.
         path: Option<PathBuf>,
@@ -43,6 +43,21 @@ pub enum ConnectError {
     /// The client cannot be built, for example because of a certificate.
     #[error("cannot build a client: {0}")]
     Client(Box<kube::Error>),
+}
+
+fn named(path: &Option<PathBuf>) -> String {
+    path.as_ref()
+        .map(|path| format!(" {}", path.display()))
+        .unwrap_or_default()
+}
+
+/// The innermost reason: the layers above it repeat the path and each other.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }
 
 /// The client configuration of a target.

@@ -1,7 +1,6 @@
 //! The flags of the scheduler, with Karmada's names and defaults, parsed into types that cannot be wrong.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use clap::Args;
 use crate::connect::Target;
 use crate::gates;
 use crate::lease::LeaseOptions;
+use crate::rate_limit::Rate;
 
 /// Flags of `berth scheduler`.
 #[derive(Args, Clone, Debug)]
@@ -92,9 +92,14 @@ pub struct SchedulerArgs {
     )]
     pub kube_api_qps: f32,
 
-    /// Requests to the API server that may be sent at once
-    #[arg(long, value_name = "N", default_value = "60")]
-    pub kube_api_burst: NonZeroU32,
+    /// Requests to the API server that may be sent at once; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_burst: i32,
 }
 
 /// What the scheduler needs to know.
@@ -116,10 +121,8 @@ pub struct Options {
     pub metrics: BindAddress,
     /// Where probes are served.
     pub health: BindAddress,
-    /// Requests each second; absent means no limit.
-    pub qps: Option<f32>,
-    /// Requests at once.
-    pub burst: NonZeroU32,
+    /// The client's own limit; absent means none.
+    pub rate: Option<Rate>,
 }
 
 impl Options {
@@ -135,8 +138,7 @@ impl Options {
             lease: None,
             metrics: BindAddress::Off,
             health: BindAddress::LOOPBACK,
-            qps: None,
-            burst: NonZeroU32::MIN,
+            rate: None,
         }
     }
 }
@@ -194,8 +196,7 @@ impl TryFrom<SchedulerArgs> for Options {
             lease: args.leader_elect.then_some(lease),
             metrics: args.metrics_bind_address,
             health: args.health_probe_bind_address,
-            qps: (args.kube_api_qps > 0.0).then_some(args.kube_api_qps),
-            burst: args.kube_api_burst,
+            rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
         })
     }
 }

@@ -6,6 +6,21 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// So many requests each second, and so many at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    qps: f32,
+    burst: NonZeroU32,
+}
+
+impl Rate {
+    /// A rate; `None`, which is no limit, where a number is 0 or less.
+    pub fn new(qps: f32, burst: i32) -> Option<Self> {
+        let burst = u32::try_from(burst).ok().and_then(NonZeroU32::new)?;
+        (qps > 0.0).then_some(Self { qps, burst })
+    }
+}
+
 /// A token bucket. Waiters are served in the order in which they ask.
 #[derive(Debug)]
 pub struct RateLimit {
@@ -23,22 +38,17 @@ struct Bucket {
 }
 
 impl RateLimit {
-    /// A limit of `qps` requests each second with `burst` at once; without a rate there is no limit.
-    pub fn new(qps: Option<f32>, burst: NonZeroU32) -> Self {
-        let bucket = qps.filter(|qps| *qps > 0.0).map(|qps| {
-            let interval = Duration::from_secs_f32(1.0 / qps);
+    /// A limit of this rate; without one there is no limit.
+    pub fn new(rate: Option<Rate>) -> Self {
+        let bucket = rate.map(|rate| {
+            let interval = Duration::from_secs_f32(1.0 / rate.qps);
             Bucket {
                 interval,
-                burst: interval.saturating_mul(burst.get()),
+                burst: interval.saturating_mul(rate.burst.get()),
                 full_at: Mutex::new(Instant::now()),
             }
         });
         Self { bucket }
-    }
-
-    /// No limit.
-    pub fn unlimited() -> Self {
-        Self { bucket: None }
     }
 
     /// Waits until one more request may be sent.
@@ -65,7 +75,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_is_free_and_then_the_rate_holds() {
-        let limit = RateLimit::new(Some(10.0), NonZeroU32::new(5).unwrap());
+        let limit = RateLimit::new(Rate::new(10.0, 5));
         let start = Instant::now();
         for _ in 0..5 {
             limit.acquire().await;
@@ -83,7 +93,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_rate_means_no_limit() {
-        let limit = RateLimit::new(Some(0.0), NonZeroU32::MIN);
+        let limit = RateLimit::new(Rate::new(0.0, 60).or(Rate::new(40.0, -1)));
         let start = Instant::now();
         for _ in 0..1000 {
             limit.acquire().await;

@@ -89,7 +89,7 @@ pub async fn run_with_client(
         }
         None => (None, Leadership::unlimited()),
     };
-    let limit = Arc::new(RateLimit::new(options.qps, options.burst));
+    let limit = Arc::new(RateLimit::new(options.rate));
     let (recorder, recording) = events::start(
         client.clone(),
         &options.scheduler_name,

@@ -83,13 +83,21 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
-    let value = serde_saphyr::from_str(text)
+    let value: Value = serde_saphyr::from_str(text)
         .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
-    Ok(Decoded {
-        value,
-        duplicates: Vec::new(),
-    })
+    let mut duplicates = Vec::new();
+    let seed = Noting {
+        path: "",
+        duplicates: &mut duplicates,
+    };
+    let value = seed
+        .deserialize(value)
+        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+    Ok(Decoded { value, duplicates })
 }
+
+/// The largest whole number below which every whole number is an f64: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Builds a [`Value`] and notes fields that occur twice; the last one wins.
 struct Noting<'a> {
@@ -124,7 +132,15 @@ impl<'de> Visitor<'de> for Noting<'_> {
         Ok(v.into())
     }
 
+    /// A whole number is stored as one: `1.0` is `1` to Kubernetes clients, and must equal it here.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "whole and within the exact range of f64"
+    )]
     fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
+        if v.fract() == 0.0 && v.abs() <= EXACT {
+            return Ok((v as i64).into());
+        }
         Ok(Number::from_f64(v).map_or(Value::Null, Value::Number))
     }
 
@@ -179,5 +195,13 @@ mod tests {
         let decoded = json(br#"{"a": {"b": 1, "b": 2}, "c": [{"d": 1, "d": 1}]}"#).unwrap();
         assert_eq!(decoded.duplicates, ["a.b", "c[0].d"]);
         assert_eq!(decoded.value["a"]["b"], 2);
+    }
+
+    #[test]
+    fn whole_numbers_are_the_same_however_they_are_written() {
+        for bytes in [&b"{\"a\": 1.0, \"b\": 0.5}"[..], b"a: 1.0\nb: 0.5\n"] {
+            let value = yaml(bytes).unwrap().value;
+            assert_eq!(value, serde_json::json!({ "a": 1, "b": 0.5 }));
+        }
     }
 }

@@ -1,0 +1,299 @@
+//! `berth up` as a person meets it: what it leaves behind, and what it says when it cannot start.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A `berth up` that runs; it is ended with the test.
+struct Up {
+    child: Child,
+    home: tempfile::TempDir,
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn berth(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+    command
+        .args(arguments)
+        .env("HOME", home)
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a `berth up` that should not start.
+fn refused(home: &Path, arguments: &[&str]) -> Output {
+    let output = berth(home, arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "",
+        "nothing is announced"
+    );
+    output
+}
+
+/// The one line that it says.
+fn line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("error: "), "{text}");
+    text
+}
+
+fn until<T>(what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(reason) => assert!(Instant::now() < end, "waited in vain for {what}: {reason}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Up {
+    fn start(arguments: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(home.path().join("up.log")).unwrap();
+        let mut all = vec!["up", "--port=0"];
+        all.extend(arguments);
+        let child = berth(home.path(), &all)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let up = Self { child, home };
+        until("`up` to be ready", || {
+            let log = up.log();
+            if log.contains("Press Ctrl-C") {
+                Ok(())
+            } else {
+                Err(log)
+            }
+        });
+        up
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.home.path().join("up.log")).unwrap()
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.home.path().join(".berth/kubeconfig")
+    }
+
+    /// Runs kubectl, and returns what it prints; `None` where it is not installed.
+    fn kubectl(&self, arguments: &[&str]) -> Option<String> {
+        let output = Command::new("kubectl")
+            .arg(format!(
+                "--cache-dir={}",
+                self.home.path().join("cache").display()
+            ))
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?}: {text}{errors}"
+        );
+        Some(text)
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn a_signal_ends_it_cleanly_and_soon() {
+    for signal in ["-INT", "-TERM"] {
+        let mut up = Up::start(&[]);
+        let asked = Instant::now();
+        up.signal(signal);
+        let status = until("the end", || {
+            up.child
+                .try_wait()
+                .unwrap()
+                .ok_or_else(|| "it still runs".to_owned())
+        });
+        assert!(status.success(), "{signal}: {status}");
+        assert!(
+            asked.elapsed() < Duration::from_secs(3),
+            "{signal}: {:?}",
+            asked.elapsed()
+        );
+    }
+}
+
+#[test]
+fn only_its_owner_can_read_the_kubeconfig() {
+    let up = Up::start(&["--members=0"]);
+    let mode = std::fs::metadata(up.kubeconfig())
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_port_in_use_is_named_and_nothing_is_left_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let line = line(&refused(home.path(), &["up", &format!("--port={port}")]));
+    assert!(
+        line.contains(&format!("port {port}")) && line.contains("--port"),
+        "{line}"
+    );
+    let left: Vec<_> = std::fs::read_dir(home.path().join(".berth"))
+        .unwrap()
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_written_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let path = file.join("kubeconfig");
+    let line = line(&refused(
+        home.path(),
+        &["up", "--port=0", "--kubeconfig", path.to_str().unwrap()],
+    ));
+    assert!(line.contains(path.to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn somebody_elses_kubeconfig_is_not_overwritten() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("config");
+    let theirs = "apiVersion: v1\nkind: Config\ncontexts:\n- name: production\n  context: {cluster: c, user: u}\n";
+    std::fs::write(&path, theirs).unwrap();
+    let line = line(&refused(
+        home.path(),
+        &["up", "--port=0", "--kubeconfig", path.to_str().unwrap()],
+    ));
+    assert!(line.contains("other contexts"), "{line}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
+}
+
+#[test]
+fn a_bad_fleet_file_is_named_with_the_document() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("fleet.yaml");
+    let cluster = |name: &str| {
+        format!(
+            "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{syncMode: Push}}\n"
+        )
+    };
+    let cases = [
+        ("{".to_owned(), "fleet.yaml"),
+        (
+            format!("{}---\n{}", cluster("a"), cluster("a")),
+            "document 2",
+        ),
+        // What the admission rules refuse, the fleet file cannot bring in either.
+        (cluster("name.with.dots"), "name.with.dots"),
+    ];
+    for (text, expected) in cases {
+        std::fs::write(&path, &text).unwrap();
+        let line = line(&refused(
+            home.path(),
+            &["up", "--port=0", "--fleet", path.to_str().unwrap()],
+        ));
+        assert!(line.contains(expected), "{line}");
+        assert!(!home.path().join(".berth/kubeconfig").exists());
+    }
+}
+
+#[test]
+fn the_fleet_is_as_large_as_asked_for() {
+    let own = tempfile::tempdir().unwrap();
+    let path = own.path().join("fleet.yaml");
+    let example = std::fs::read_to_string(root().join("examples/fleet.yaml")).unwrap();
+    std::fs::write(&path, example.replace("name: member2", "name: renamed")).unwrap();
+    let cases: [(&[&str], &[&str]); 3] = [
+        (&["--members=0"], &[]),
+        (&["--members=2"], &["member1", "member2"]),
+        (
+            &["--fleet", path.to_str().unwrap()],
+            &["member1", "member3", "renamed"],
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let up = Up::start(arguments);
+        let Some(names) = up.kubectl(&[
+            "get",
+            "clusters",
+            "-o",
+            "jsonpath={.items[*].metadata.name}",
+        ]) else {
+            return;
+        };
+        assert_eq!(names.split_whitespace().collect::<Vec<_>>(), expected);
+        let ready = r#"jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}"#;
+        let ready = up.kubectl(&["get", "clusters", "-o", ready]).unwrap();
+        assert_eq!(
+            ready
+                .split_whitespace()
+                .filter(|status| *status == "True")
+                .count(),
+            expected.len()
+        );
+    }
+}
+
+#[test]
+fn the_manifests_to_deploy_are_accepted_and_the_definitions_are_those_it_installed() {
+    let up = Up::start(&["--members=0"]);
+    let deploy = root().join("deploy").display().to_string();
+    let crds = root().join("crds").display().to_string();
+    let Some(applied) = up.kubectl(&[
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "-R",
+        "-f",
+        &deploy,
+    ]) else {
+        return;
+    };
+    for expected in [
+        "deployment.apps/karmada-scheduler",
+        "deployment.apps/my-karmada-scheduler",
+        "clusterrole",
+    ] {
+        assert!(applied.contains(expected), "{expected} is not in {applied}");
+    }
+    // kubectl diff fails where there is a difference.
+    assert_eq!(up.kubectl(&["diff", "--server-side", "-f", &crds]).unwrap(), "");
+}
