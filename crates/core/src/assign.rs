@@ -22,6 +22,17 @@ pub(crate) struct AssignContext<'a> {
     pub(crate) static_weights: &'a [(Bits, i64)],
     /// The clusters of `spec.clusters` that exist, in its order.
     pub(crate) prior: &'a [Share],
+    pub(crate) order: Order,
+}
+
+/// The order that selected clusters come in. Of clusters that can take the same, the first is filled first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// By name, because nothing was selected among the candidates: the order of preference is meant, and
+    /// found where it is needed.
+    ByName,
+    /// As selection left them.
+    AsSelected,
 }
 
 impl AssignContext<'_> {

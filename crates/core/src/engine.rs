@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::assign::{AssignContext, assign};
+use crate::assign::{AssignContext, Order, assign};
 use crate::bits::Bits;
 use crate::candidate::{Candidate, Share};
 use crate::error::{FitError, ScheduleError};
@@ -262,6 +262,11 @@ impl Engine {
             request,
             static_weights: &prepared.static_weights,
             prior: &prior,
+            order: if way == Way::All {
+                Order::ByName
+            } else {
+                Order::AsSelected
+            },
         };
         let mut shares = assign(&context, &mut selected, tiered)?;
         trace.dealt(&shares, &prior);

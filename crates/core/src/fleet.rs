@@ -83,6 +83,8 @@ pub struct Fleet {
     catalogue: Arc<Catalogue>,
     resources: Arc<BTreeMap<String, ResourceId>>,
     taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
+    /// The place of each list of taints in `taint_lists`.
+    taint_places: BTreeMap<Arc<[RepellingTaint]>, u32>,
     snapshot: Arc<Snapshot>,
     /// Whether clusters came or went since `snapshot` was collected.
     stale: bool,
@@ -99,7 +101,8 @@ impl Fleet {
     pub fn new() -> Self {
         let symbols = SymbolTable::new();
         let catalogue = Arc::<Catalogue>::default();
-        let taint_lists = Arc::new(vec![Arc::from([])]);
+        let untainted: Arc<[RepellingTaint]> = Arc::from([]);
+        let taint_lists = Arc::new(vec![Arc::clone(&untainted)]);
         let topology = Topology::new(
             [].iter(),
             symbols.symbols().clone(),
@@ -118,6 +121,7 @@ impl Fleet {
             }),
             resources,
             taint_lists,
+            taint_places: BTreeMap::from([(untainted, 0)]),
             stale: false,
         }
     }
@@ -142,6 +146,7 @@ impl Fleet {
                 Some(old) if !self.stale => self.follow(old, &new, &aspects),
                 _ => self.stale = true,
             }
+            self.stale |= self.has_many_unused_taint_lists();
             if let Some(old) = &old {
                 release(&mut self.symbols, old);
             }
@@ -227,15 +232,14 @@ impl Fleet {
     }
 
     fn taint_list(&mut self, taints: Vec<RepellingTaint>) -> (u32, Arc<[RepellingTaint]>) {
-        let known = self.taint_lists.iter().position(|list| **list == *taints);
-        let place = known.unwrap_or_else(|| {
-            Arc::make_mut(&mut self.taint_lists).push(taints.into());
-            self.taint_lists.len() - 1
-        });
-        (
-            u32::try_from(place).unwrap_or(0),
-            Arc::clone(&self.taint_lists[place]),
-        )
+        if let Some((known, &place)) = self.taint_places.get_key_value(&*taints) {
+            return (place, Arc::clone(known));
+        }
+        let taints: Arc<[RepellingTaint]> = taints.into();
+        let place = u32::try_from(self.taint_lists.len()).unwrap_or(u32::MAX);
+        self.taint_places.insert(Arc::clone(&taints), place);
+        Arc::make_mut(&mut self.taint_lists).push(Arc::clone(&taints));
+        (place, taints)
     }
 
     fn number_apis(&mut self, enablements: &[berth_api::cluster::ApiEnablement]) -> Arc<[u32]> {
@@ -302,23 +306,29 @@ impl Fleet {
         self.stale = false;
     }
 
-    /// Drops the lists of taints that no cluster has any more, once they outnumber the others.
+    /// Whether lists of taints that no cluster has any more outnumber the others.
+    fn has_many_unused_taint_lists(&self) -> bool {
+        self.taint_lists.len() > 2 * self.rows.len() + 64
+    }
+
+    /// Drops the lists of taints that no cluster has any more, once there are many.
     fn forget_unused_taint_lists(&mut self) {
-        if self.taint_lists.len() <= 2 * self.rows.len() + 1 {
+        if !self.has_many_unused_taint_lists() {
             return;
         }
-        let mut lists: Vec<Arc<[RepellingTaint]>> = vec![Arc::from([])];
-        for row in self.rows.values_mut() {
-            let place = lists
-                .iter()
-                .position(|list| **list == *row.taints)
-                .unwrap_or_else(|| {
-                    lists.push(Arc::clone(&row.taints));
-                    lists.len() - 1
-                });
-            Arc::make_mut(row).taint_list = u32::try_from(place).unwrap_or(0);
+        let untainted: Arc<[RepellingTaint]> = Arc::from([]);
+        self.taint_lists = Arc::new(vec![Arc::clone(&untainted)]);
+        self.taint_places = BTreeMap::from([(untainted, 0)]);
+        let names: Vec<Arc<str>> = self.rows.keys().cloned().collect();
+        for name in names {
+            let Some(taints) = self.rows.get(&name).map(|row| row.taints.to_vec()) else {
+                continue;
+            };
+            let (place, _) = self.taint_list(taints);
+            if let Some(row) = self.rows.get_mut(&name) {
+                Arc::make_mut(row).taint_list = place;
+            }
         }
-        self.taint_lists = Arc::new(lists);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::go_sort::go_sort;
-use super::{AssignContext, AssignError, Attempt, Party, divide_by_name};
+use super::{AssignContext, AssignError, Attempt, Order, Party, divide_by_name};
 use crate::bits::Bits;
 use crate::candidate::{Candidate, Share};
 use crate::request::Mode;
@@ -127,7 +127,9 @@ fn deal(
     };
     let prefix = fewest_unless_tied(weighed(selected), replicas).unwrap_or_else(|| {
         // Which of the tied clusters are in depends on the order they come in.
-        selected.sort_unstable_by(Candidate::preference);
+        if context.order == Order::ByName {
+            selected.sort_unstable_by(Candidate::preference);
+        }
         let mut weights = weighed(selected);
         go_sort(&mut weights, |a, b| a.replicas > b.replicas);
         weights.sort_by_key(|weight| Reverse(weight.holds));

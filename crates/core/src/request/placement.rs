@@ -130,11 +130,7 @@ impl CompiledPlacement {
 
     /// Whether capacity is of no interest: every cluster gets all replicas.
     pub(crate) fn duplicates(&self) -> bool {
-        match &self.strategy {
-            Strategy::Duplicated => true,
-            Strategy::Unsupported { scheduling, .. } => scheduling == "Duplicated",
-            Strategy::StaticWeights(_) | Strategy::DynamicWeights | Strategy::Aggregated => false,
-        }
+        self.strategy == Strategy::Duplicated
     }
 }
 

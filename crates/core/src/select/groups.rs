@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
                 takes.reserve_exact(span.len());
                 for clusters in span {
                     let more = (clusters + size).min(self.target);
-                    let with = if self.done(len + 1, more) {
+                    let gain = if self.done(len + 1, more) {
                         worth
                     } else {
                         // Rows beyond the last have too many groups.
@@ -193,9 +193,9 @@ impl<'a> Search<'a> {
                         if rest == none { none } else { rest + worth }
                     };
                     let place = &mut table[len * width + clusters];
-                    let take = with != none && with >= *place;
+                    let take = gain != none && gain >= *place;
                     if take {
-                        *place = with;
+                        *place = gain;
                     }
                     takes.push(take);
                 }

@@ -177,10 +177,11 @@ fn represent_groups(
                 continue;
             }
             // A cluster whose groups are all represented by others can go without loss.
+            let bounded: Vec<&Constraint> = distinct(context);
             let spare = (0..selected.len()).rev().find(|&place| {
                 let mut others = selected.clone();
                 others.remove(place);
-                constraints.iter().all(|constraint| {
+                bounded.iter().all(|constraint| {
                     let groups_without: BTreeSet<&str> = others
                         .iter()
                         .flat_map(|candidate| groups(context, candidate, &constraint.by))

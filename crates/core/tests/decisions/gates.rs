@@ -1,0 +1,194 @@
+//! What changes when a feature gate is on.
+
+use berth_core::{Assumed, AssumedWorkload, Gates, Request, ResourceRequest, WorkloadPeers};
+use serde_json::{Value, json};
+
+use crate::fixtures::{
+    and, binding, cluster, decide, decide_with, dynamic, engine, fleet, request, static_weights,
+    text, with_spec,
+};
+
+fn providers() -> Vec<Value> {
+    let place =
+        |name, pods, provider: &str| with_spec(cluster(name, pods), json!({"provider": provider}));
+    vec![
+        place("m1", 10, "aws"),
+        place("m2", 20, "aws"),
+        place("m3", 30, "gcp"),
+        place("m4", 40, "gcp"),
+    ]
+}
+
+#[test]
+fn a_provider_constraint_beside_cluster_counts_only_under_the_gate() {
+    let gate = Gates {
+        spread_by_all_fields: true,
+        ..Gates::default()
+    };
+    for (provider, cluster, off, on) in [
+        ((2, 2), (2, 2), "m3:3 m4:4", "m2:2 m4:5"),
+        ((1, 1), (1, 4), "m1:1 m2:1 m3:2 m4:3", "m1:2 m2:5"),
+        ((2, 2), (3, 3), "m2:2 m3:2 m4:3", "m2:2 m3:2 m4:3"),
+    ] {
+        let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
+            {"spreadByField": "provider", "minGroups": provider.0, "maxGroups": provider.1},
+            {"spreadByField": "cluster", "minGroups": cluster.0, "maxGroups": cluster.1},
+        ]});
+        let binding = binding(7, placement);
+        assert_eq!(
+            text(&decide(&providers(), &binding)),
+            off,
+            "{provider:?} {cluster:?}"
+        );
+        assert_eq!(
+            text(&decide_with(gate, &providers(), &binding)),
+            on,
+            "{provider:?} {cluster:?}"
+        );
+    }
+}
+
+#[test]
+fn constraints_beside_static_weights_count_only_under_the_gate() {
+    let gate = Gates {
+        spread_static_weights: true,
+        ..Gates::default()
+    };
+    let weights = static_weights(&[("m1", 1), ("m2", 1), ("m3", 1), ("m4", 1)]);
+    let placement = json!({"replicaScheduling": weights, "spreadConstraints": [
+        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2},
+    ]});
+    let binding = binding(8, placement);
+    assert_eq!(text(&decide(&providers(), &binding)), "m1:2 m2:2 m3:2 m4:2");
+    assert_eq!(
+        text(&decide_with(gate, &providers(), &binding)),
+        "m3:4 m4:4"
+    );
+}
+
+#[test]
+fn component_sets_are_counted_in_the_numbers_that_quantities_are() {
+    let gate = Gates {
+        multiple_pod_templates_scheduling: true,
+        ..Gates::default()
+    };
+    let sets = |memory: &str| {
+        let component = |name: &str, replicas: i32| {
+            json!({"name": name, "replicas": replicas,
+                "replicaRequirements": {"resourceRequest": {"memory": memory}}})
+        };
+        let spec = json!({"replicas": 0, "replicaRequirements": null,
+            "components": [component("driver", 1), component("worker", 3)]});
+        let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
+            {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1},
+        ]});
+        and(binding(0, placement), spec)
+    };
+    let mut small = cluster("m1", 100);
+    small["status"]["resourceSummary"]["allocatable"]["memory"] = json!("3Gi");
+    let mut large = cluster("m2", 50);
+    large["status"]["resourceSummary"]["allocatable"]["memory"] = json!("8G");
+    // Karmada would compare thousandths with whole bytes where notations are mixed.
+    for (memory, expected) in [
+        ("512Mi", "m2:0"),
+        ("1Gi", "m2:0"),
+        ("1G", "m2:0"),
+        ("1000M", "m2:0"),
+        (
+            "3G",
+            "failed to select clusters: no enough resource when selecting 1 clusters",
+        ),
+    ] {
+        let outcome = decide_with(gate, &[small.clone(), large.clone()], &sets(memory));
+        assert_eq!(text(&outcome), expected, "{memory}");
+    }
+    let outcome = decide_with(gate, &[large], &sets("1G"));
+    let placement = outcome.result.unwrap();
+    let components: Vec<(&str, i32)> = placement.targets[0]
+        .components
+        .iter()
+        .map(|component| (component.name.as_str(), component.replicas))
+        .collect();
+    assert_eq!(components, [("driver", 1), ("worker", 3)]);
+}
+
+#[test]
+fn assumed_workloads_take_room_only_under_the_gate() {
+    let on = Gates {
+        scheduling_overcommit_protection: true,
+        ..Gates::default()
+    };
+    let clusters = [cluster("m1", 10), cluster("m2", 10)];
+    let binding = binding(10, json!({"replicaScheduling": dynamic()}));
+    let list = serde_json::from_value(json!({"cpu": "1"})).unwrap();
+    let mut assumed = Assumed::default();
+    assumed.add(
+        "m1",
+        AssumedWorkload {
+            components: vec![(8, ResourceRequest::new(&list).unwrap())],
+        },
+    );
+    for (gates, expected) in [(Gates::default(), "m1:5 m2:5"), (on, "m1:2 m2:8")] {
+        let outcome =
+            engine(gates).schedule_with(&fleet(&clusters).snapshot(), &request(&binding), &assumed);
+        assert_eq!(text(&outcome), expected);
+    }
+}
+
+#[test]
+fn workloads_of_a_group_go_together_or_apart_under_the_gate() {
+    let on = Gates {
+        workload_affinity: true,
+        ..Gates::default()
+    };
+    let clusters = [cluster("m1", 10), cluster("m2", 10), cluster("m3", 10)];
+    let peers = |affinity: &[&[&str]], anti_affinity: &[&[&str]]| {
+        let lists = |lists: &[&[&str]]| {
+            lists
+                .iter()
+                .map(|list| list.iter().map(|&name| name.to_owned()).collect())
+                .collect()
+        };
+        WorkloadPeers {
+            affinity: lists(affinity),
+            anti_affinity: lists(anti_affinity),
+        }
+    };
+    let place = |gates, held: Value, peers: WorkloadPeers| {
+        let binding = and(
+            binding(6, json!({"replicaScheduling": dynamic()})),
+            json!({"clusters": held}),
+        );
+        let request: Request = request(&binding).with_peers(peers);
+        text(&engine(gates).schedule(&fleet(&clusters).snapshot(), &request))
+    };
+    for (peers, expected) in [
+        (peers(&[], &[]), "m1:2 m2:2 m3:2"),
+        // A member that is not placed yet has no say.
+        (peers(&[&[]], &[]), "m1:2 m2:2 m3:2"),
+        (peers(&[&["m1", "m2"]], &[]), "m1:3 m2:3"),
+        (peers(&[&["m1", "m2"], &["m2", "m3"]], &[]), "m2:6"),
+        (peers(&[], &[&["m1"]]), "m2:3 m3:3"),
+        (
+            peers(&[&["m9"]], &[]),
+            "0/3 clusters are available: 3 ResourceBinding with the same affinity group does not target this cluster.",
+        ),
+        (
+            peers(&[], &[&["m1", "m2", "m3"]]),
+            "0/3 clusters are available: 3 cluster already has workload with the same anti-affinity group.",
+        ),
+    ] {
+        assert_eq!(place(on, json!([]), peers.clone()), expected, "{peers:?}");
+        assert_eq!(
+            place(Gates::default(), json!([]), peers),
+            "m1:2 m2:2 m3:2",
+            "gate off"
+        );
+    }
+    let held = json!([{"name": "m1", "replicas": 6}]);
+    assert_eq!(
+        place(on, held, peers(&[], &[&["m1", "m2", "m3"]])),
+        "m1:6",
+        "what is there stays"
+    );
+}

@@ -1,0 +1,300 @@
+//! What holds for every decision, over random fleets and bindings.
+
+use std::collections::BTreeMap;
+
+use berth_core::{Engine, EngineOptions, Gates, Outcome, Stage};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::fixtures::{
+    aggregated, and, binding, cluster, decide, duplicated, dynamic, engine, fleet, request,
+    static_weights, with_label, with_spec,
+};
+
+/// A fleet of up to 14 clusters, enough for sorts to be unstable where they are.
+pub(crate) fn clusters() -> impl Strategy<Value = Vec<Value>> {
+    let one = (
+        0_i64..30,
+        prop::sample::select(vec!["", "eu", "us", "asia"]),
+        prop::sample::select(vec!["dev", "prod"]),
+        prop::bool::weighted(0.15),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.1),
+    );
+    prop::collection::vec(one, 1..15).prop_map(|list| {
+        list.into_iter()
+            .enumerate()
+            .map(|(number, (pods, region, env, tainted, deleting, no_api))| {
+                let taints = if tainted {
+                    json!([{"key": "gone", "effect": "NoSchedule"}])
+                } else {
+                    json!([])
+                };
+                let cluster = cluster(&format!("m{number:02}"), pods);
+                let mut cluster = with_label(
+                    with_spec(
+                        cluster,
+                        json!({"region": region, "provider": region, "taints": taints}),
+                    ),
+                    "env",
+                    env,
+                );
+                if deleting {
+                    cluster["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                }
+                if no_api {
+                    cluster["status"]["apiEnablements"] = json!([]);
+                }
+                cluster
+            })
+            .collect()
+    })
+}
+
+fn scheduling() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(duplicated()),
+        Just(dynamic()),
+        Just(aggregated()),
+        prop::collection::vec(prop_oneof![0_i64..4, Just(i64::MAX)], 4).prop_map(|weights| {
+            let rules: Vec<(&str, i64)> = ["m00", "m01", "m02", "m03"]
+                .into_iter()
+                .zip(weights)
+                .collect();
+            static_weights(&rules)
+        }),
+    ]
+}
+
+fn constraints() -> impl Strategy<Value = Value> {
+    let cluster = (1_i64..4, 0_i64..4)
+        .prop_map(|(min, more)| json!({"spreadByField": "cluster", "minGroups": min, "maxGroups": min + more}));
+    let region = (1_i64..3, 0_i64..3).prop_map(
+        |(min, more)| json!({"spreadByField": "region", "minGroups": min, "maxGroups": min + more}),
+    );
+    prop_oneof![
+        Just(json!([])),
+        cluster.clone().prop_map(|cluster| json!([cluster])),
+        (region, cluster).prop_map(|(region, cluster)| json!([region, cluster])),
+    ]
+}
+
+pub(crate) fn bindings() -> impl Strategy<Value = Value> {
+    let held = prop::collection::btree_map(0_usize..14, 1_i32..8, 0..4);
+    let affinity = prop::option::of(prop::sample::select(vec!["dev", "prod"]));
+    let evicting = prop::option::weighted(0.2, 0_usize..14);
+    (scheduling(), constraints(), 1_i32..60, held, affinity, evicting, any::<bool>()).prop_map(
+        |(scheduling, constraints, replicas, held, affinity, evicting, odd)| {
+            let affinity = affinity.map(|env| json!({"labelSelector": {"matchLabels": {"env": env}}}));
+            let placement = json!({"replicaScheduling": scheduling, "spreadConstraints": constraints,
+                "clusterAffinity": affinity});
+            let held: Vec<Value> = held
+                .into_iter()
+                .map(|(number, replicas)| json!({"name": format!("m{number:02}"), "replicas": replicas}))
+                .collect();
+            let tasks: Vec<Value> = evicting
+                .map(|number| json!({"fromCluster": format!("m{number:02}"), "reason": "x", "producer": "x"}))
+                .into_iter()
+                .collect();
+            let mut binding =
+                and(binding(replicas, placement), json!({"clusters": held, "gracefulEvictionTasks": tasks}));
+            binding["spec"]["resource"]["uid"] = json!(if odd { "a" } else { "b" });
+            binding
+        },
+    )
+}
+
+fn shares(outcome: &Outcome) -> Option<BTreeMap<String, i64>> {
+    let placement = outcome.result.as_ref().ok()?;
+    let targets = placement.targets.iter();
+    Some(
+        targets
+            .map(|target| (target.name.to_string(), i64::from(target.replicas)))
+            .collect(),
+    )
+}
+
+fn held(binding: &Value) -> BTreeMap<String, i64> {
+    let clusters = binding["spec"]["clusters"].as_array().unwrap().iter();
+    clusters
+        .map(|cluster| {
+            (
+                cluster["name"].as_str().unwrap().to_owned(),
+                cluster["replicas"].as_i64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+fn is_divided_by_room(binding: &Value) -> bool {
+    let scheduling = &binding["spec"]["placement"]["replicaScheduling"];
+    *scheduling == dynamic() || *scheduling == aggregated()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn totals_are_exact(clusters in clusters(), binding in bindings()) {
+        let replicas = binding["spec"]["replicas"].as_i64().unwrap();
+        if let Some(shares) = shares(&decide(&clusters, &binding)) {
+            if binding["spec"]["placement"]["replicaScheduling"] == duplicated() {
+                prop_assert!(shares.values().all(|share| *share == replicas));
+            } else {
+                prop_assert_eq!(shares.values().sum::<i64>(), replicas);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_goes_where_it_must_not(clusters in clusters(), binding in bindings()) {
+        let (outcome, explanation) =
+            engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
+        let evicting = &binding["spec"]["gracefulEvictionTasks"][0]["fromCluster"];
+        for name in shares(&outcome).unwrap_or_default().keys() {
+            let explained = &explanation.clusters().unwrap()[name];
+            prop_assert_eq!(explained.stage, Stage::Placed);
+            prop_assert!(explained.refusal.is_none());
+            prop_assert_ne!(evicting.as_str(), Some(name.as_str()));
+            let cluster = clusters.iter().find(|cluster| cluster["metadata"]["name"] == **name).unwrap();
+            prop_assert!(cluster["metadata"]["deletionTimestamp"].is_null());
+        }
+    }
+
+    #[test]
+    fn selections_keep_their_bounds(clusters in clusters(), binding in bindings()) {
+        let (outcome, explanation) =
+            engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
+        let placement = &binding["spec"]["placement"];
+        let by_weight = !placement["replicaScheduling"]["weightPreference"]["staticWeightList"].is_null();
+        if outcome.result.is_ok() && !by_weight {
+            let snapshot = fleet(&clusters).snapshot();
+            let explained = explanation.clusters().unwrap();
+            let selected: Vec<&str> = explained
+                .iter()
+                .filter(|(_, cluster)| cluster.stage >= Stage::Selected)
+                .map(|(name, _)| name.as_str())
+                .collect();
+            let mut regions: Vec<&str> = selected
+                .iter()
+                .map(|name| snapshot.cluster(snapshot.ordinal(name).unwrap()).unwrap().region())
+                .collect();
+            regions.sort_unstable();
+            regions.dedup();
+            let constraints = placement["spreadConstraints"].as_array().unwrap();
+            let spreads_by_region = constraints.iter().any(|constraint| constraint["spreadByField"] == "region");
+            for constraint in constraints {
+                let min = usize::try_from(constraint["minGroups"].as_i64().unwrap()).unwrap();
+                let max = usize::try_from(constraint["maxGroups"].as_i64().unwrap()).unwrap();
+                if constraint["spreadByField"] == "region" {
+                    prop_assert!((min..=max).contains(&regions.len()), "{} regions", regions.len());
+                } else if spreads_by_region {
+                    // One cluster for each region is kept in any case.
+                    prop_assert!(selected.len() <= max.max(regions.len()));
+                } else {
+                    prop_assert!((min..=max).contains(&selected.len()), "{} clusters", selected.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_clusters_and_rules_does_not_matter(clusters in clusters(), binding in bindings()) {
+        let reversed: Vec<Value> = clusters.iter().rev().cloned().collect();
+        let mut other = binding.clone();
+        let rules = other.pointer_mut("/spec/placement/replicaScheduling/weightPreference/staticWeightList");
+        if let Some(rules) = rules.and_then(Value::as_array_mut) {
+            rules.reverse();
+        }
+        prop_assert_eq!(decide(&clusters, &binding), decide(&reversed, &other));
+    }
+
+    #[test]
+    fn growing_takes_nothing_away_and_shrinking_adds_nothing(clusters in clusters(), binding in bindings()) {
+        prop_assume!(is_divided_by_room(&binding));
+        let (outcome, explanation) =
+            engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
+        if let Some(shares) = shares(&outcome) {
+            let explained = explanation.clusters().unwrap();
+            let kept: BTreeMap<String, i64> = held(&binding)
+                .into_iter()
+                .filter(|(name, _)| explained.get(name).is_some_and(|cluster| cluster.stage >= Stage::Selected))
+                .collect();
+            let replicas = binding["spec"]["replicas"].as_i64().unwrap();
+            let before: i64 = kept.values().sum();
+            for (name, held) in &kept {
+                let share = shares.get(name).copied().unwrap_or(0);
+                prop_assert!(before > replicas || share >= *held, "{name}: {held} -> {share}");
+            }
+            for (name, share) in &shares {
+                let held = kept.get(name).copied().unwrap_or(0);
+                prop_assert!(before < replicas || *share <= held, "{name}: {held} -> {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn deciding_again_changes_nothing(clusters in clusters(), binding in bindings()) {
+        let regions = binding["spec"]["placement"]["spreadConstraints"].as_array().unwrap().len() > 1;
+        prop_assume!(is_divided_by_room(&binding) && !regions);
+        if let Some(result) = shares(&decide(&clusters, &binding)) {
+            let placed: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
+            let before = held(&binding);
+            let mut reported = clusters.clone();
+            for cluster in &mut reported {
+                let name = cluster["metadata"]["name"].as_str().unwrap().to_owned();
+                let added = result.get(&name).unwrap_or(&0) - before.get(&name).unwrap_or(&0);
+                cluster["status"]["resourceSummary"]["allocated"] = json!({"pods": added.to_string()});
+            }
+            let again = decide(&reported, &and(binding, json!({"clusters": placed})));
+            prop_assert_eq!(shares(&again), Some(result));
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_changes_no_decision(
+        rounds in prop::collection::vec((clusters(), prop::collection::vec(bindings(), 1..4)), 1..4),
+    ) {
+        let new = |placements| Engine::new(EngineOptions::default()).unwrap().remembering(placements);
+        let (mut remembering, mut forgetful, mut crowded) = (new(64), new(0), new(2));
+        for (clusters, bindings) in rounds {
+            let snapshot = fleet(&clusters).snapshot();
+            for binding in bindings.iter().chain(&bindings) {
+                let request = request(binding);
+                let outcome = forgetful.schedule(&snapshot, &request);
+                prop_assert_eq!(&remembering.schedule(&snapshot, &request), &outcome);
+                prop_assert_eq!(&crowded.schedule(&snapshot, &request), &outcome);
+                prop_assert_eq!(&remembering.explain(&snapshot, &request).0, &outcome);
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_weights_over_five_thousand_clusters_neither_panic_nor_wrap() {
+    let clusters: Vec<Value> = (0..5000)
+        .map(|number| cluster(&format!("m{number:04}"), 1_000_000))
+        .collect();
+    let mut fleet = fleet(&clusters);
+    let heavy: Vec<String> = (0..2500).map(|number| format!("m{number:04}")).collect();
+    let placement = json!({"replicaScheduling": {
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": [
+            {"targetCluster": {"clusterNames": heavy}, "weight": i64::MAX},
+            {"targetCluster": {}, "weight": 0},
+        ]},
+    }});
+    for placement in [
+        placement,
+        json!({"replicaScheduling": dynamic()}),
+        json!({"replicaScheduling": aggregated()}),
+    ] {
+        let request = request(&and(
+            binding(i32::MAX, placement),
+            json!({"replicaRequirements": {}}),
+        ));
+        let outcome = engine(Gates::default()).schedule(&fleet.snapshot(), &request);
+        let total: i64 = shares(&outcome).unwrap().values().sum();
+        assert_eq!(total, i64::from(i32::MAX));
+    }
+}

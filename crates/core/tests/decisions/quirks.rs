@@ -1,0 +1,200 @@
+//! Where Karmada crashes, wraps an integer, or refuses for lack of a feature, and what is done instead.
+
+use serde_json::{Value, json};
+
+use crate::fixtures::{
+    afresh, aggregated, and, binding, cluster, decide, duplicated, dynamic, static_weights, text,
+    with_label, with_spec,
+};
+
+fn fleet() -> Vec<Value> {
+    let place = |name, pods, provider: &str, region: &str, zones: &[&str]| {
+        let cluster = with_spec(
+            cluster(name, pods),
+            json!({"provider": provider, "region": region, "zones": zones}),
+        );
+        with_label(cluster, "rack", if pods > 20 { "big" } else { "small" })
+    };
+    vec![
+        place("m1", 10, "aws", "eu", &["eu-a"]),
+        place("m2", 20, "aws", "us", &["us-a"]),
+        place("m3", 30, "gcp", "eu", &["eu-b"]),
+        place("m4", 40, "gcp", "us", &["us-b", "us-c"]),
+    ]
+}
+
+fn spread(by: &str, min: i64, max: i64) -> Value {
+    if by.starts_with("label:") {
+        json!({"spreadByLabel": by.trim_start_matches("label:"), "minGroups": min, "maxGroups": max})
+    } else {
+        json!({"spreadByField": by, "minGroups": min, "maxGroups": max})
+    }
+}
+
+#[test]
+fn a_missing_upper_bound_is_no_limit() {
+    for (scheduling, constraints, expected) in [
+        (
+            duplicated(),
+            json!([{"spreadByField": "cluster", "minGroups": 1}]),
+            "m1:4 m2:4 m3:4 m4:4",
+        ),
+        (
+            dynamic(),
+            json!([{"spreadByField": "cluster", "minGroups": 2}]),
+            "m2:1 m3:1 m4:2",
+        ),
+        (
+            aggregated(),
+            json!([{"spreadByField": "cluster", "minGroups": 2}]),
+            "m4:4",
+        ),
+        (
+            duplicated(),
+            json!([spread("region", 1, 0), spread("cluster", 1, 4)]),
+            "m1:4 m3:4",
+        ),
+    ] {
+        let placement = json!({"replicaScheduling": scheduling, "spreadConstraints": constraints});
+        assert_eq!(
+            text(&decide(&fleet(), &binding(4, placement))),
+            expected,
+            "{constraints}"
+        );
+    }
+}
+
+#[test]
+fn a_zone_provider_or_label_constraint_alone_chooses_the_best_groups() {
+    for (constraint, replicas, expected) in [
+        (spread("provider", 1, 1), 35, "m3:15 m4:20"),
+        (spread("provider", 1, 2), 35, "m3:15 m4:20"),
+        // One provider has too little room.
+        (spread("provider", 1, 2), 100, "m1:10 m2:20 m3:30 m4:40"),
+        (spread("provider", 2, 2), 10, "m1:1 m2:2 m3:3 m4:4"),
+        (spread("zone", 1, 1), 25, "m3:25"),
+        (spread("zone", 5, 5), 10, "m1:1 m2:2 m3:3 m4:4"),
+        (spread("label:rack", 1, 1), 35, "m3:15 m4:20"),
+        (
+            spread("provider", 3, 3),
+            7,
+            "failed to select clusters: the number of feasible provider is less than spreadConstraint.MinGroups",
+        ),
+    ] {
+        let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [constraint]});
+        assert_eq!(
+            text(&decide(&fleet(), &binding(replicas, placement))),
+            expected,
+            "{constraint}"
+        );
+    }
+}
+
+#[test]
+fn a_region_constraint_alone_takes_one_cluster_of_each_region_as_in_karmada() {
+    let placement =
+        json!({"replicaScheduling": dynamic(), "spreadConstraints": [spread("region", 2, 2)]});
+    assert_eq!(text(&decide(&fleet(), &binding(7, placement))), "m3:3 m4:4");
+}
+
+#[test]
+fn no_replicas_give_an_empty_result_and_success() {
+    for scheduling in [
+        duplicated(),
+        dynamic(),
+        aggregated(),
+        static_weights(&[("m1", 1)]),
+        json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}),
+    ] {
+        let placement = json!({"replicaScheduling": scheduling});
+        let held =
+            json!({"clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 1}]});
+        let steady = and(binding(0, placement), held);
+        assert_eq!(text(&decide(&fleet(), &steady)), "", "{scheduling}");
+        // Karmada adds up 2147483647 for each cluster here, and refuses when the sum wraps.
+        assert_eq!(
+            text(&decide(&fleet(), &afresh(steady))),
+            "",
+            "{scheduling}, afresh"
+        );
+    }
+}
+
+#[test]
+fn sums_of_replicas_do_not_wrap() {
+    let huge: Vec<Value> = ["m1", "m2", "m3"]
+        .map(|name| cluster(name, 2_000_000_000))
+        .into();
+    let no_request = json!({"replicaRequirements": {}});
+    for (scheduling, replicas, expected) in [
+        (dynamic(), 6, "m1:2 m2:2 m3:2"),
+        (aggregated(), i32::MAX, "m1:1073741824 m2:1073741823"),
+    ] {
+        let binding = and(
+            binding(replicas, json!({"replicaScheduling": scheduling})),
+            no_request.clone(),
+        );
+        assert_eq!(text(&decide(&huge, &binding)), expected);
+        assert_eq!(text(&decide(&huge, &afresh(binding))), expected, "afresh");
+    }
+}
+
+#[test]
+fn extreme_static_weights_divide_without_wrapping() {
+    let weights = static_weights(&[
+        ("m1", i64::MAX),
+        ("m2", i64::MAX),
+        ("m3", i64::MAX),
+        ("m4", 0),
+    ]);
+    let placement = json!({"replicaScheduling": weights});
+    assert_eq!(
+        text(&decide(&fleet(), &binding(7, placement))),
+        "m1:3 m2:2 m3:2"
+    );
+}
+
+#[test]
+fn an_unknown_spread_field_is_refused_in_karmadas_words() {
+    let placement = json!({"spreadConstraints": [spread("planet", 1, 1)]});
+    assert_eq!(
+        text(&decide(&fleet(), &binding(1, placement))),
+        "failed to select clusters: just support cluster and region spread constraint"
+    );
+}
+
+#[test]
+fn a_strategy_that_does_not_exist_is_refused_in_karmadas_words() {
+    let placement = json!({"replicaScheduling": {"replicaSchedulingType": "Divided"}});
+    assert_eq!(
+        text(&decide(&fleet(), &binding(1, placement))),
+        "failed to assign replicas: unsupported replica scheduling strategy, replicaSchedulingType: Divided, \
+         replicaDivisionPreference: , please try another scheduling strategy"
+    );
+}
+
+#[test]
+fn clusters_are_filled_by_overflow_tier() {
+    let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [{
+        "affinityName": "own", "clusterNames": ["m1"],
+        "overflowAffinities": [
+            {"affinityName": "near", "clusterNames": ["m2"]},
+            {"affinityName": "far", "clusterNames": ["m3", "m4"]},
+        ],
+    }]});
+    for (replicas, expected) in [
+        (8, "m1:8"),
+        (25, "m1:10 m2:15"),
+        (44, "m1:10 m2:20 m3:6 m4:8"),
+        (
+            101,
+            "failed to assign replicas: Clusters available replicas are not enough to schedule.",
+        ),
+    ] {
+        assert_eq!(
+            text(&decide(&fleet(), &binding(replicas, placement.clone()))),
+            expected,
+            "{replicas}"
+        );
+    }
+}
