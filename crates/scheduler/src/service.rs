@@ -460,11 +460,25 @@ impl Service {
         }
     }
 
+    /// A Cluster is gone. Where no finalizer held it, nobody has seen it leaving, so what is placed on it is
+    /// looked at now; its name counts as leaving until it comes back.
     fn cluster_gone(&mut self, name: &str) {
         self.fleet.remove(name);
         self.snapshot = None;
         self.members.remove(name);
-        self.leaving.remove(name);
+        self.leaving.insert(name.to_owned());
+        if !self.leading {
+            return;
+        }
+        let now = Instant::now();
+        for (key, entry) in &self.bindings {
+            let binding = &entry.binding;
+            let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
+            if is_target && filter::in_charge(binding, &self.scheduler_name) {
+                self.queue.push(key, binding.spec.priority(), now);
+                self.metrics.incoming(Incoming::ClusterChanged);
+            }
+        }
     }
 
     /// Looks again at the bindings that a changed cluster concerned before, or concerns now.
