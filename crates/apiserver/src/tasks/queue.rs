@@ -103,6 +103,15 @@ impl WorkQueue {
             self.push(Work::Check(place()));
         }
         if !object.deleting {
+            // A hook may have refused its deletion, and may not after this change.
+            let terminating = self
+                .inner
+                .lock()
+                .terminating
+                .contains(&*object.key.namespace);
+            if terminating {
+                self.push(Work::Namespace((&*object.key.namespace).into()));
+            }
             return;
         }
         if object
