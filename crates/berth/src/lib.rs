@@ -7,5 +7,6 @@ pub mod cli;
 pub mod controllers;
 pub mod fleet;
 pub mod kubeconfig;
+pub mod release;
 pub mod signals;
 pub mod up;

@@ -23,6 +23,7 @@ use crate::admission::KarmadaAdmission;
 use crate::controllers::DetectorArgs;
 use crate::fleet::{self, FleetError};
 use crate::kubeconfig::{self, KubeconfigError, Place};
+use crate::release;
 
 /// How long the parts have to end after they were asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -218,6 +219,11 @@ impl ControlPlane {
         self.parts.spawn(async move {
             let outcome = detector::run(detector_client, detector, cancel).await;
             ("the detector", outcome.map_err(UpError::from))
+        });
+        let (cancel, release_client) = (self.cancel.clone(), client.clone());
+        self.parts.spawn(async move {
+            release::run(release_client, cancel).await;
+            ("the release of bindings", Ok(()))
         });
         let cancel = self.cancel.clone();
         let options = Options::embedded();
