@@ -6,16 +6,24 @@ use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_controllers::detector;
 use berth_scheduler::Options;
-use kube::api::{Api, DynamicObject, ObjectMeta, PostParams};
+use berth_scheduler::logging::LogArgs;
+use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::eventually::eventually;
 use crate::kubectl;
 use crate::real_server::RealServer;
+
+/// The annotation of members that a test has put into a cluster which is there for longer than the test.
+const OURS: &str = "e2e.berth/member";
+
+/// Tests that share one cluster run one after the other.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What runs in a control plane.
 #[derive(Clone, Debug)]
@@ -45,7 +53,7 @@ pub struct Plane {
 enum Kind {
     Embedded(Box<ControlPlane>),
     Real(RealServer),
-    Existing,
+    Existing(#[expect(dead_code, reason = "held as long as the plane")] MutexGuard<'static, ()>),
 }
 
 impl std::fmt::Debug for Plane {
@@ -74,14 +82,17 @@ impl Plane {
     pub async fn start_with(setup: Setup) -> Self {
         // Another test of the process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        berth_scheduler::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let cancel = CancellationToken::new();
         let (client, kind) = if let Some(path) = std::env::var_os("BERTH_E2E_KUBECONFIG") {
+            let alone = ONE_AT_A_TIME.lock().await;
             std::fs::copy(path, &kubeconfig).unwrap();
             let client = client_of(&kubeconfig).await;
+            remove_our_members(&client).await;
             furnish(&client, &setup, &cancel).await;
-            (client, Kind::Existing)
+            (client, Kind::Existing(alone))
         } else if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
             let server = RealServer::start(Path::new(&assets), folder.path(), &kubeconfig).await;
             let client = client_of(&kubeconfig).await;
@@ -127,6 +138,11 @@ impl Plane {
     /// The kubeconfig of this control plane.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// A name for a cluster-scoped object that no other test uses.
+    pub fn unique(&self, name: &str) -> String {
+        format!("{name}-{}", self.namespace)
     }
 
     /// Makes a namespace with a name that nobody else has.
@@ -190,6 +206,16 @@ impl Plane {
         kubectl::run(&self.kubeconfig, &self.folder.path().join("cache"), &all).unwrap()
     }
 
+    /// Writes a manifest to a file and runs `kubectl apply` on it.
+    ///
+    /// # Panics
+    /// When kubectl cannot be started.
+    pub fn kubectl_apply(&self, manifest: &Value) -> std::process::Output {
+        let file = self.folder.path().join("manifest.json");
+        std::fs::write(&file, manifest.to_string()).unwrap();
+        self.try_kubectl(&["apply", "-f", &file.display().to_string()])
+    }
+
     /// The objects of a kind in the namespace of the test.
     pub fn api<K>(&self) -> Api<K>
     where
@@ -211,6 +237,48 @@ impl Plane {
         let (api, object) = self.dynamic(manifest);
         let created = api.create(&PostParams::default(), &object).await?;
         Ok(serde_json::to_value(created).unwrap_or_default())
+    }
+
+    /// Creates several objects, in this order.
+    ///
+    /// # Panics
+    /// When one of them is refused.
+    pub async fn create_all(&self, manifests: impl IntoIterator<Item = Value>) {
+        for manifest in manifests {
+            let name = format!("{} {}", manifest["kind"], manifest["metadata"]["name"]);
+            if let Err(error) = self.create(manifest).await {
+                panic!("cannot create {name}: {error}");
+            }
+        }
+    }
+
+    /// Changes an object by a merge patch.
+    ///
+    /// # Panics
+    /// When the server refuses it.
+    pub async fn edit<K>(&self, api: &Api<K>, name: &str, changes: Value) -> K
+    where
+        K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        match api
+            .patch(name, &PatchParams::default(), &Patch::Merge(&changes))
+            .await
+        {
+            Ok(object) => object,
+            Err(error) => panic!("cannot change {name} by {changes}: {error}"),
+        }
+    }
+
+    /// Changes the status of a member by a merge patch.
+    ///
+    /// # Panics
+    /// When the server refuses it.
+    pub async fn report(&self, member: &str, status: Value) {
+        let patch = Patch::Merge(serde_json::json!({ "status": status }));
+        self.all::<Cluster>()
+            .patch_status(member, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     fn dynamic(&self, manifest: Value) -> (Api<DynamicObject>, DynamicObject) {
@@ -292,7 +360,8 @@ impl Plane {
         match self.kind {
             Kind::Embedded(plane) => plane.stop().await,
             Kind::Real(server) => server.stop().await,
-            Kind::Existing => {
+            Kind::Existing(_) => {
+                remove_our_members(&self.client).await;
                 let namespaces: Api<k8s_openapi::api::core::v1::Namespace> =
                     Api::all(self.client.clone());
                 let _ = namespaces
@@ -316,24 +385,46 @@ async fn client_of(kubeconfig: &Path) -> Client {
 /// What `berth up` does to its own server, done to another one.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 async fn furnish(client: &Client, setup: &Setup, cancel: &CancellationToken) {
-    berth::up::prepare(client, &berth::fleet::made_up(setup.members))
-        .await
-        .unwrap();
+    let mut members = berth::fleet::made_up(setup.members);
+    for member in &mut members {
+        member
+            .annotations_mut()
+            .insert(OURS.to_owned(), String::new());
+    }
+    berth::up::prepare(client, &members).await.unwrap();
     let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
     tokio::spawn(detector::run(client.clone(), options, cancel.clone()));
+    tokio::spawn(berth::release::run(client.clone(), cancel.clone()));
     let (client, cancel) = (client.clone(), cancel.clone());
     tokio::spawn(async move {
         let _ = berth_scheduler::run_with_client(Options::embedded(), client, cancel).await;
     });
 }
 
-/// The members as they are now.
-///
-/// # Errors
-/// The server's refusal.
-pub async fn members(client: &Client) -> Result<Vec<Cluster>, kube::Error> {
-    Ok(Api::all(client.clone())
-        .list(&Default::default())
-        .await?
-        .items)
+/// Takes the members away that a test has left.
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+async fn remove_our_members(client: &Client) {
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let Ok(members) = clusters.list(&Default::default()).await else {
+        // The kind is not there yet.
+        return;
+    };
+    for member in members.items {
+        if member.annotations().contains_key(OURS) {
+            let name = member.name_any();
+            let no_finalizers = serde_json::json!({ "metadata": { "finalizers": null } });
+            let _ = clusters
+                .patch(&name, &PatchParams::default(), &Patch::Merge(no_finalizers))
+                .await;
+            let _ = clusters.delete(&name, &Default::default()).await;
+        }
+    }
+    eventually("the members of the test before to go", async || {
+        let left = clusters.list(&Default::default()).await.unwrap().items;
+        match left.iter().find(|c| c.annotations().contains_key(OURS)) {
+            None => Ok(()),
+            Some(member) => Err(format!("{} is there", member.name_any())),
+        }
+    })
+    .await;
 }

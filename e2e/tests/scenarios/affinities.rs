@@ -1,0 +1,254 @@
+//! Ordered groups of clusters: `clusterAffinities`, and the groups that replicas overflow into.
+
+use berth_api::binding::BindingStatus;
+use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
+use berth_e2e::{Plane, eventually};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use crate::manifests::{
+    aggregated, but, cluster_policy, cluster_role, deployment, deployment_of, free_cpu, on, policy,
+};
+use crate::watching::{after_all_else, message, not_placed, placed, placed_in, targets, told};
+
+/// Two groups, chosen by the label `site`.
+fn two_sites() -> Value {
+    json!({ "clusterAffinities": [
+        { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
+        { "affinityName": "second", "labelSelector": { "matchLabels": { "site": "two" } } },
+    ] })
+}
+
+async fn label_site(plane: &Plane, member: &str, site: &str) {
+    let labels = json!({ "metadata": { "labels": { "site": site } } });
+    plane.edit(&plane.all::<Cluster>(), member, labels).await;
+}
+
+fn group_in_use(status: Option<&BindingStatus>) -> Option<&str> {
+    status?.scheduler_observing_affinity_name.as_deref()
+}
+
+/// Asks for a fresh schedule, as Karmada's WorkloadRebalancer does.
+async fn rebalance(plane: &Plane, name: &str) {
+    let bindings = plane.api::<ResourceBinding>();
+    let binding = bindings.get(name).await.unwrap();
+    let last = binding.status.unwrap().last_scheduled_time.unwrap().0;
+    // Times in the API have seconds: one of a later second is later.
+    let now = eventually("the next second", async || {
+        let now = jiff::Timestamp::now();
+        if now.as_second() > last.as_second() {
+            Ok(now)
+        } else {
+            Err("it has not begun")
+        }
+    })
+    .await;
+    let trigger = json!({ "spec": { "rescheduleTriggeredAt": Time(now) } });
+    plane.edit(&bindings, name, trigger).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_group_that_fits_is_used_and_only_a_rebalance_goes_back() {
+    let plane = Plane::start().await;
+    label_site(&plane, "member1", "one").await;
+    label_site(&plane, "member2", "two").await;
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], two_sites()), nginx])
+        .await;
+    let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    assert_eq!(group_in_use(first.status.as_ref()), Some("first"));
+
+    label_site(&plane, "member1", "none").await;
+    let second = placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    assert_eq!(group_in_use(second.status.as_ref()), Some("second"));
+    told(
+        &plane,
+        "Deployment",
+        "nginx",
+        "ScheduleBindingFailed",
+        "with clusterAffiliates index(0): 0/3 clusters are available",
+    )
+    .await;
+
+    label_site(&plane, "member1", "one").await;
+    after_all_else(&plane).await;
+    placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+
+    rebalance(&plane, "nginx-deployment").await;
+    let back = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    assert_eq!(group_in_use(back.status.as_ref()), Some("first"));
+    let time = |binding: &ResourceBinding| {
+        let status = binding.status.as_ref().unwrap();
+        status.last_scheduled_time.as_ref().unwrap().0
+    };
+    assert!(time(&back) > time(&second));
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_hold_for_what_has_no_namespace_too() {
+    let plane = Plane::start().await;
+    label_site(&plane, "member1", "one").await;
+    label_site(&plane, "member2", "two").await;
+    let (name, role) = (plane.unique("p"), cluster_role(&plane.unique("reader")));
+    let binding = format!("{}-clusterrole", plane.unique("reader"));
+    plane
+        .create_all([cluster_policy(&name, &[&role], two_sites()), role])
+        .await;
+    let bindings = plane.all::<berth_api::ClusterResourceBinding>();
+    placed_in(&plane, &bindings, &binding, &[("member1", 0)]).await;
+    label_site(&plane, "member1", "none").await;
+    let second = placed_in(&plane, &bindings, &binding, &[("member2", 0)]).await;
+    assert_eq!(group_in_use(second.status.as_ref()), Some("second"));
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tainted_group_is_passed_over() {
+    let plane = Plane::start().await;
+    label_site(&plane, "member1", "one").await;
+    label_site(&plane, "member2", "two").await;
+    let taints = json!({ "spec": { "taints": [{ "key": "down", "effect": "NoExecute" }] } });
+    let member = plane.edit(&plane.all::<Cluster>(), "member1", taints).await;
+    if plane.admits_as_karmada() {
+        assert!(member.spec.taints[0].time_added.is_some());
+    }
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], two_sites()), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_no_group_fits_the_condition_tells_of_the_first() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], two_sites()), nginx])
+        .await;
+    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    assert_eq!(
+        message(&binding),
+        "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint."
+    );
+    // A member of the second group wakes it.
+    label_site(&plane, "member3", "two").await;
+    placed(&plane, "nginx-deployment", &[("member3", 2)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_from_one_affinity_to_groups_and_back_moves_the_workload() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let policies = plane.api::<PropagationPolicy>();
+    let groups = json!({ "spec": { "placement": {
+        "clusterAffinity": null,
+        "clusterAffinities": [{ "affinityName": "first", "clusterNames": ["member2"] }],
+    } } });
+    plane.edit(&policies, "p", groups).await;
+    let binding = placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+    assert_eq!(group_in_use(binding.status.as_ref()), Some("first"));
+
+    let single = json!({ "spec": { "placement": {
+        "clusterAffinity": { "clusterNames": ["member3"] }, "clusterAffinities": null } } });
+    plane.edit(&policies, "p", single).await;
+    placed(&plane, "nginx-deployment", &[("member3", 1)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_overflow_and_come_back() {
+    let plane = Plane::start().await;
+    for member in ["member1", "member2"] {
+        plane.report(member, free_cpu(2)).await;
+    }
+    let overflowing = json!({ "clusterAffinities": [{
+        "affinityName": "own",
+        "clusterNames": ["member1"],
+        "overflowAffinities": [{ "affinityName": "rented", "clusterNames": ["member2"] }],
+    }] });
+    let nginx = deployment_of("nginx", 2, "1");
+    plane
+        .create_all([
+            policy("p", &[&nginx], but(aggregated(), overflowing)),
+            nginx,
+        ])
+        .await;
+    let deployments = plane.api::<Deployment>();
+    let scale = async |replicas: i32| {
+        let change = json!({ "spec": { "replicas": replicas } });
+        plane.edit(&deployments, "nginx", change).await;
+    };
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    plane.report("member1", free_cpu(0)).await;
+    scale(4).await;
+    placed(
+        &plane,
+        "nginx-deployment",
+        &[("member1", 2), ("member2", 2)],
+    )
+    .await;
+    plane.report("member2", free_cpu(0)).await;
+    scale(5).await;
+    let full = not_placed(&plane, "nginx-deployment", "Unschedulable").await;
+    assert_eq!(
+        message(&full),
+        "failed to assign replicas: Clusters available replicas are not enough to schedule."
+    );
+    assert_eq!(targets(&full), [("member1", 2), ("member2", 2)]);
+    scale(2).await;
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebalance_divides_afresh() {
+    let plane = Plane::start().await;
+    let site = json!({ "metadata": { "labels": { "site": "one" } } });
+    let clusters = plane.all::<Cluster>();
+    for member in ["member1", "member2"] {
+        plane.edit(&clusters, member, site.clone()).await;
+        plane.report(member, free_cpu(10)).await;
+    }
+    let nginx = deployment_of("nginx", 8, "1");
+    let placement = but(
+        crate::manifests::by_free_room(),
+        crate::manifests::labelled("site", "one"),
+    );
+    plane
+        .create_all([policy("p", &[&nginx], placement), nginx])
+        .await;
+    placed(
+        &plane,
+        "nginx-deployment",
+        &[("member1", 4), ("member2", 4)],
+    )
+    .await;
+    // member1 has its four and room for two more, member2 its four and room for fourteen.
+    plane.report("member1", free_cpu(2)).await;
+    plane.report("member2", free_cpu(14)).await;
+    after_all_else(&plane).await;
+    placed(
+        &plane,
+        "nginx-deployment",
+        &[("member1", 4), ("member2", 4)],
+    )
+    .await;
+    rebalance(&plane, "nginx-deployment").await;
+    placed(
+        &plane,
+        "nginx-deployment",
+        &[("member1", 2), ("member2", 6)],
+    )
+    .await;
+    plane.stop().await;
+}

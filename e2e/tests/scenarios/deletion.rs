@@ -1,0 +1,181 @@
+//! Deleting policies, templates, bindings, and what is protected against it.
+
+use berth_api::well_known::{DELETION_PROTECTED, PROPAGATION_POLICY_PERMANENT_ID};
+use berth_api::{PropagationPolicy, ResourceBinding};
+use berth_e2e::Plane;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
+use serde_json::json;
+
+use crate::manifests::{but, deployment, on, policy};
+use crate::watching::{after_all_else, annotation, label, placed, targets};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_policy_takes_its_claim_and_leaves_the_workload() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let policies = plane.api::<PropagationPolicy>();
+    policies.delete("p", &Default::default()).await.unwrap();
+    plane.until_gone(&policies, "p").await;
+
+    let (deployments, bindings) = (plane.api::<Deployment>(), plane.api::<ResourceBinding>());
+    let binding = bindings.get("nginx-deployment").await.unwrap();
+    let template = deployments.get("nginx").await.unwrap();
+    assert_eq!(label(&binding, PROPAGATION_POLICY_PERMANENT_ID), None);
+    assert_eq!(label(&template, PROPAGATION_POLICY_PERMANENT_ID), None);
+    for key in ["name", "namespace"] {
+        let key = format!("propagationpolicy.karmada.io/{key}");
+        assert_eq!(annotation(&binding, &key), None);
+        assert_eq!(annotation(&template, &key), None);
+    }
+    // Nobody decides on it any more, and it stays where it is.
+    let replicas = json!({ "spec": { "replicas": 5 } });
+    plane.edit(&deployments, "nginx", replicas).await;
+    after_all_else(&plane).await;
+    let binding = bindings.get("nginx-deployment").await.unwrap();
+    assert_eq!(targets(&binding), [("member1", 2)]);
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_template_takes_its_binding_with_it() {
+    let plane = Plane::start().await;
+    if !plane.collects_garbage() {
+        println!("skipped: nothing collects garbage on this server");
+        return plane.stop().await;
+    }
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx.clone()])
+        .await;
+    let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let (deployments, bindings) = (plane.api::<Deployment>(), plane.api::<ResourceBinding>());
+    deployments
+        .delete("nginx", &Default::default())
+        .await
+        .unwrap();
+    plane.until_gone(&bindings, "nginx-deployment").await;
+
+    // A template of the same name begins anew.
+    plane.create_all([nginx]).await;
+    let second = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    assert_ne!(first.metadata.uid, second.metadata.uid);
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_binding_is_made_again() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let bindings = plane.api::<ResourceBinding>();
+    bindings
+        .delete("nginx-deployment", &Default::default())
+        .await
+        .unwrap();
+    plane
+        .until(&bindings, "nginx-deployment", "another one", |binding| {
+            binding.metadata.uid != first.metadata.uid
+        })
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_goes_with_all_that_is_in_it() {
+    let plane = Plane::start().await;
+    if !plane.collects_garbage() {
+        println!("skipped: nothing empties namespaces on this server");
+        return plane.stop().await;
+    }
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let namespaces = plane.all::<Namespace>();
+    namespaces
+        .delete(&plane.namespace, &Default::default())
+        .await
+        .unwrap();
+    plane.until_gone(&namespaces, &plane.namespace).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_protected_cannot_be_deleted() {
+    let plane = Plane::start().await;
+    if !plane.admits_as_karmada() {
+        println!("skipped: this server has no hook against deletions");
+        return plane.stop().await;
+    }
+    let protection = |value| json!({ "metadata": { "labels": { DELETION_PROTECTED: value } } });
+    plane
+        .create_all([but(deployment("nginx", 1), protection("Always"))])
+        .await;
+    let (deployments, namespaces) = (plane.api::<Deployment>(), plane.all::<Namespace>());
+    let refusal = deployments
+        .delete("nginx", &Default::default())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refusal.contains("This resource is protected") && refusal.contains(DELETION_PROTECTED),
+        "{refusal}"
+    );
+
+    // A namespace that holds it may be deleted, but stays.
+    namespaces
+        .delete(&plane.namespace, &Default::default())
+        .await
+        .unwrap();
+    plane
+        .until(&namespaces, &plane.namespace, "terminating", |namespace| {
+            let status = namespace.status.as_ref();
+            status.and_then(|s| s.phase.as_deref()) == Some("Terminating")
+        })
+        .await;
+    assert!(deployments.get("nginx").await.is_ok());
+
+    plane.edit(&deployments, "nginx", protection("Never")).await;
+    plane.until_gone(&deployments, "nginx").await;
+    plane.until_gone(&namespaces, &plane.namespace).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_protected_namespace_cannot_be_deleted() {
+    let plane = Plane::start().await;
+    if !plane.admits_as_karmada() {
+        println!("skipped: this server has no hook against deletions");
+        return plane.stop().await;
+    }
+    let namespaces = plane.all::<Namespace>();
+    let protection = |value: serde_json::Value| json!({ "metadata": { "labels": { DELETION_PROTECTED: value } } });
+    plane
+        .edit(&namespaces, &plane.namespace, protection(json!("Always")))
+        .await;
+    let refusal = namespaces
+        .delete(&plane.namespace, &Default::default())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refusal.contains("This resource is protected"), "{refusal}");
+    plane
+        .edit(&namespaces, &plane.namespace, protection(json!(null)))
+        .await;
+    namespaces
+        .delete(&plane.namespace, &Default::default())
+        .await
+        .unwrap();
+    plane.until_gone(&namespaces, &plane.namespace).await;
+    plane.stop().await;
+}

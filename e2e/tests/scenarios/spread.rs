@@ -1,0 +1,145 @@
+//! Spread constraints, and selection by the fields of members.
+
+use berth_api::{PropagationPolicy, ResourceBinding};
+use berth_e2e::{Plane, Setup};
+use serde_json::{Value, json};
+
+use crate::manifests::{but, config_map, deployment, job, labelled, on, policy, spread};
+use crate::watching::{is_settled, placed, targets};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_clusters_as_asked_for() {
+    let plane = Plane::start().await;
+    let labels = json!({ "metadata": { "labels": { "location": "CHN" } } });
+    for member in ["member1", "member2", "member3"] {
+        let clusters = plane.all::<berth_api::Cluster>();
+        plane.edit(&clusters, member, labels.clone()).await;
+    }
+    let templates = [
+        deployment("nginx", 3),
+        job("pi", 3, 3),
+        config_map("settings"),
+    ];
+    for (index, template) in templates.into_iter().enumerate() {
+        let count = i32::try_from(index % 2 + 1).unwrap();
+        let name = template["metadata"]["name"].as_str().unwrap().to_owned();
+        let kind = template["kind"].as_str().unwrap().to_lowercase();
+        let placement = but(labelled("location", "CHN"), spread(count, count));
+        plane
+            .create_all([policy(&name, &[&template], placement), template])
+            .await;
+        let bindings = plane.api::<ResourceBinding>();
+        let binding = plane
+            .until(&bindings, &format!("{name}-{kind}"), "placed", is_settled)
+            .await;
+        assert_eq!(binding.spec.clusters.len(), index % 2 + 1, "{name}");
+    }
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_members_with_most_room_are_chosen_and_kept() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 3);
+    plane
+        .create_all([policy("p", &[&nginx], spread(1, 1)), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member3", 3)]).await;
+    // Where it is now counts for more than room.
+    plane
+        .report("member1", crate::manifests::free_cpu(4000))
+        .await;
+    let replicas = json!({ "spec": { "replicas": 4 } });
+    let deployments = plane.api::<k8s_openapi::api::apps::v1::Deployment>();
+    plane.edit(&deployments, "nginx", replicas).await;
+    placed(&plane, "nginx-deployment", &[("member3", 4)]).await;
+    plane.stop().await;
+}
+
+fn by_region(regions: i32) -> Value {
+    but(
+        on(&["member1", "member2"]),
+        json!({ "spreadConstraints": [
+            { "spreadByField": "region", "minGroups": regions, "maxGroups": regions },
+            { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 },
+        ] }),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_regions_as_asked_for() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 3);
+    plane
+        .create_all([policy("p", &[&nginx], by_region(2)), nginx])
+        .await;
+    placed(
+        &plane,
+        "nginx-deployment",
+        &[("member1", 3), ("member2", 3)],
+    )
+    .await;
+    let one = json!({ "spec": { "placement": by_region(1) } });
+    plane
+        .edit(&plane.api::<PropagationPolicy>(), "p", one)
+        .await;
+    let binding = plane
+        .until(
+            &plane.api::<ResourceBinding>(),
+            "nginx-deployment",
+            "in one region",
+            |binding| is_settled(binding) && binding.spec.clusters.len() == 1,
+        )
+        .await;
+    assert_eq!(targets(&binding)[0].1, 3);
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_chosen_by_provider_region_and_zone() {
+    let plane = Plane::start_with(Setup { members: 6 }).await;
+    // The first three are with aws, the others with gcp; the regions repeat after three.
+    let cases = [
+        (
+            "provider-and-region",
+            json!([
+                { "key": "provider", "operator": "In", "values": ["gcp"] },
+                { "key": "region", "operator": "NotIn", "values": ["eu-west", "us-east"] },
+            ]),
+            vec![("member6", 1)],
+        ),
+        (
+            "region",
+            json!([{ "key": "region", "operator": "In", "values": ["us-east"] }]),
+            vec![("member2", 1), ("member5", 1)],
+        ),
+        (
+            "zone",
+            json!([{ "key": "zone", "operator": "In", "values": ["eu-west-1b", "eu-west-4a"] }]),
+            vec![("member1", 1), ("member4", 1)],
+        ),
+    ];
+    for (name, expressions, wanted) in cases {
+        let template = deployment(name, 1);
+        let placement =
+            json!({ "clusterAffinity": { "fieldSelector": { "matchExpressions": expressions } } });
+        plane
+            .create_all([policy(name, &[&template], placement), template])
+            .await;
+        placed(&plane, &format!("{name}-deployment"), &wanted).await;
+    }
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_excluded_member_is_never_used() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    let placement = json!({ "clusterAffinity": {
+        "clusterNames": ["member1", "member2"], "exclude": ["member2"] } });
+    plane
+        .create_all([policy("p", &[&nginx], placement), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    plane.stop().await;
+}

@@ -1,0 +1,226 @@
+//! Policies that wait for something else: a priority class, override policies, an edit of the template.
+
+use berth_api::{PropagationPolicy, ResourceBinding};
+use berth_e2e::Plane;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use serde_json::{Value, json};
+
+use crate::manifests::{but, deployment, on, policy};
+use crate::watching::{after_all_else, annotation, placed, targets, told};
+
+async fn has_no_binding(plane: &Plane) {
+    after_all_else(plane).await;
+    let bindings = plane.api::<ResourceBinding>();
+    let binding = bindings.get_opt("nginx-deployment").await.unwrap();
+    assert!(binding.is_none(), "{binding:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_priority_class_gives_the_binding_its_priority() {
+    let plane = Plane::start().await;
+    let (class, nginx) = (plane.unique("urgent"), deployment("nginx", 1));
+    let with_class = but(
+        policy("p", &[&nginx], on(&["member1"])),
+        json!({ "spec": { "schedulePriority": {
+            "priorityClassSource": "KubePriorityClass", "priorityClassName": class } } }),
+    );
+    plane.create_all([with_class, nginx]).await;
+    // Without the class there is no binding, and the template says why.
+    told(&plane, "Deployment", "nginx", "ApplyPolicyFailed", &class).await;
+    has_no_binding(&plane).await;
+
+    plane
+        .create_all([
+            json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": { "name": class }, "value": 1000 }),
+        ])
+        .await;
+    let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    assert_eq!(binding.spec.priority(), 1000);
+    plane
+        .all::<PriorityClass>()
+        .delete(&class, &Default::default())
+        .await
+        .unwrap();
+    plane.stop().await;
+}
+
+/// As much of the definition of a kind of override as the detector needs.
+fn override_definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "overridepolicies.policy.karmada.io" },
+        "spec": {
+            "group": "policy.karmada.io",
+            "scope": "Namespaced",
+            "names": { "plural": "overridepolicies", "singular": "overridepolicy",
+                "kind": "OverridePolicy", "listKind": "OverridePolicyList" },
+            "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_template_waits_for_the_overrides_that_its_policy_depends_on() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    let dependent = but(
+        policy("p", &[&nginx], on(&["member1"])),
+        json!({ "spec": { "dependentOverrides": ["images"] } }),
+    );
+    plane.create_all([dependent, nginx]).await;
+    has_no_binding(&plane).await;
+
+    let _ = plane.create(override_definition()).await;
+    let overrides = json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+        "metadata": { "name": "images" }, "spec": { "overrideRules": [] } });
+    berth_e2e::eventually("the override policy to be stored", async || {
+        plane.create(overrides.clone()).await.map(drop)
+    })
+    .await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    plane.stop().await;
+}
+
+fn lazy(policy: Value) -> Value {
+    but(
+        policy,
+        json!({ "spec": { "activationPreference": "Lazy" } }),
+    )
+}
+
+/// A change that a user makes to the template.
+async fn touch(plane: &Plane) {
+    let change = json!({ "metadata": { "annotations": { "touched": "yes" } } });
+    plane
+        .edit(&plane.api::<Deployment>(), "nginx", change)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lazy_policy_applies_to_templates_that_come_after_it() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    plane
+        .create_all([lazy(policy("p", &[&nginx], on(&["member1"])))])
+        .await;
+    // Policy and template are seen through two watches: the first has to be ahead.
+    after_all_else(&plane).await;
+    plane.create_all([nginx]).await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+
+    // When the policy goes, the workload stays.
+    let policies = plane.api::<PropagationPolicy>();
+    policies.delete("p", &Default::default()).await.unwrap();
+    plane.until_gone(&policies, "p").await;
+    after_all_else(&plane).await;
+    let bindings = plane.api::<ResourceBinding>();
+    let binding = bindings.get("nginx-deployment").await.unwrap();
+    assert_eq!(targets(&binding), [("member1", 1)]);
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lazy_policy_that_comes_later_waits_for_an_edit_of_the_template() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    plane.create_all([nginx.clone()]).await;
+    after_all_else(&plane).await;
+    plane
+        .create_all([lazy(policy("p", &[&nginx], on(&["member1"])))])
+        .await;
+    // It is claimed at once, and bound with the next edit.
+    plane
+        .until(&plane.api::<Deployment>(), "nginx", "claimed", |template| {
+            annotation(template, "propagationpolicy.karmada.io/name") == Some("p")
+        })
+        .await;
+    has_no_binding(&plane).await;
+    touch(&plane).await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let edit = json!({ "spec": {
+        "activationPreference": "Lazy", "placement": on(&["member1", "member2"]), "propagateDeps": true } });
+    plane
+        .edit(&plane.api::<PropagationPolicy>(), "p", edit)
+        .await;
+    after_all_else(&plane).await;
+    let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    assert!(!binding.spec.propagate_deps);
+    touch(&plane).await;
+    let binding = placed(
+        &plane,
+        "nginx-deployment",
+        &[("member1", 1), ("member2", 1)],
+    )
+    .await;
+    assert!(binding.spec.propagate_deps);
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lazy_policy_that_becomes_immediate_moves_its_workload_at_once() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    plane
+        .create_all([lazy(policy("p", &[&nginx], on(&["member1"])))])
+        .await;
+    after_all_else(&plane).await;
+    plane.create_all([nginx]).await;
+    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let edit = json!({ "spec": {
+        "activationPreference": null, "placement": on(&["member2"]) } });
+    plane
+        .edit(&plane.api::<PropagationPolicy>(), "p", edit)
+        .await;
+    placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn propagate_deps_and_the_other_settings_follow_the_policy() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 1);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    let before = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    assert!(!before.spec.propagate_deps);
+    let edit = json!({ "spec": {
+        "propagateDeps": true,
+        "conflictResolution": "Overwrite",
+        "preserveResourcesOnDeletion": true,
+        "failover": { "application": { "decisionConditions": { "tolerationSeconds": 60 } } },
+    } });
+    plane
+        .edit(&plane.api::<PropagationPolicy>(), "p", edit)
+        .await;
+    let after = plane
+        .until(
+            &plane.api::<ResourceBinding>(),
+            "nginx-deployment",
+            "following its policy",
+            |binding| binding.spec.propagate_deps,
+        )
+        .await;
+    let spec = serde_json::to_value(&after.spec).unwrap();
+    assert_eq!(spec["conflictResolution"], "Overwrite");
+    assert_eq!(spec["preserveResourcesOnDeletion"], true);
+    let application = &spec["failover"]["application"];
+    assert_eq!(application["purgeMode"], "Gracefully");
+    assert_eq!(application["gracePeriodSeconds"], 600);
+    plane.stop().await;
+}
