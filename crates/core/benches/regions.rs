@@ -2,8 +2,10 @@
 
 use std::hint::black_box;
 
-use berth_core::{Group, select_groups};
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_core::{Engine, EngineOptions, Fleet, Group, Request, select_groups};
 use criterion::{Criterion, criterion_group, criterion_main};
+use serde_json::json;
 
 /// Numbers that look random, the same in every run.
 struct Numbers(u64);
@@ -89,5 +91,47 @@ fn select(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, select);
+/// A whole decision over 60 regions of 10 clusters with random capacities.
+fn decide(c: &mut Criterion) {
+    let mut numbers = Numbers(7);
+    let mut fleet = Fleet::new();
+    for number in 0..600 {
+        let cluster = json!({
+            "metadata": {"name": format!("member-{number:03}")},
+            "spec": {"syncMode": "Push", "region": format!("region-{:02}", number / 10)},
+            "status": {
+                "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}],
+                "resourceSummary": {"allocatable": {"pods": "110", "cpu": numbers.below(64).to_string()}},
+            },
+        });
+        if let Ok(cluster) = serde_json::from_value(cluster) {
+            fleet.apply(&cluster);
+        }
+    }
+    let snapshot = fleet.snapshot();
+    let spec = json!({
+        "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "replicas": 600, "replicaRequirements": {"resourceRequest": {"cpu": "1"}},
+        "placement": {
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                "weightPreference": {"dynamicWeight": "AvailableReplicas"}},
+            "spreadConstraints": [{"spreadByField": "region", "minGroups": 30, "maxGroups": 60},
+                {"spreadByField": "cluster", "minGroups": 60, "maxGroups": 600}],
+        },
+    });
+    let spec: Option<BindingSpec> = serde_json::from_value(spec).ok();
+    let engine = Engine::new(EngineOptions::default());
+    if let (Some(spec), Ok(mut engine)) = (spec, engine)
+        && let Ok(request) = Request::new(None, "web", &spec, &BindingStatus::default())
+    {
+        c.bench_function("a decision over 60 regions of 10", |bencher| {
+            bencher.iter(|| engine.schedule(&snapshot, black_box(&request)));
+        });
+        c.bench_function("the same, explained", |bencher| {
+            bencher.iter(|| engine.explain(&snapshot, black_box(&request)));
+        });
+    }
+}
+
+criterion_group!(benches, select, decide);
 criterion_main!(benches);

@@ -27,22 +27,20 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-    let result = match arguments.bench {
-        Some(seconds) => {
-            let scenarios = arguments
-                .scenarios
-                .unwrap_or_else(|| data.join("bench/decisions.jsonl.gz"));
-            measure(&scenarios, seconds)
-        }
-        None => {
-            let scenarios = arguments
-                .scenarios
-                .unwrap_or_else(|| data.join("conformance/scenarios.jsonl.gz"));
-            let expected = arguments
-                .expected
-                .unwrap_or_else(|| data.join("conformance/expected.jsonl.gz"));
-            compare(&scenarios, &expected)
-        }
+    let default = |file: &str| data.join(file);
+    let result = if let Some(seconds) = arguments.bench {
+        let scenarios = arguments
+            .scenarios
+            .unwrap_or_else(|| default("bench/decisions.jsonl.gz"));
+        measure(&scenarios, seconds)
+    } else {
+        let scenarios = arguments
+            .scenarios
+            .unwrap_or_else(|| default("conformance/scenarios.jsonl.gz"));
+        let expected = arguments
+            .expected
+            .unwrap_or_else(|| default("conformance/expected.jsonl.gz"));
+        compare(&scenarios, &expected)
     };
     result.unwrap_or_else(|error| {
         eprintln!("{error}");

@@ -16,7 +16,7 @@ use crate::fixtures::{aggregated, binding, cluster, dynamic, fleet, request, tex
 struct Closed;
 
 impl PlacementFilter for Closed {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "Closed"
     }
 
@@ -33,7 +33,7 @@ impl PlacementFilter for Closed {
 struct NotShop;
 
 impl BindingFilter for NotShop {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "NotShop"
     }
 
@@ -52,7 +52,7 @@ impl BindingFilter for NotShop {
 struct Cheap;
 
 impl Score for Cheap {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "Cheap"
     }
 
@@ -72,7 +72,7 @@ struct Accurate {
 }
 
 impl Estimator for Accurate {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "accurate"
     }
 
