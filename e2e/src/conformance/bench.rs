@@ -39,8 +39,13 @@ pub struct Measured {
     warm_ns: u64,
     cold_p99_ns: u64,
     warm_p99_ns: u64,
-    /// The median from a changed cluster to the snapshot that has it, the last snapshot still in use.
+    /// The median from a cluster with other free capacity to the snapshot that has it, the last snapshot
+    /// still in use.
     change_ns: u64,
+    /// The same for a cluster with another label value, which is new to the fleet.
+    relabel_ns: u64,
+    /// The same for a cluster that leaves, and so shifts the ordinals of others.
+    leave_ns: u64,
     cold_allocations: usize,
     warm_allocations: usize,
     cold_bytes: usize,
@@ -91,7 +96,9 @@ pub fn measure(
         warm_ns: warm_run.median,
         cold_p99_ns: cold_run.p99,
         warm_p99_ns: warm_run.p99,
-        change_ns: change(&mut fleet, &scenario.clusters),
+        change_ns: change(&mut fleet, &scenario.clusters, take_capacity),
+        relabel_ns: change(&mut fleet, &scenario.clusters, relabel),
+        leave_ns: leave(&mut fleet, &scenario.clusters),
         cold_allocations: cold_run.allocations,
         warm_allocations: warm_run.allocations,
         cold_bytes: cold_run.bytes,
@@ -226,25 +233,47 @@ impl Run {
 }
 
 /// The median time that a change of one cluster takes to reach a snapshot.
-fn change(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
+fn change(fleet: &mut Fleet, clusters: &[Cluster], change: impl Fn(&mut Cluster, usize)) -> u64 {
     let mut samples = Vec::new();
     for round in 0..400 {
         let mut cluster = clusters[round * 37 % clusters.len()].clone();
-        if let Some(summary) = cluster
-            .status
-            .as_mut()
-            .and_then(|status| status.resource_summary.as_mut())
-        {
-            summary
-                .allocated
-                .insert("cpu".to_owned(), QuantityText(format!("{}m", 1000 + round)));
-        }
+        change(&mut cluster, round);
         let in_use = fleet.snapshot();
         let start = Instant::now();
         fleet.apply(black_box(&cluster));
         black_box(fleet.snapshot());
         samples.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
         drop(in_use);
+    }
+    samples.sort_unstable();
+    samples[samples.len() / 2]
+}
+
+fn take_capacity(cluster: &mut Cluster, round: usize) {
+    let status = cluster.status.as_mut();
+    if let Some(summary) = status.and_then(|status| status.resource_summary.as_mut()) {
+        let taken = QuantityText(format!("{}m", 1000 + round));
+        summary.allocated.insert("cpu".to_owned(), taken);
+    }
+}
+
+fn relabel(cluster: &mut Cluster, round: usize) {
+    let labels = cluster.metadata.labels.get_or_insert_default();
+    labels.insert("team".to_owned(), format!("team-{round}"));
+}
+
+/// The median time that a cluster that leaves takes to be gone from a snapshot.
+fn leave(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
+    let mut samples = Vec::new();
+    for round in 0..40 {
+        let cluster = &clusters[round * 37 % clusters.len()];
+        let in_use = fleet.snapshot();
+        let start = Instant::now();
+        fleet.remove(cluster.metadata.name.as_deref().unwrap_or_default());
+        black_box(fleet.snapshot());
+        samples.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        drop(in_use);
+        fleet.apply(cluster);
     }
     samples.sort_unstable();
     samples[samples.len() / 2]
