@@ -4,8 +4,9 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use berth_scheduler::Options;
+use berth_scheduler::flags::SchedulerArgs;
 use berth_scheduler::logging::{self, LogArgs};
-use berth_scheduler::options::SchedulerArgs;
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -39,14 +40,16 @@ enum Command {
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
     Scheduler(Box<SchedulerArgs>),
+    /// Print the version
+    Version,
 }
 
 impl Cli {
     /// Does what the command line asks for.
     pub fn run(self) -> ExitCode {
         let default_level = match self.command {
-            Command::Up(_) => "warn",
             Command::Controllers(_) | Command::Scheduler(_) => "info",
+            _ => "warn",
         };
         logging::init(&self.log, default_level);
         // Several crates of the tree speak TLS; they share one provider.
@@ -74,6 +77,77 @@ impl Cli {
     }
 }
 
+/// The name under which the program is only a scheduler, so that it can take the place of Karmada's binary.
+const SCHEDULER_NAME: &str = "karmada-scheduler";
+
+/// Schedule bindings of a Karmada control plane.
+#[derive(Debug, Parser)]
+#[command(name = SCHEDULER_NAME, version, args_conflicts_with_subcommands = true)]
+struct SchedulerCli {
+    #[command(subcommand)]
+    version: Option<VersionCommand>,
+    #[command(flatten)]
+    scheduler: SchedulerArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum VersionCommand {
+    /// Print the version
+    Version,
+}
+
+/// Reads the command line and does what it asks for.
+pub fn main() -> ExitCode {
+    let parsed = if called_as_scheduler() {
+        SchedulerCli::try_parse().map(|cli| Cli {
+            command: match cli.version {
+                Some(VersionCommand::Version) => Command::Version,
+                None => Command::Scheduler(Box::new(cli.scheduler)),
+            },
+            log: cli.log,
+        })
+    } else {
+        Cli::try_parse()
+    };
+    match parsed {
+        Ok(cli) => cli.run(),
+        Err(error)
+            if error.use_stderr()
+                && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            Failure::usage(one_line(&error)).report()
+        }
+        Err(error) => error.exit(),
+    }
+}
+
+fn called_as_scheduler() -> bool {
+    let program = std::env::args_os().next().map(std::path::PathBuf::from);
+    program
+        .as_deref()
+        .and_then(std::path::Path::file_stem)
+        .is_some_and(|name| name == SCHEDULER_NAME)
+}
+
+/// What is wrong with the command line, without the usage that `--help` shows.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"));
+    let said: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    let said = said.join(" ");
+    format!(
+        "{} (see --help)",
+        said.strip_prefix("error: ").unwrap_or(&said)
+    )
+}
+
 impl Command {
     async fn run(self) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
@@ -90,6 +164,10 @@ impl Command {
                         ControllersError::Options(error) => Failure::usage(error),
                         error => Failure::run(error),
                     })
+            }
+            Self::Version => {
+                println!("berth {}", env!("CARGO_PKG_VERSION"));
+                Ok(())
             }
             Self::Scheduler(args) => {
                 let options = Options::try_from(*args).map_err(Failure::usage)?;

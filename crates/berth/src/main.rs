@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    berth::cli::Cli::parse().run()
+    berth::cli::main()
 }

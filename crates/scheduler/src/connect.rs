@@ -20,7 +20,7 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig{}: {}", named(.path), root_cause(.source))]
+    #[error("cannot use the kubeconfig{}: {}", named(.path.as_ref()), root_cause(.source))]
     Kubeconfig {
         /// The file named by the user.
         path: Option<PathBuf>,
@@ -45,9 +45,8 @@ pub enum ConnectError {
     Client(Box<kube::Error>),
 }
 
-fn named(path: &Option<PathBuf>) -> String {
-    path.as_ref()
-        .map(|path| format!(" {}", path.display()))
+fn named(path: Option<&PathBuf>) -> String {
+    path.map(|path| format!(" {}", path.display()))
         .unwrap_or_default()
 }
 

@@ -2,7 +2,25 @@
 
 use berth_core::Gates;
 
-use self::Effect::{Elsewhere, Engine, NotYet};
+use self::Effect::{Elsewhere, Set};
+
+/// All gates that this process reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureGates {
+    /// PriorityBasedScheduling: bindings of higher priority first, failed ones apart.
+    pub priority_based_scheduling: bool,
+    /// Those of the engine.
+    pub engine: Gates,
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self {
+            priority_based_scheduling: true,
+            engine: Gates::default(),
+        }
+    }
+}
 
 /// When a gate is on without being named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,47 +33,57 @@ enum Stage {
 /// What a gate does to the engine.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
-    /// Switches something in the engine.
-    Engine(fn(&mut Gates, bool)),
+    /// Switches something in this process.
+    Set(fn(&mut FeatureGates, bool)),
     /// Other components of the control plane read it: accepted here, so that one list of gates can be given
     /// to all of them, as the field does it.
     Elsewhere,
-    /// Karmada's scheduler reads it and this one does not do it yet: it cannot be switched on.
-    NotYet,
 }
 
 impl Effect {
-    fn apply(self, gates: &mut Gates, on: bool) {
-        if let Self::Engine(set) = self {
+    fn apply(self, gates: &mut FeatureGates, on: bool) {
+        if let Self::Set(set) = self {
             set(gates, on);
         }
     }
 }
 
 const GATES: &[(&str, Stage, Effect)] = &[
-    ("PriorityBasedScheduling", Stage::Beta, Elsewhere),
+    (
+        "PriorityBasedScheduling",
+        Stage::Beta,
+        Set(|gates, on| gates.priority_based_scheduling = on),
+    ),
     (
         "CustomizedClusterResourceModeling",
         Stage::Beta,
-        Engine(|gates, on| gates.customized_cluster_resource_modeling = on),
+        Set(|gates, on| gates.engine.customized_cluster_resource_modeling = on),
     ),
     (
         "MultiplePodTemplatesScheduling",
         Stage::Alpha,
-        Engine(|gates, on| gates.multiple_pod_templates_scheduling = on),
+        Set(|gates, on| gates.engine.multiple_pod_templates_scheduling = on),
     ),
-    ("WorkloadAffinity", Stage::Alpha, NotYet),
-    ("SchedulingOvercommitProtection", Stage::Alpha, NotYet),
+    (
+        "WorkloadAffinity",
+        Stage::Alpha,
+        Set(|gates, on| gates.engine.workload_affinity = on),
+    ),
+    (
+        "SchedulingOvercommitProtection",
+        Stage::Alpha,
+        Set(|gates, on| gates.engine.scheduling_overcommit_protection = on),
+    ),
     // Ours: what Karmada accepts and ignores is honoured. No stage switches them on.
     (
         "SpreadByAllFields",
         Stage::Own,
-        Engine(|gates, on| gates.spread_by_all_fields = on),
+        Set(|gates, on| gates.engine.spread_by_all_fields = on),
     ),
     (
         "SpreadStaticWeights",
         Stage::Own,
-        Engine(|gates, on| gates.spread_static_weights = on),
+        Set(|gates, on| gates.engine.spread_static_weights = on),
     ),
     ("Failover", Stage::Beta, Elsewhere),
     ("GracefulEviction", Stage::Beta, Elsewhere),
@@ -75,7 +103,7 @@ const GATES: &[(&str, Stage, Effect)] = &[
 ///
 /// # Errors
 /// When an entry is no `Name=bool`, or names no gate.
-pub fn parse(text: &str) -> Result<Gates, String> {
+pub fn parse(text: &str) -> Result<FeatureGates, String> {
     let mut all = Vec::new();
     let mut named = Vec::new();
     for entry in text
@@ -98,16 +126,11 @@ pub fn parse(text: &str) -> Result<Gates, String> {
                 let gate = GATES.iter().find(|(known, ..)| *known == name);
                 let (.., effect) =
                     gate.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
-                if on && matches!(effect, NotYet) {
-                    return Err(format!(
-                        "feature gate {name} cannot be switched on in this version"
-                    ));
-                }
                 named.push((*effect, on));
             }
         }
     }
-    let mut gates = Gates::default();
+    let mut gates = FeatureGates::default();
     for (stage, on) in all {
         for (_, _, effect) in GATES.iter().filter(|(_, of, _)| *of == stage) {
             effect.apply(&mut gates, on);
@@ -125,20 +148,21 @@ mod tests {
 
     #[test]
     fn gates_are_set_by_name_and_by_stage() {
-        assert_eq!(parse(""), Ok(Gates::default()));
-        let gates =
-            parse("CustomizedClusterResourceModeling=false,MultiplePodTemplatesScheduling=true")
-                .unwrap();
+        assert_eq!(parse(""), Ok(FeatureGates::default()));
+        let gates = parse("CustomizedClusterResourceModeling=false,WorkloadAffinity=true").unwrap();
         assert!(
-            !gates.customized_cluster_resource_modeling && gates.multiple_pod_templates_scheduling
+            !gates.engine.customized_cluster_resource_modeling && gates.engine.workload_affinity
         );
-        let gates =
-            parse("MultiplePodTemplatesScheduling=false,AllAlpha=true,AllBeta=false").unwrap();
+        let gates = parse("WorkloadAffinity=false,AllAlpha=true,AllBeta=false").unwrap();
         assert!(
-            !gates.multiple_pod_templates_scheduling,
+            !gates.engine.workload_affinity,
             "a named gate wins over its stage"
         );
-        assert!(!gates.customized_cluster_resource_modeling);
+        assert!(gates.engine.scheduling_overcommit_protection && !gates.priority_based_scheduling);
+        assert!(
+            !gates.engine.spread_by_all_fields,
+            "no stage switches on what Karmada does not have"
+        );
     }
 
     #[test]
@@ -147,12 +171,6 @@ mod tests {
             parse("Nonsense=true").unwrap_err(),
             "unrecognized feature gate: Nonsense"
         );
-        assert!(
-            parse("WorkloadAffinity=true")
-                .unwrap_err()
-                .contains("cannot be switched on")
-        );
-        assert!(parse("WorkloadAffinity=false").is_ok());
         assert!(parse("Failover").unwrap_err().contains("Failover"));
         assert!(parse("Failover=maybe").unwrap_err().contains("maybe"));
     }

@@ -10,19 +10,25 @@
 //! concurrent. The crate knows the Kubernetes API and the engine; it does not know how a control plane is
 //! made, nor how policies become bindings.
 
+pub mod assume;
 pub mod binding;
 pub mod condition;
 pub mod connect;
+pub mod estimator;
 pub mod events;
 pub mod filter;
+pub mod flags;
 pub mod fleet_watch;
 pub mod gates;
+pub mod go_duration;
 pub mod health;
 pub mod lease;
 pub mod logging;
 pub mod metrics;
 pub mod need;
 pub mod options;
+mod owner;
+pub mod peers;
 pub mod plan;
 pub mod queue;
 pub mod rate_limit;

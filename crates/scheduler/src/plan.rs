@@ -26,6 +26,8 @@ pub const REASON_FAILED: &str = "ScheduleBindingFailed";
 pub struct Plan {
     /// The patch of annotation and clusters, without its precondition.
     pub result: Option<Value>,
+    /// The clusters that the patch writes, where they change.
+    pub targets: Option<Vec<TargetCluster>>,
     /// The patch of the status.
     pub status: Option<StatusPlan>,
     /// The events, recorded when the writes have landed.
@@ -52,6 +54,7 @@ impl Plan {
     pub fn nothing(verdict: Verdict) -> Self {
         Self {
             result: None,
+            targets: None,
             status: None,
             notes: Vec::new(),
             verdict,
@@ -85,6 +88,7 @@ impl Plan {
         }
         Self {
             result: None,
+            targets: None,
             notes: vec![failed_note(scheduled.message.clone())],
             status: Some(condition_only(scheduled)),
             verdict,
@@ -118,6 +122,9 @@ fn success(
     affinity: Option<&str>,
 ) -> Plan {
     let result = result_patch(binding, placement_json, &targets);
+    let moves = result
+        .as_ref()
+        .is_some_and(|patch| patch.get("spec").is_some());
     let affinity = affinity
         .filter(|name| binding.status.scheduler_observing_affinity_name.as_deref() != Some(*name))
         .map(ToOwned::to_owned);
@@ -138,6 +145,7 @@ fn success(
     });
     Plan {
         result,
+        targets: moves.then_some(targets),
         status: Some(StatusPlan {
             scheduled: Some(scheduled),
             observe: true,
@@ -177,6 +185,7 @@ fn failure(
         notes.push(failed_note(scheduled.message.clone()));
     }
     Plan {
+        targets: result.as_ref().map(|_| Vec::new()),
         result,
         status: Some(condition_only(scheduled)),
         notes,

@@ -21,6 +21,27 @@ pub const MAX_WAITING: Duration = Duration::from_mins(5);
 /// One woken key is served after this many fresh ones.
 const FRESH_PER_WOKEN: u32 = 4;
 
+/// In which order keys are served, and how failed ones come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// The higher priority first, then the older; failed keys come back after 1 to 10 s, and those that wait
+    /// for the fleet when it changes.
+    #[default]
+    Priority,
+    /// The older first, whatever its priority; every failed key comes back after an exponential delay, and
+    /// no more often than a rate (the gate PriorityBasedScheduling is off).
+    Arrival {
+        /// The first delay; each further one doubles it.
+        base: Duration,
+        /// No delay is longer.
+        max: Duration,
+        /// Failed keys that come back each second.
+        qps: u32,
+        /// Failed keys that come back at once.
+        burst: u32,
+    },
+}
+
 /// How a cycle ended, as far as the queue is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -94,9 +115,20 @@ pub struct Queue {
     processing: usize,
     serial: u64,
     fresh_served: u32,
+    order: QueueOrder,
+    /// When the bucket of [`QueueOrder::Arrival`] would be full again.
+    bucket_full_at: Option<Instant>,
 }
 
 impl Queue {
+    /// An empty queue.
+    pub fn new(order: QueueOrder) -> Self {
+        Self {
+            order,
+            ..Self::default()
+        }
+    }
+
     /// Makes a key ready. A key that is ready already takes the new priority and keeps its age; a key that
     /// is being processed becomes ready again when it is done.
     pub fn push(&mut self, key: &BindingKey, priority: i32, now: Instant) {
@@ -191,12 +223,20 @@ impl Queue {
         }
         self.serial += 1;
         let serial = self.serial;
+        let verdict = match (self.order, verdict) {
+            (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
+            (_, verdict) => verdict,
+        };
         match verdict {
             Verdict::Done | Verdict::Again => {
                 self.items.remove(key);
             }
             Verdict::Retry => {
-                let ready_at = now + backoff(item.attempts);
+                let attempts = item.attempts;
+                let ready_at = now + self.delay(attempts, now);
+                let Some(item) = self.items.get_mut(key) else {
+                    return;
+                };
                 item.state = State::Backoff { ready_at, serial };
                 self.backoff.insert((ready_at, serial, key.clone()));
             }
@@ -276,12 +316,41 @@ impl Queue {
             .min()
     }
 
+    /// How long a key waits after so many attempts.
+    fn delay(&mut self, attempts: u32, now: Instant) -> Duration {
+        let doublings = attempts.saturating_sub(1).min(31);
+        match self.order {
+            QueueOrder::Priority => INITIAL_BACKOFF
+                .saturating_mul(1 << doublings)
+                .min(MAX_BACKOFF),
+            QueueOrder::Arrival {
+                base,
+                max,
+                qps,
+                burst,
+            } => {
+                let own = base.saturating_mul(1 << doublings).min(max);
+                let interval = Duration::from_secs(1) / qps.max(1);
+                let full_at = self.bucket_full_at.map_or(now, |at| at.max(now)) + interval;
+                self.bucket_full_at = Some(full_at);
+                let shared = full_at
+                    .duration_since(now)
+                    .saturating_sub(interval.saturating_mul(burst));
+                own.max(shared)
+            }
+        }
+    }
+
     fn make_ready(&mut self, key: &BindingKey, lane: Lane, age: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
         self.serial += 1;
-        let rank = (Reverse(item.priority), age, self.serial);
+        let priority = match self.order {
+            QueueOrder::Priority => item.priority,
+            QueueOrder::Arrival { .. } => 0,
+        };
+        let rank = (Reverse(priority), age, self.serial);
         item.state = State::Ready { lane, rank };
         match lane {
             Lane::Fresh => self.fresh.insert((rank, key.clone())),
@@ -310,14 +379,6 @@ impl Queue {
             State::Processing { .. } => false,
         };
     }
-}
-
-/// The backoff after this many attempts: 1, 2, 4, 8, 10, 10, … seconds.
-fn backoff(attempts: u32) -> Duration {
-    let doublings = attempts.saturating_sub(1).min(31);
-    INITIAL_BACKOFF
-        .saturating_mul(1 << doublings)
-        .min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
@@ -467,6 +528,30 @@ mod tests {
             }
             queue.remove(&key(name));
             assert_eq!(queue.depth(), Depth::default(), "{name}");
+        }
+    }
+
+    #[test]
+    fn without_priorities_the_older_goes_first_and_delays_are_those_of_the_flags() {
+        let order = QueueOrder::Arrival {
+            base: Duration::from_millis(5),
+            max: Duration::from_millis(20),
+            qps: 10,
+            burst: 3,
+        };
+        let (mut queue, now) = (Queue::new(order), Instant::now());
+        queue.push(&key("old"), 0, now);
+        queue.push(&key("urgent"), 100, now + Duration::from_millis(1));
+        assert_eq!(queue.pop(), Some(key("old")));
+        for expected in [5, 10, 20, 100] {
+            // The fourth failure within a moment is one more than the bucket holds.
+            queue.done(&key("old"), Verdict::Wait, now);
+            assert_eq!(
+                queue.next_flush(),
+                Some(now + Duration::from_millis(expected))
+            );
+            queue.push(&key("old"), 0, now);
+            assert_eq!(queue.pop(), Some(key("old")));
         }
     }
 }

@@ -93,7 +93,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_rate_means_no_limit() {
-        let limit = RateLimit::new(Rate::new(0.0, 60).or(Rate::new(40.0, -1)));
+        let limit = RateLimit::new(Rate::new(0.0, 60).or_else(|| Rate::new(40.0, -1)));
         let start = Instant::now();
         for _ in 0..1000 {
             limit.acquire().await;

@@ -25,8 +25,13 @@ const STATUS_ATTEMPTS: usize = 5;
 pub enum Report {
     /// All of it was written.
     Written(Box<Binding>),
-    /// Somebody else wrote first; this is what there is now.
-    Conflict(Option<Box<Binding>>),
+    /// Somebody else wrote first.
+    Conflict {
+        /// What there is now, where it could be read.
+        current: Option<Box<Binding>>,
+        /// Whether the result was written before the status met the conflict.
+        landed: bool,
+    },
     /// The object is gone, or its namespace is going.
     Gone,
     /// The API server refused the result with an answer that the user should see.
@@ -45,6 +50,18 @@ pub enum Report {
     },
     /// We do not lead any more; nothing was sent.
     NotLeading,
+}
+
+impl Report {
+    /// Whether the clusters of the plan are stored now.
+    pub fn result_landed(&self) -> bool {
+        match self {
+            Self::Written(_) => true,
+            Self::Conflict { landed, .. } => *landed,
+            Self::Unreachable { binding, .. } => binding.is_some(),
+            Self::Gone | Self::Refused { .. } | Self::NotLeading => false,
+        }
+    }
 }
 
 /// Writes plans.
@@ -125,7 +142,10 @@ impl Writer {
                         let current: Binding = object.into();
                         // The spec moved on: the next cycle decides on the new one.
                         if current.generation() != generation {
-                            return Report::Conflict(Some(Box::new(current)));
+                            return Report::Conflict {
+                                current: Some(Box::new(current)),
+                                landed: plan.result.is_some(),
+                            };
                         }
                         latest = Arc::new(current);
                     }
@@ -133,7 +153,10 @@ impl Writer {
                 },
             }
         }
-        Report::Conflict(Some(unshare(latest)))
+        Report::Conflict {
+            current: Some(unshare(latest)),
+            landed: plan.result.is_some(),
+        }
     }
 
     async fn may_send(&self) -> bool {
@@ -149,9 +172,15 @@ impl Writer {
             return after_result(binding, error, false);
         }
         match api.get_opt(&binding.key.name).await {
-            Ok(Some(object)) => Report::Conflict(Some(Box::new(object.into()))),
+            Ok(Some(object)) => Report::Conflict {
+                current: Some(Box::new(object.into())),
+                landed: false,
+            },
             Ok(None) => Report::Gone,
-            Err(_) => Report::Conflict(None),
+            Err(_) => Report::Conflict {
+                current: None,
+                landed: false,
+            },
         }
     }
 }

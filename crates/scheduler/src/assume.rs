@@ -1,0 +1,345 @@
+//! Assumed capacity: replicas that are decided, but that clusters do not report yet.
+//!
+//! Used under the gate SchedulingOvercommitProtection. Only the new share of a decision is counted: what ran
+//! before is in the reports already. A share is given up when its write fails, when the cluster reports the
+//! workload healthy, when the binding goes, or when it is too old.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
+use berth_core::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
+
+use crate::binding::{Binding, BindingKey};
+
+/// How long a share is assumed at most.
+pub const EXPIRY: Duration = Duration::from_mins(5);
+
+/// What is assumed of all bindings.
+#[derive(Debug, Default)]
+pub struct Assumptions {
+    held: HashMap<BindingKey, Held>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    until: Instant,
+    shares: Vec<Share>,
+    /// What was held before the write in flight, to go back to.
+    before: Option<Vec<Share>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Share {
+    cluster: String,
+    replicas: i32,
+    workload: AssumedWorkload,
+}
+
+impl Assumptions {
+    /// All that is assumed now, for the engine.
+    pub fn assumed(&self, now: Instant) -> Assumed {
+        let mut assumed = Assumed::default();
+        for share in self
+            .held
+            .values()
+            .filter(|held| held.until > now)
+            .flat_map(|held| &held.shares)
+        {
+            assumed.add(&share.cluster, share.workload.clone());
+        }
+        assumed
+    }
+
+    /// Assumes the new share of a decision, until [`Assumptions::landed`] or [`Assumptions::failed`].
+    pub fn decided(&mut self, binding: &Binding, targets: &[TargetCluster], now: Instant) {
+        let spec = &binding.spec;
+        if !spec.is_workload() {
+            return;
+        }
+        let old = self.held.remove(&binding.key);
+        let (old_shares, before) = match old {
+            Some(held) if held.until > now => {
+                (held.shares.clone(), held.before.or(Some(held.shares)))
+            }
+            _ => (Vec::new(), Some(Vec::new())),
+        };
+        let mut shares = Vec::new();
+        for target in targets {
+            let placed = spec.clusters.iter().find(|old| old.name == target.name);
+            let assumed = old_shares.iter().find(|share| share.cluster == target.name);
+            // What is placed and not assumed is reported already.
+            let reported =
+                placed.map_or(0, |old| old.replicas) - assumed.map_or(0, |share| share.replicas);
+            let replicas = target.replicas.saturating_sub(reported.max(0));
+            let whole_sets = !spec.components.is_empty() && placed.is_none();
+            if replicas > 0 || whole_sets || (assumed.is_some() && !spec.components.is_empty()) {
+                push(&mut shares, spec, &target.name, replicas.max(0));
+            }
+        }
+        self.held.insert(
+            binding.key.clone(),
+            Held {
+                until: now + EXPIRY,
+                shares,
+                before,
+            },
+        );
+    }
+
+    /// The result was written.
+    pub fn landed(&mut self, key: &BindingKey) {
+        if let Some(held) = self.held.get_mut(key) {
+            held.before = None;
+            if held.shares.is_empty() {
+                self.held.remove(key);
+            }
+        }
+    }
+
+    /// The result was not written: what was assumed before the decision is assumed again.
+    pub fn failed(&mut self, key: &BindingKey) {
+        if let Some(held) = self.held.get_mut(key)
+            && let Some(before) = held.before.take()
+        {
+            held.shares = before;
+            if held.shares.is_empty() {
+                self.held.remove(key);
+            }
+        }
+    }
+
+    /// The binding is gone.
+    pub fn gone(&mut self, key: &BindingKey) {
+        self.held.remove(key);
+    }
+
+    /// Gives up the shares of clusters that report the workload healthy now and did not before. Says whether
+    /// there were any.
+    pub fn observe(&mut self, old: &Binding, new: &Binding) -> bool {
+        let Some(held) = self.held.get_mut(&new.key) else {
+            return false;
+        };
+        let count = held.shares.len();
+        held.shares
+            .retain(|share| !healthy(new, &share.cluster) || healthy(old, &share.cluster));
+        held.shares.len() < count
+    }
+
+    /// After a start: a binding that was scheduled lately counts where it is not reported healthy yet.
+    pub fn recall(&mut self, binding: &Binding, age: Duration, now: Instant) {
+        if !binding.spec.is_workload() || age >= EXPIRY {
+            return;
+        }
+        let mut shares = Vec::new();
+        for target in binding
+            .spec
+            .clusters
+            .iter()
+            .filter(|target| !healthy(binding, &target.name))
+        {
+            push(&mut shares, &binding.spec, &target.name, target.replicas);
+        }
+        if !shares.is_empty() {
+            let held = Held {
+                until: now + EXPIRY.saturating_sub(age),
+                shares,
+                before: None,
+            };
+            self.held.insert(binding.key.clone(), held);
+        }
+    }
+
+    /// Forgets what is too old.
+    pub fn expire(&mut self, now: Instant) {
+        self.held.retain(|_, held| held.until > now);
+    }
+}
+
+fn healthy(binding: &Binding, cluster: &str) -> bool {
+    binding
+        .status
+        .aggregated_status
+        .iter()
+        .any(|item| item.cluster_name == cluster && item.health == Some(ResourceHealth::Healthy))
+}
+
+/// A quantity that cannot be read takes no room: the engine has refused the binding for it already.
+fn push(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replicas: i32) {
+    if let Ok(workload) = workload(spec, replicas) {
+        shares.push(Share {
+            cluster: cluster.to_owned(),
+            replicas,
+            workload,
+        });
+    }
+}
+
+fn workload(spec: &BindingSpec, replicas: i32) -> Result<AssumedWorkload, ResourceRequestError> {
+    let components = if spec.components.is_empty() {
+        let request = match &spec.replica_requirements {
+            Some(requirements) => ResourceRequest::new(&requirements.resource_request)?,
+            None => ResourceRequest::default(),
+        };
+        vec![(replicas, request)]
+    } else {
+        let component = |component: &berth_api::binding::Component| {
+            let request = match &component.replica_requirements {
+                Some(requirements) => ResourceRequest::new(&requirements.resource_request)?,
+                None => ResourceRequest::default(),
+            };
+            Ok((component.replicas, request))
+        };
+        spec.components
+            .iter()
+            .map(component)
+            .collect::<Result<_, _>>()?
+    };
+    Ok(AssumedWorkload { components })
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn binding(clusters: Value, healthy: &[&str]) -> Binding {
+        let status: Vec<Value> = healthy
+            .iter()
+            .map(|name| json!({ "clusterName": name, "health": "Healthy" }))
+            .collect();
+        serde_json::from_value::<ResourceBinding>(json!({
+            "metadata": { "name": "b", "namespace": "n" },
+            "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" }, "replicas": 4,
+                "replicaRequirements": { "resourceRequest": { "cpu": "1" } }, "clusters": clusters },
+            "status": { "aggregatedStatus": status },
+        }))
+        .unwrap()
+        .into()
+    }
+
+    fn target(name: &str, replicas: i32) -> TargetCluster {
+        TargetCluster {
+            name: name.to_owned(),
+            replicas,
+            components: Vec::new(),
+        }
+    }
+
+    /// The replicas that are assumed of a cluster.
+    fn replicas(assumptions: &Assumptions, cluster: &str, now: Instant) -> i32 {
+        let assumed = assumptions.assumed(now);
+        assumed
+            .of(cluster)
+            .iter()
+            .flat_map(|workload| &workload.components)
+            .map(|(replicas, _)| replicas)
+            .sum()
+    }
+
+    #[test]
+    fn only_the_new_share_is_counted() {
+        let (mut assumptions, now) = (Assumptions::default(), Instant::now());
+        let running = binding(json!([{ "name": "m1", "replicas": 3 }]), &[]);
+        assumptions.decided(&running, &[target("m1", 4), target("m2", 2)], now);
+        assert_eq!(
+            (
+                replicas(&assumptions, "m1", now),
+                replicas(&assumptions, "m2", now)
+            ),
+            (1, 2)
+        );
+        assumptions.landed(&running.key);
+        // Scaled again before anything was reported: the share grows by what is new.
+        let placed = binding(
+            json!([{ "name": "m1", "replicas": 4 }, { "name": "m2", "replicas": 2 }]),
+            &[],
+        );
+        assumptions.decided(&placed, &[target("m1", 6), target("m2", 1)], now);
+        assert_eq!(
+            (
+                replicas(&assumptions, "m1", now),
+                replicas(&assumptions, "m2", now)
+            ),
+            (3, 1)
+        );
+    }
+
+    #[test]
+    fn a_write_that_fails_gives_its_share_up() {
+        let (mut assumptions, now) = (Assumptions::default(), Instant::now());
+        let new = binding(json!([]), &[]);
+        assumptions.decided(&new, &[target("m1", 4)], now);
+        assumptions.failed(&new.key);
+        assert_eq!(replicas(&assumptions, "m1", now), 0);
+        assumptions.decided(&new, &[target("m1", 2)], now);
+        assumptions.landed(&new.key);
+        let placed = binding(json!([{ "name": "m1", "replicas": 2 }]), &[]);
+        assumptions.decided(&placed, &[target("m1", 4)], now);
+        assumptions.failed(&new.key);
+        assert_eq!(
+            replicas(&assumptions, "m1", now),
+            2,
+            "what had landed stays assumed"
+        );
+    }
+
+    #[test]
+    fn a_share_ends_when_it_is_reported_expires_or_its_binding_goes() {
+        let now = Instant::now();
+        let held = || {
+            let mut assumptions = Assumptions::default();
+            assumptions.decided(
+                &binding(json!([]), &[]),
+                &[target("m1", 2), target("m2", 2)],
+                now,
+            );
+            assumptions.landed(&binding(json!([]), &[]).key);
+            assumptions
+        };
+        let mut assumptions = held();
+        assert!(assumptions.observe(&binding(json!([]), &[]), &binding(json!([]), &["m1"])));
+        assert_eq!(
+            (
+                replicas(&assumptions, "m1", now),
+                replicas(&assumptions, "m2", now)
+            ),
+            (0, 2)
+        );
+        let mut assumptions = held();
+        assert_eq!(replicas(&assumptions, "m1", now + EXPIRY), 0);
+        assumptions.expire(now + EXPIRY);
+        assert!(assumptions.held.is_empty());
+        let mut assumptions = held();
+        assumptions.gone(&binding(json!([]), &[]).key);
+        assert_eq!(replicas(&assumptions, "m1", now), 0);
+    }
+
+    #[test]
+    fn after_a_start_what_was_scheduled_lately_and_is_not_healthy_counts() {
+        let now = Instant::now();
+        let placed = binding(
+            json!([{ "name": "m1", "replicas": 3 }, { "name": "m2", "replicas": 1 }]),
+            &["m2"],
+        );
+        let mut assumptions = Assumptions::default();
+        assumptions.recall(&placed, Duration::from_mins(4), now);
+        assert_eq!(
+            (
+                replicas(&assumptions, "m1", now),
+                replicas(&assumptions, "m2", now)
+            ),
+            (3, 0)
+        );
+        assert_eq!(
+            replicas(&assumptions, "m1", now + Duration::from_mins(1)),
+            0,
+            "its age counts"
+        );
+        let mut assumptions = Assumptions::default();
+        assumptions.recall(&placed, EXPIRY, now);
+        assert_eq!(replicas(&assumptions, "m1", now), 0);
+    }
+}

@@ -1,0 +1,206 @@
+//! The flags of the scheduler, with Karmada's names and defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::gates::{self, FeatureGates};
+use crate::go_duration::go_duration;
+use crate::options::BindAddress;
+
+/// Flags of `berth scheduler`.
+#[derive(Args, Clone, Debug)]
+pub struct SchedulerArgs {
+    /// Path to a kubeconfig file of the control plane
+    ///
+    /// Without it, KUBECONFIG, ~/.kube/config and the in-cluster configuration are tried, in this order.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Address of the API server; wins over the kubeconfig
+    #[arg(long, value_name = "URL")]
+    pub master: Option<String>,
+
+    /// Name of this scheduler: it takes the bindings whose spec.schedulerName says so
+    #[arg(long, value_name = "NAME", default_value = berth_api::well_known::DEFAULT_SCHEDULER,
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub scheduler_name: String,
+
+    /// Plugins to enable: `*` for all, a name to add one, -NAME to leave one out
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "*",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub plugins: Vec<String>,
+
+    /// Feature gates, as Name=true,Name=false
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
+    /// Also send workloads with no replicas assigned to the selected clusters, with 0 replicas
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_empty_workload_propagation: bool,
+
+    /// Elect a leader among schedulers of the same lease before scheduling
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// Name of the lease; a second scheduler needs its own
+    #[arg(long, value_name = "NAME", default_value = "karmada-scheduler")]
+    pub leader_elect_resource_name: String,
+
+    /// Namespace of the lease
+    #[arg(long, value_name = "NAMESPACE", default_value = berth_api::well_known::NAMESPACE_SYSTEM)]
+    pub leader_elect_resource_namespace: String,
+
+    /// How long standbys wait before they take over from a leader that is not heard of
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = go_duration)]
+    pub leader_elect_lease_duration: Duration,
+
+    /// How long the leader tries to renew its lease before it gives up
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
+    pub leader_elect_renew_deadline: Duration,
+
+    /// How often candidates try to take or renew the lease
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = go_duration)]
+    pub leader_elect_retry_period: Duration,
+
+    /// Address that serves /metrics; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub metrics_bind_address: BindAddress,
+
+    /// Address that serves /healthz, /livez and /readyz; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":10351")]
+    pub health_probe_bind_address: BindAddress,
+
+    /// Requests to the API server each second; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "QPS",
+        default_value_t = 40.0,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_qps: f32,
+
+    /// Requests to the API server that may be sent at once; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_burst: i32,
+
+    /// First delay before a failed binding is tried again (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = go_duration)]
+    pub rate_limiter_base_delay: Duration,
+
+    /// Longest delay before a failed binding is tried again (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "DURATION", default_value = "1000s", value_parser = go_duration)]
+    pub rate_limiter_max_delay: Duration,
+
+    /// Failed bindings tried again each second (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "QPS", default_value_t = 10)]
+    pub rate_limiter_qps: u32,
+
+    /// Failed bindings tried again at once (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub rate_limiter_bucket_size: u32,
+
+    /// Older form of --health-probe-bind-address and --metrics-bind-address: the host
+    #[arg(long, value_name = "IP", hide = true)]
+    pub bind_address: Option<std::net::IpAddr>,
+
+    /// Older form of --health-probe-bind-address and --metrics-bind-address: the port of both
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub secure_port: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) meaningless: MeaninglessArgs,
+}
+
+/// Flags that a Karmada Deployment may carry and that can have no meaning here. They are accepted, so that
+/// only the image of a Deployment need change, and named once in the log. docs/compatibility.md says why.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MeaninglessArgs {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_pprof: Option<String>,
+    #[arg(long, hide = true)]
+    profiling_bind_address: Option<String>,
+    #[arg(long, hide = true)]
+    log_flush_frequency: Option<String>,
+    #[arg(long, hide = true)]
+    vmodule: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    log_json_split_stream: Option<String>,
+    #[arg(long, hide = true)]
+    log_json_info_buffer_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    log_text_split_stream: Option<String>,
+    #[arg(long, hide = true)]
+    log_text_info_buffer_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    add_dir_header: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    alsologtostderr: Option<String>,
+    #[arg(long, hide = true)]
+    log_backtrace_at: Option<String>,
+    #[arg(long, hide = true)]
+    log_dir: Option<String>,
+    #[arg(long, hide = true)]
+    log_file: Option<String>,
+    #[arg(long, hide = true)]
+    log_file_max_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    logtostderr: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    one_output: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_headers: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_log_headers: Option<String>,
+    #[arg(long, hide = true)]
+    stderrthreshold: Option<String>,
+}
+
+impl MeaninglessArgs {
+    /// The names of those that were given.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        [
+            ("--enable-pprof", &self.enable_pprof),
+            ("--profiling-bind-address", &self.profiling_bind_address),
+            ("--log-flush-frequency", &self.log_flush_frequency),
+            ("--vmodule", &self.vmodule),
+            ("--log-json-split-stream", &self.log_json_split_stream),
+            (
+                "--log-json-info-buffer-size",
+                &self.log_json_info_buffer_size,
+            ),
+            ("--log-text-split-stream", &self.log_text_split_stream),
+            (
+                "--log-text-info-buffer-size",
+                &self.log_text_info_buffer_size,
+            ),
+            ("--add-dir-header", &self.add_dir_header),
+            ("--alsologtostderr", &self.alsologtostderr),
+            ("--log-backtrace-at", &self.log_backtrace_at),
+            ("--log-dir", &self.log_dir),
+            ("--log-file", &self.log_file),
+            ("--log-file-max-size", &self.log_file_max_size),
+            ("--logtostderr", &self.logtostderr),
+            ("--one-output", &self.one_output),
+            ("--skip-headers", &self.skip_headers),
+            ("--skip-log-headers", &self.skip_log_headers),
+            ("--stderrthreshold", &self.stderrthreshold),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| value.is_some().then_some(name))
+        .collect()
+    }
+}

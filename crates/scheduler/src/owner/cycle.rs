@@ -1,0 +1,333 @@
+//! The scheduling cycle: does a binding need scheduling, where does it go, what became of the write.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_api::canonical::placement_json;
+use berth_core::Request;
+
+use super::references::{binding_reference, template_reference};
+use super::{Finished, Owner};
+use crate::binding::{Binding, BindingKey};
+use crate::condition::Reason;
+use crate::events::{Note, NoteType};
+use crate::filter;
+use crate::metrics::{CycleResult, Incoming};
+use crate::need::{ScheduleType, schedule_type};
+use crate::plan::{Plan, REASON_FAILED};
+use crate::queue::Verdict;
+use crate::writer::Report;
+
+/// How many decisions are made between two looks at the inbox.
+const DECISIONS_PER_TURN: usize = 64;
+
+impl Owner {
+    /// Decides as long as there is something to decide and room for its writes.
+    pub(super) fn decide(&mut self, now: Instant) {
+        for _ in 0..DECISIONS_PER_TURN {
+            if !self.may_decide() {
+                return;
+            }
+            let Some(key) = self.queue.pop() else { return };
+            self.cycle(&key, now);
+        }
+    }
+
+    fn cycle(&mut self, key: &BindingKey, now: Instant) {
+        let began = Instant::now();
+        let Some(binding) = self.bindings.get(key).map(|entry| entry.binding.clone()) else {
+            self.queue.done(key, Verdict::Done, now);
+            return;
+        };
+        if binding.deleting() {
+            self.say_deleting(&binding);
+            self.queue.done(key, Verdict::Done, now);
+            return;
+        }
+        // It may have been suspended, or handed over, while it was in the queue.
+        if !filter::in_charge(&binding, &self.scheduler_name) {
+            self.queue.done(key, Verdict::Done, now);
+            return;
+        }
+        let (plan, schedule_type) = self.plan(&binding);
+        if plan.is_empty() {
+            if plan.verdict != Verdict::Done {
+                self.metrics.incoming(Incoming::ScheduleAttemptFailure);
+            }
+            if let Some(schedule_type) = schedule_type {
+                self.metrics
+                    .cycle(cycle_result(&plan), schedule_type, began.elapsed());
+            }
+            self.queue.done(key, plan.verdict, now);
+            return;
+        }
+        self.assume(&binding, &plan, now);
+        let writer = self.writer.clone();
+        let key = key.clone();
+        self.writes.spawn(async move {
+            let resource = template_reference(&binding);
+            let report = writer.write(binding, &plan).await;
+            let schedule_type = schedule_type.unwrap_or(ScheduleType::Reconcile);
+            Finished {
+                key,
+                resource,
+                plan,
+                report,
+                schedule_type,
+                began,
+            }
+        });
+    }
+
+    /// From here on the next decisions count with this one.
+    fn assume(&mut self, binding: &Binding, plan: &Plan, now: Instant) {
+        let Some(targets) = &plan.targets else { return };
+        if let Some(groups) = &mut self.groups {
+            groups.assigning(
+                &binding.key,
+                targets.iter().map(|target| target.name.clone()).collect(),
+            );
+        }
+        if let Some(assumptions) = &mut self.assumptions {
+            assumptions.decided(binding, targets, now);
+        }
+    }
+
+    /// A write has ended: what was assumed of it is known now.
+    fn settle(&mut self, key: &BindingKey, landed: bool) {
+        if let Some(groups) = &mut self.groups {
+            groups.settled(key);
+        }
+        if let Some(assumptions) = &mut self.assumptions {
+            if landed {
+                assumptions.landed(key);
+            } else {
+                assumptions.failed(key);
+            }
+        }
+    }
+
+    /// What one cycle of a binding writes, and why it ran.
+    fn plan(&mut self, binding: &Binding) -> (Plan, Option<ScheduleType>) {
+        let Some(placement) = &binding.spec.placement else {
+            // Nothing can be decided until the binding gets one, and that is an update.
+            return (Plan::nothing(Verdict::Done), None);
+        };
+        let json = match placement_json(placement) {
+            Ok(json) => json,
+            Err(error) => {
+                return (
+                    Plan::failure(
+                        binding,
+                        Reason::SchedulerError,
+                        error.to_string(),
+                        Verdict::Wait,
+                    ),
+                    None,
+                );
+            }
+        };
+        let leaving = |name: &str| self.leaving.contains(name);
+        let Some(why) = schedule_type(
+            binding,
+            placement,
+            &json,
+            self.multiple_pod_templates,
+            leaving,
+        ) else {
+            return (Plan::observe_only(binding), None);
+        };
+        let key = &binding.key;
+        let plan = match Request::new(
+            key.namespace.as_deref(),
+            &key.name,
+            &binding.spec,
+            &binding.status,
+        ) {
+            Ok(request) => {
+                let request = match &self.groups {
+                    Some(groups) => {
+                        let bindings = &self.bindings;
+                        let find =
+                            |key: &BindingKey| bindings.get(key).map(|entry| entry.binding.clone());
+                        request.with_peers(groups.peers(binding, find))
+                    }
+                    None => request,
+                };
+                let now = Instant::now();
+                let assumed = self
+                    .assumptions
+                    .as_ref()
+                    .map(|assumptions| assumptions.assumed(now));
+                let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
+                let outcome = match &assumed {
+                    Some(assumed) => self.engine.schedule_with(snapshot, &request, assumed),
+                    None => self.engine.schedule(snapshot, &request),
+                };
+                Plan::of(binding, &json, &outcome)
+            }
+            // Only a change of the binding can help, and that is an update.
+            Err(error) => Plan::failure(
+                binding,
+                Reason::SchedulerError,
+                error.to_string(),
+                Verdict::Done,
+            ),
+        };
+        (plan, Some(why))
+    }
+
+    pub(super) fn finish(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        let now = Instant::now();
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                tracing::error!(%error, "a write ended abnormally");
+                return;
+            }
+        };
+        self.record(&finished);
+        let Finished {
+            key,
+            plan,
+            report,
+            schedule_type,
+            began,
+            ..
+        } = finished;
+        self.settle(&key, report.result_landed());
+        let verdict = match report {
+            Report::Written(binding) => {
+                let own = binding.generation();
+                self.remember_if_present(*binding, own);
+                // Events that came while we wrote were about our own write, unless the object is newer.
+                if self
+                    .bindings
+                    .get(&key)
+                    .is_none_or(|entry| entry.binding.generation() <= own)
+                {
+                    self.queue.calm(&key);
+                }
+                self.metrics
+                    .cycle(cycle_result(&plan), schedule_type, began.elapsed());
+                plan.verdict
+            }
+            Report::Conflict { current, .. } => {
+                tracing::debug!(binding = %key, "somebody else wrote first; deciding again");
+                match current {
+                    Some(current) => {
+                        self.remember_if_present(*current, 0);
+                        Verdict::Again
+                    }
+                    None => Verdict::Retry,
+                }
+            }
+            Report::Gone => Verdict::Done,
+            Report::Refused { status, binding } => self.refused(&key, &status, *binding),
+            Report::Unreachable { error, binding } => {
+                tracing::warn!(binding = %key, error, "cannot write a result; trying again");
+                if let Some(binding) = binding {
+                    let own = binding.generation();
+                    self.remember_if_present(*binding, own);
+                }
+                self.metrics
+                    .cycle(CycleResult::Error, schedule_type, began.elapsed());
+                Verdict::Retry
+            }
+            Report::NotLeading => Verdict::Retry,
+        };
+        if verdict == Verdict::Retry || verdict == Verdict::Wait {
+            self.metrics.incoming(Incoming::ScheduleAttemptFailure);
+        }
+        self.queue.done(&key, verdict, now);
+    }
+
+    /// The API server refuses the result: the binding says so.
+    fn refused(
+        &mut self,
+        key: &BindingKey,
+        status: &kube::core::Status,
+        binding: Binding,
+    ) -> Verdict {
+        let quota = status.code == 403 && status.reason == "QuotaExceeded";
+        let reason = if quota {
+            Reason::QuotaExceeded
+        } else {
+            Reason::SchedulerError
+        };
+        tracing::warn!(binding = %key, error = status.message, "the API server refuses a result");
+        let plan = Plan::failure(&binding, reason, status.message.clone(), Verdict::Retry);
+        if plan.is_empty() {
+            return Verdict::Retry;
+        }
+        let writer = self.writer.clone();
+        let key = key.clone();
+        self.writes.spawn(async move {
+            let began = Instant::now();
+            let resource = template_reference(&binding);
+            let report = match writer.write(Arc::new(binding), &plan).await {
+                // Refusing the refusal too leads nowhere: the key backs off.
+                Report::Refused { status, .. } => Report::Unreachable {
+                    error: status.message.clone(),
+                    binding: None,
+                },
+                report => report,
+            };
+            Finished {
+                key,
+                resource,
+                plan,
+                report,
+                schedule_type: ScheduleType::Reconcile,
+                began,
+            }
+        });
+        Verdict::Retry
+    }
+
+    /// Records the events of a plan whose writes have landed.
+    pub(super) fn record(&self, finished: &Finished) {
+        let Report::Written(binding) = &finished.report else {
+            return;
+        };
+        let reference = binding_reference(&finished.key, &binding.metadata);
+        for note in &finished.plan.notes {
+            self.recorder.record(&reference, note.clone());
+            self.recorder.record(&finished.resource, note.clone());
+        }
+    }
+
+    fn say_deleting(&self, binding: &Binding) {
+        let kind = match &binding.key.namespace {
+            Some(_) => "resourceBinding",
+            None => "clusterResourceBinding",
+        };
+        let message = format!("skip schedule deleting {kind}: {}", binding.key);
+        let note = Note {
+            note_type: NoteType::Warning,
+            reason: REASON_FAILED,
+            message,
+        };
+        self.recorder.record(
+            &binding_reference(&binding.key, &binding.metadata),
+            note.clone(),
+        );
+        self.recorder.record(&template_reference(binding), note);
+    }
+}
+
+fn cycle_result(plan: &Plan) -> CycleResult {
+    let failed = plan.verdict == Verdict::Retry
+        || plan
+            .status
+            .as_ref()
+            .and_then(|status| status.scheduled.as_ref())
+            .is_some_and(|scheduled| {
+                !matches!(scheduled.reason, Reason::Success | Reason::NoClusterFit)
+            });
+    if failed {
+        CycleResult::Error
+    } else {
+        CycleResult::Scheduled
+    }
+}

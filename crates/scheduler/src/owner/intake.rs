@@ -1,0 +1,328 @@
+//! What the watches see, and which bindings it concerns.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use berth_api::Cluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::references::binding_reference;
+use super::{Entry, Input, Owner, Source};
+use crate::binding::{Binding, BindingKey};
+use crate::condition::{Reason, stored};
+use crate::events::{Note, NoteType};
+use crate::filter;
+use crate::fleet_watch::{Concern, Meaning, Member};
+use crate::metrics::Incoming;
+use crate::plan::REASON_FAILED;
+use crate::watch::Seen;
+
+impl Owner {
+    pub(super) fn take(&mut self, input: Input) {
+        match input {
+            Input::Cluster(seen) => self.take_cluster(seen),
+            Input::Binding(seen) => self.take_binding(Source::Bindings, seen),
+            Input::ClusterBinding(seen) => self.take_binding(Source::ClusterBindings, seen),
+        }
+    }
+
+    fn list_ends(&mut self, source: Source) {
+        self.synced.insert(source);
+        if self.synced.len() == 3 && !self.probes.is_ready() {
+            self.probes.set_ready();
+            tracing::info!(
+                clusters = self.members.len(),
+                bindings = self.bindings.len(),
+                "caches are filled"
+            );
+        }
+    }
+
+    fn take_cluster(&mut self, seen: Seen<Cluster>) {
+        match seen {
+            Seen::ListBegins => {
+                self.listing.insert(Source::Clusters, HashSet::new());
+            }
+            Seen::Present(cluster) => self.cluster_is(&cluster),
+            Seen::Malformed(metadata, error) => {
+                let name = metadata.name.unwrap_or_default();
+                tracing::warn!(
+                    cluster = name,
+                    error,
+                    "cannot read a cluster; its last readable state is kept"
+                );
+                if let Some(named) = self.listing.get_mut(&Source::Clusters) {
+                    named.insert(name);
+                }
+            }
+            Seen::Gone(metadata) => self.cluster_gone(metadata.name.as_deref().unwrap_or_default()),
+            Seen::ListEnds => {
+                let named = self.listing.remove(&Source::Clusters).unwrap_or_default();
+                let gone: Vec<String> = self
+                    .members
+                    .keys()
+                    .filter(|name| !named.contains(*name))
+                    .cloned()
+                    .collect();
+                for name in gone {
+                    self.cluster_gone(&name);
+                }
+                self.list_ends(Source::Clusters);
+            }
+        }
+    }
+
+    fn cluster_is(&mut self, cluster: &Cluster) {
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        if let Some(named) = self.listing.get_mut(&Source::Clusters) {
+            named.insert(name.clone());
+        }
+        self.fleet.apply(cluster);
+        self.snapshot = None;
+        let member = Member::new(cluster);
+        if member.deleting() {
+            self.leaving.insert(name.clone());
+        } else {
+            self.leaving.remove(&name);
+        }
+        let new = member.cluster.clone();
+        let meaning = Meaning::of(self.members.get(&name), &member);
+        let old = self.members.insert(name, member);
+        if meaning.reconcile
+            && let Some(old) = old
+        {
+            self.reconcile_placed(&old.cluster, &new);
+        }
+        if meaning.may_fit || meaning.more_room {
+            self.wake(&new, meaning);
+        }
+    }
+
+    /// A Cluster is gone. Where no finalizer held it, nobody has seen it leaving, so what is placed on it is
+    /// looked at now; its name counts as leaving until it comes back.
+    fn cluster_gone(&mut self, name: &str) {
+        self.fleet.remove(name);
+        self.snapshot = None;
+        self.members.remove(name);
+        self.leaving.insert(name.to_owned());
+        if !self.leading {
+            return;
+        }
+        let now = Instant::now();
+        for (key, entry) in &self.bindings {
+            let binding = &entry.binding;
+            let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
+            if is_target && filter::in_charge(binding, &self.scheduler_name) {
+                self.queue.push(key, binding.spec.priority(), now);
+                self.metrics.incoming(Incoming::ClusterChanged);
+            }
+        }
+    }
+
+    /// Looks again at the bindings that a changed cluster concerned before, or concerns now.
+    fn reconcile_placed(&mut self, old: &Cluster, new: &Cluster) {
+        if !self.leading {
+            return;
+        }
+        let now = Instant::now();
+        let (mut before, mut after) = (Concern::new(old), Concern::new(new));
+        for (key, entry) in &self.bindings {
+            let binding = &entry.binding;
+            let Some(placement) = &binding.spec.placement else {
+                continue;
+            };
+            if filter::in_charge(binding, &self.scheduler_name)
+                && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
+            {
+                self.queue.push(key, binding.spec.priority(), now);
+                self.metrics.incoming(Incoming::ClusterChanged);
+            }
+        }
+    }
+
+    /// Wakes the waiting bindings that a changed cluster can help.
+    fn wake(&mut self, cluster: &Cluster, meaning: Meaning) {
+        let mut concern = Concern::new(cluster);
+        let mut helped = Vec::new();
+        for key in self.queue.sleepers() {
+            let Some(entry) = self.bindings.get(key) else {
+                continue;
+            };
+            let no_fit = stored(&entry.binding.status)
+                .is_some_and(|c| c.reason == Reason::NoClusterFit.as_str());
+            let relevant = if no_fit {
+                meaning.may_fit
+            } else {
+                meaning.may_fit || meaning.more_room
+            };
+            if relevant
+                && entry
+                    .binding
+                    .spec
+                    .placement
+                    .as_ref()
+                    .is_some_and(|p| concern.could_be_target(p))
+            {
+                helped.push(key.clone());
+            }
+        }
+        let now = Instant::now();
+        for key in helped {
+            self.queue.wake(&key, now);
+            self.metrics.incoming(Incoming::ClusterChanged);
+        }
+    }
+
+    fn take_binding<K: Into<Binding>>(&mut self, source: Source, seen: Seen<K>) {
+        match seen {
+            Seen::ListBegins => {
+                self.listing.insert(source, HashSet::new());
+            }
+            Seen::Present(object) => {
+                let binding: Binding = (*object).into();
+                if let Some(named) = self.listing.get_mut(&source) {
+                    named.insert(binding.key.to_string());
+                }
+                self.binding_is(binding);
+            }
+            Seen::Malformed(metadata, error) => {
+                let key = BindingKey::of(&metadata);
+                if let Some(named) = self.listing.get_mut(&source) {
+                    named.insert(key.to_string());
+                }
+                self.malformed(&key, &metadata, &error);
+            }
+            Seen::Gone(metadata) => self.binding_gone(&BindingKey::of(&metadata)),
+            Seen::ListEnds => {
+                let named = self.listing.remove(&source).unwrap_or_default();
+                let namespaced = source == Source::Bindings;
+                let gone: Vec<BindingKey> = self
+                    .bindings
+                    .keys()
+                    .filter(|key| {
+                        key.namespace.is_some() == namespaced && !named.contains(&key.to_string())
+                    })
+                    .cloned()
+                    .collect();
+                for key in gone {
+                    self.binding_gone(&key);
+                }
+                self.list_ends(source);
+            }
+        }
+    }
+
+    fn binding_is(&mut self, binding: Binding) {
+        let key = binding.key.clone();
+        let passes = filter::passes(&binding, &self.scheduler_name);
+        let event = match self.bindings.get(&key) {
+            None => passes.then_some(Incoming::BindingAdd),
+            Some(entry) if !binding.at_least_as_new_as(&entry.binding) => return,
+            Some(entry) if !passes => {
+                if filter::passes(&entry.binding, &self.scheduler_name) {
+                    self.queue.remove(&key);
+                }
+                None
+            }
+            Some(entry) if !filter::passes(&entry.binding, &self.scheduler_name) => {
+                Some(Incoming::BindingAdd)
+            }
+            Some(entry) => {
+                let generation = binding.generation();
+                (generation != entry.binding.generation() && generation > entry.own_generation)
+                    .then_some(Incoming::BindingUpdate)
+            }
+        };
+        let priority = binding.spec.priority();
+        self.remember(binding, 0);
+        if let Some(event) = event
+            && self.leading
+        {
+            self.queue.push(&key, priority, Instant::now());
+            self.metrics.incoming(event);
+        }
+    }
+
+    /// Keeps a binding, and the generation that a write of ours gave it.
+    fn remember(&mut self, binding: Binding, own_generation: i64) {
+        let key = binding.key.clone();
+        let Some(entry) = self.bindings.get_mut(&key) else {
+            if let Some(groups) = &mut self.groups {
+                groups.replace(None, Some(&binding));
+            }
+            self.recall(&binding);
+            let binding = Arc::new(binding);
+            self.bindings.insert(
+                key,
+                Entry {
+                    binding,
+                    own_generation,
+                },
+            );
+            return;
+        };
+        if entry.binding.metadata.uid == binding.metadata.uid {
+            entry.own_generation = entry.own_generation.max(own_generation);
+        } else {
+            entry.own_generation = own_generation;
+        }
+        if !binding.at_least_as_new_as(&entry.binding) {
+            return;
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.replace(Some(&entry.binding), Some(&binding));
+        }
+        if let Some(assumptions) = &mut self.assumptions {
+            assumptions.observe(&entry.binding, &binding);
+        }
+        entry.binding = Arc::new(binding);
+    }
+
+    /// A binding that we see for the first time may have been placed just before we started.
+    fn recall(&mut self, binding: &Binding) {
+        let Some(assumptions) = &mut self.assumptions else {
+            return;
+        };
+        let Some(scheduled) = &binding.status.last_scheduled_time else {
+            return;
+        };
+        let age = jiff::Timestamp::now().duration_since(scheduled.0);
+        let age = Duration::try_from(age).unwrap_or_default();
+        assumptions.recall(binding, age, Instant::now());
+    }
+
+    fn binding_gone(&mut self, key: &BindingKey) {
+        let old = self.bindings.remove(key);
+        if let Some(groups) = &mut self.groups {
+            groups.replace(old.as_ref().map(|entry| &*entry.binding), None);
+            groups.settled(key);
+        }
+        if let Some(assumptions) = &mut self.assumptions {
+            assumptions.gone(key);
+        }
+        self.queue.remove(key);
+    }
+
+    /// An object that a write gave back. If the watch has seen its deletion meanwhile, it stays deleted.
+    pub(super) fn remember_if_present(&mut self, binding: Binding, own_generation: i64) {
+        if self.bindings.contains_key(&binding.key) {
+            self.remember(binding, own_generation);
+        }
+    }
+
+    fn malformed(&mut self, key: &BindingKey, metadata: &ObjectMeta, error: &str) {
+        tracing::warn!(binding = %key, error, "cannot read a binding");
+        if self.leading {
+            let message = format!("cannot read {}: {error}", key.kind());
+            self.recorder.record(
+                &binding_reference(key, metadata),
+                Note {
+                    note_type: NoteType::Warning,
+                    reason: REASON_FAILED,
+                    message,
+                },
+            );
+        }
+    }
+}

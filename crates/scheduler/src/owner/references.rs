@@ -1,0 +1,32 @@
+//! How events name the objects that they are about.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::binding::{Binding, BindingKey};
+
+/// Names a binding.
+pub(super) fn binding_reference(key: &BindingKey, metadata: &ObjectMeta) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("work.karmada.io/v1alpha2".into()),
+        kind: Some(key.kind().into()),
+        namespace: key.namespace.as_deref().map(Into::into),
+        name: Some(key.name.to_string()),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+        field_path: None,
+    }
+}
+
+/// Names the template of a binding.
+pub(super) fn template_reference(binding: &Binding) -> ObjectReference {
+    let resource = &binding.spec.resource;
+    ObjectReference {
+        api_version: Some(resource.api_version.clone()),
+        kind: Some(resource.kind.clone()),
+        namespace: resource.namespace.clone(),
+        name: Some(resource.name.clone()),
+        uid: resource.uid.clone(),
+        ..ObjectReference::default()
+    }
+}
