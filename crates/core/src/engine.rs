@@ -6,43 +6,22 @@ use crate::assign::{AssignContext, Order, assign};
 use crate::bits::Bits;
 use crate::candidate::{Candidate, Share};
 use crate::error::{FitError, ScheduleError};
-use crate::estimate::{Assumed, EstimateContext, Estimator, GeneralEstimator, UNBOUNDED, Unit};
+use crate::estimate::{Assumed, EstimateContext, Estimator, UNBOUNDED, Unit};
 use crate::explain::{Explainer, Explanation};
-use crate::filter::{
-    ApiEnablement, BindingContext, ClusterAffinity, ClusterEviction, Filter, PlacementContext,
-    Reason, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
-};
+use crate::filter::{BindingContext, Filter, PlacementContext, Reason};
 use crate::fleet::Snapshot;
-use crate::options::{EngineOptions, Gates, PluginSet};
+use crate::options::{EngineOptions, Gates};
 use crate::outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
+use crate::plugins::{EngineError, Plugins};
 use crate::prepared::{Key, Prepared, PreparedCache};
 use crate::request::placement::{SpreadBy, Strategy, Term};
 use crate::request::{Mode, Request};
-use crate::score::{ClusterLocality, Score};
+use crate::score::Score;
 use crate::select::{Honoured, SelectContext, Way, select};
 use crate::trace::{Silent, Trace};
 
 /// Placements remembered, each with a few kilobytes for a thousand clusters.
 const REMEMBERED_PLACEMENTS: usize = 512;
-
-/// Why an engine cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    /// Two plugins have the same name.
-    #[error("a plugin named {0:?} exists already")]
-    DuplicatePlugin(String),
-}
-
-/// Plugins that are not part of this crate.
-#[derive(Debug, Default)]
-pub struct Plugins {
-    /// Keep clusters out.
-    pub filters: Vec<Filter>,
-    /// Prefer clusters.
-    pub scores: Vec<Box<dyn Score>>,
-    /// Lower the estimates of the general estimator.
-    pub estimators: Vec<Box<dyn Estimator>>,
-}
 
 /// Decides where workloads go.
 ///
@@ -77,24 +56,11 @@ impl Engine {
             gates,
             empty_workload_propagation,
         } = options;
-        let mut filters = in_tree_filters(gates);
-        for filter in plugins.filters {
-            if filters.iter().any(|known| known.name() == filter.name()) {
-                return Err(EngineError::DuplicatePlugin(filter.name().to_owned()));
-            }
-            filters.push(filter);
-        }
-        let mut scores: Vec<Box<dyn Score>> = vec![Box::new(ClusterLocality)];
-        for score in plugins.scores {
-            if scores.iter().any(|known| known.name() == score.name()) {
-                return Err(EngineError::DuplicatePlugin(score.name().to_owned()));
-            }
-            scores.push(score);
-        }
-        retain_in_use(&mut filters, &mut scores, &in_use);
-        let general = GeneralEstimator::new(gates.customized_cluster_resource_modeling);
-        let mut estimators: Vec<Box<dyn Estimator>> = vec![Box::new(general)];
-        estimators.extend(plugins.estimators);
+        let Plugins {
+            filters,
+            scores,
+            estimators,
+        } = plugins.with_in_tree(gates, &in_use)?;
         Ok(Self {
             gates,
             empty_workload_propagation,
@@ -469,26 +435,6 @@ impl Engine {
             })
             .collect()
     }
-}
-
-fn in_tree_filters(gates: Gates) -> Vec<Filter> {
-    let mut filters = vec![
-        Filter::Binding(Box::new(ApiEnablement)),
-        Filter::Placement(Box::new(TaintToleration)),
-        Filter::Placement(Box::new(ClusterAffinity)),
-        Filter::Placement(Box::new(SpreadConstraint)),
-        Filter::Binding(Box::new(ClusterEviction)),
-    ];
-    if gates.workload_affinity {
-        filters.push(Filter::Binding(Box::new(WorkloadAffinity)));
-        filters.push(Filter::Binding(Box::new(WorkloadAntiAffinity)));
-    }
-    filters
-}
-
-fn retain_in_use(filters: &mut Vec<Filter>, scores: &mut Vec<Box<dyn Score>>, in_use: &PluginSet) {
-    filters.retain(|filter| in_use.contains(filter.name()));
-    scores.retain(|score| in_use.contains(score.name()));
 }
 
 /// The term to start with: the one in use, unless a reschedule was asked for.

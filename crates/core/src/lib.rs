@@ -24,6 +24,7 @@ pub mod filter;
 pub mod fleet;
 mod options;
 mod outcome;
+mod plugins;
 mod prepared;
 mod request;
 pub mod score;
@@ -33,7 +34,7 @@ mod trace;
 pub use assign::{Party, divide};
 pub use bits::Bits;
 pub use candidate::Candidate;
-pub use engine::{Engine, EngineError, Plugins};
+pub use engine::Engine;
 pub use error::{FitError, ScheduleError};
 pub use estimate::{Assumed, AssumedWorkload, Estimator};
 pub use explain::{ClusterExplanation, Explanation, Refusal, Stage, TermExplanation};
@@ -41,6 +42,7 @@ pub use filter::{BindingFilter, Filter, PlacementFilter};
 pub use fleet::{Aspect, ClusterChange, ClusterView, Fleet, Snapshot};
 pub use options::{EngineOptions, GATED, Gates, IN_TREE, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
+pub use plugins::{EngineError, Plugins};
 pub use request::{
     BindingName, CompiledPlacement, ComponentRequest, Mode, Request, RequestError, ResourceAsk,
     ResourceRequest, ResourceRequestError, TieOrder, WorkloadPeers,
