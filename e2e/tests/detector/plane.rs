@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use berth::admission::KarmadaAdmission;
-use berth_apiserver::{
-    Admission, AdmissionRequest, Denial, GroupResource, Operation, Server, ServerConfig,
-};
+use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions, Gates};
 use berth_e2e::eventually;
 use k8s_openapi::api::core::v1::Event;
@@ -27,11 +25,7 @@ pub struct Plane {
 impl Plane {
     /// With Karmada's admission rules and default gates.
     pub async fn start() -> Self {
-        Self::with(
-            vec![Arc::new(KarmadaAdmission), Arc::new(PodTolerations)],
-            Gates::default(),
-        )
-        .await
+        Self::with(vec![Arc::new(KarmadaAdmission)], Gates::default()).await
     }
 
     /// With these gates.
@@ -269,41 +263,4 @@ pub fn claimed_by(object: &Value) -> Option<&str> {
     annotations["propagationpolicy.karmada.io/name"]
         .as_str()
         .or_else(|| annotations["clusterpropagationpolicy.karmada.io/name"].as_str())
-}
-
-/// What kube-apiserver's DefaultTolerationSeconds plugin adds to new pods; where the server does so itself,
-/// nothing is left to add.
-struct PodTolerations;
-
-impl Admission for PodTolerations {
-    fn handles(&self, resource: &GroupResource<'_>) -> bool {
-        resource.group.is_empty() && resource.resource == "pods"
-    }
-
-    fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
-        if request.operation != Operation::Create {
-            return Ok(());
-        }
-        let slot = &mut object["spec"]["tolerations"];
-        if slot.is_null() {
-            *slot = json!([]);
-        }
-        let Some(tolerations) = slot.as_array_mut() else {
-            return Ok(());
-        };
-        for key in [
-            "node.kubernetes.io/not-ready",
-            "node.kubernetes.io/unreachable",
-        ] {
-            if !tolerations
-                .iter()
-                .any(|toleration| toleration["key"] == key)
-            {
-                tolerations.push(json!({
-                    "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
-                }));
-            }
-        }
-        Ok(())
-    }
 }

@@ -26,6 +26,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value, creating: bool) {
         ("", "secrets") => secret(value),
         ("", "pods") => {
             pod::spec(&mut value["spec"]);
+            pod::node_failure_tolerations(&mut value["spec"]);
             if creating {
                 value["status"] =
                     json!({"phase": "Pending", "qosClass": pod::qos_class(&value["spec"])});

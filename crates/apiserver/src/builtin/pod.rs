@@ -38,6 +38,39 @@ pub(super) fn spec(spec: &mut Value) {
     }
 }
 
+/// How long a pod stays on a node that fails, in seconds, where it does not say so itself.
+const NODE_FAILURE_TOLERATION: i64 = 300;
+
+/// What the admission plugin DefaultTolerationSeconds adds: a pod stays for five minutes on a node that is
+/// not ready or unreachable, unless it tolerates that already.
+pub(super) fn node_failure_tolerations(spec: &mut Value) {
+    let Some(spec) = spec.as_object_mut() else {
+        return;
+    };
+    let slot = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(tolerations) = slot.as_array_mut() else {
+        return;
+    };
+    for key in [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ] {
+        let covers = |toleration: &Value| {
+            let text = |field: &str| toleration[field].as_str().unwrap_or_default();
+            matches!(text("effect"), "" | "NoExecute")
+                && (text("key") == key || text("key").is_empty())
+        };
+        if !tolerations.iter().any(covers) {
+            tolerations.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": NODE_FAILURE_TOLERATION,
+            }));
+        }
+    }
+}
+
 fn container(container: &mut Value, host_network: bool) {
     if !container.is_object() {
         return;
@@ -179,5 +212,32 @@ mod tests {
         assert_eq!(value["containers"][1]["imagePullPolicy"], "IfNotPresent");
         assert_eq!(value["containers"][1]["resources"], json!({}));
         assert_eq!(qos_class(&value), "Burstable");
+    }
+
+    #[test]
+    fn pods_tolerate_failing_nodes_for_five_minutes_unless_they_say_otherwise() {
+        let not_ready = json!({ "key": "node.kubernetes.io/not-ready", "operator": "Exists" });
+        let cases = [
+            (json!({}), 2),
+            (
+                json!({ "tolerations": [{ "key": "a", "operator": "Exists" }] }),
+                3,
+            ),
+            (json!({ "tolerations": [{ "operator": "Exists" }] }), 1),
+            (json!({ "tolerations": [not_ready] }), 2),
+            (
+                json!({ "tolerations": [{ "operator": "Exists", "effect": "NoSchedule" }] }),
+                3,
+            ),
+        ];
+        for (mut spec, expected) in cases {
+            let before = spec.clone();
+            node_failure_tolerations(&mut spec);
+            assert_eq!(
+                spec["tolerations"].as_array().unwrap().len(),
+                expected,
+                "{before}"
+            );
+        }
     }
 }
