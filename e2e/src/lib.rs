@@ -4,11 +4,16 @@
 //! kube-apiserver with etcd where `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster
 //! where `BERTH_E2E_KUBECONFIG` names its kubeconfig. Detector and scheduler run in the process of the test.
 
+pub mod bare;
 pub mod conformance;
 pub mod eventually;
+mod furnish;
 pub mod kubectl;
 pub mod plane;
+pub mod proxy;
 mod real_server;
 
+pub use bare::{Bare, Running};
 pub use eventually::eventually;
 pub use plane::{Plane, Setup};
+pub use real_server::RealServer;

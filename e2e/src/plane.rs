@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
-use berth_controllers::detector;
 use berth_scheduler::Options;
 use berth_scheduler::logging::LogArgs;
-use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -16,11 +15,9 @@ use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::eventually::eventually;
+use crate::furnish::{client_of, furnish, remove_our_members};
 use crate::kubectl;
 use crate::real_server::RealServer;
-
-/// The annotation of members that a test has put into a cluster which is there for longer than the test.
-const OURS: &str = "e2e.berth/member";
 
 /// Tests that share one cluster run one after the other.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -91,12 +88,12 @@ impl Plane {
             std::fs::copy(path, &kubeconfig).unwrap();
             let client = client_of(&kubeconfig).await;
             remove_our_members(&client).await;
-            furnish(&client, &setup, &cancel).await;
+            furnish(&client, setup.members, &cancel).await;
             (client, Kind::Existing(alone))
         } else if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-            let server = RealServer::start(Path::new(&assets), folder.path(), &kubeconfig).await;
-            let client = client_of(&kubeconfig).await;
-            furnish(&client, &setup, &cancel).await;
+            let server = RealServer::start(Path::new(&assets), folder.path()).await;
+            let client = server.client().await;
+            furnish(&client, setup.members, &cancel).await;
             (client, Kind::Real(server))
         } else {
             let arguments = UpArgs {
@@ -359,72 +356,15 @@ impl Plane {
         self.cancel.cancel();
         match self.kind {
             Kind::Embedded(plane) => plane.stop().await,
-            Kind::Real(server) => server.stop().await,
+            Kind::Real(server) => drop(server),
             Kind::Existing(_) => {
                 remove_our_members(&self.client).await;
                 let namespaces: Api<k8s_openapi::api::core::v1::Namespace> =
                     Api::all(self.client.clone());
                 let _ = namespaces
-                    .delete(&self.namespace, &Default::default())
+                    .delete(&self.namespace, &DeleteParams::default())
                     .await;
             }
         }
     }
-}
-
-#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-async fn client_of(kubeconfig: &Path) -> Client {
-    let target = berth_scheduler::connect::Target {
-        kubeconfig: Some(kubeconfig.to_owned()),
-        ..Default::default()
-    };
-    let config = berth_scheduler::connect::config(&target).await.unwrap();
-    berth_scheduler::connect::client(config).unwrap()
-}
-
-/// What `berth up` does to its own server, done to another one.
-#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-async fn furnish(client: &Client, setup: &Setup, cancel: &CancellationToken) {
-    let mut members = berth::fleet::made_up(setup.members);
-    for member in &mut members {
-        member
-            .annotations_mut()
-            .insert(OURS.to_owned(), String::new());
-    }
-    berth::up::prepare(client, &members).await.unwrap();
-    let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
-    tokio::spawn(detector::run(client.clone(), options, cancel.clone()));
-    tokio::spawn(berth::release::run(client.clone(), cancel.clone()));
-    let (client, cancel) = (client.clone(), cancel.clone());
-    tokio::spawn(async move {
-        let _ = berth_scheduler::run_with_client(Options::embedded(), client, cancel).await;
-    });
-}
-
-/// Takes the members away that a test has left.
-#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-async fn remove_our_members(client: &Client) {
-    let clusters: Api<Cluster> = Api::all(client.clone());
-    let Ok(members) = clusters.list(&Default::default()).await else {
-        // The kind is not there yet.
-        return;
-    };
-    for member in members.items {
-        if member.annotations().contains_key(OURS) {
-            let name = member.name_any();
-            let no_finalizers = serde_json::json!({ "metadata": { "finalizers": null } });
-            let _ = clusters
-                .patch(&name, &PatchParams::default(), &Patch::Merge(no_finalizers))
-                .await;
-            let _ = clusters.delete(&name, &Default::default()).await;
-        }
-    }
-    eventually("the members of the test before to go", async || {
-        let left = clusters.list(&Default::default()).await.unwrap().items;
-        match left.iter().find(|c| c.annotations().contains_key(OURS)) {
-            None => Ok(()),
-            Some(member) => Err(format!("{} is there", member.name_any())),
-        }
-    })
-    .await;
 }

@@ -1,22 +1,28 @@
 //! A real kube-apiserver with etcd, started from a folder of binaries as envtest does it.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::eventually::eventually;
+use crate::furnish::client_of;
 
-/// The two processes.
+/// The two processes; they end when this is dropped.
 #[derive(Debug)]
-pub(crate) struct RealServer {
+pub struct RealServer {
+    kubeconfig: PathBuf,
     etcd: Child,
     apiserver: Child,
 }
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl RealServer {
-    /// Starts both on free ports, and writes a kubeconfig with all rights.
-    pub(crate) async fn start(assets: &Path, folder: &Path, kubeconfig: &Path) -> Self {
+    /// Starts both on free ports, and writes a kubeconfig with all rights into the folder.
+    ///
+    /// # Panics
+    /// When they do not start.
+    pub async fn start(assets: &Path, folder: &Path) -> Self {
+        let kubeconfig = &folder.join("kubeconfig");
         let [etcd_port, peer_port, port] = free_ports();
         let etcd_url = format!("http://127.0.0.1:{etcd_port}");
         let peer_url = format!("http://127.0.0.1:{peer_port}");
@@ -47,7 +53,11 @@ impl RealServer {
             "--service-account-issuer=https://kubernetes.default.svc",
             "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
         ]));
-        let server = Self { etcd, apiserver };
+        let server = Self {
+            kubeconfig: kubeconfig.clone(),
+            etcd,
+            apiserver,
+        };
         std::fs::write(kubeconfig, kubeconfig_text(port, &token)).unwrap();
         eventually("the real kube-apiserver", async || {
             let ready = Command::new("kubectl")
@@ -64,9 +74,9 @@ impl RealServer {
         server
     }
 
-    /// Ends both.
-    pub(crate) async fn stop(self) {
-        drop(self);
+    /// A client with all rights.
+    pub async fn client(&self) -> kube::Client {
+        client_of(&self.kubeconfig).await
     }
 }
 

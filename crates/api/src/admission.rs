@@ -27,6 +27,7 @@ pub use policy_defaults::complete_policy;
 
 use serde_json::Value;
 
+use crate::placement::Placement;
 use crate::well_known;
 
 /// What is being done to an object.
@@ -114,6 +115,14 @@ impl Surroundings for LiveSurroundings {
         jiff::Timestamp::now()
             .strftime("%Y-%m-%dT%H:%M:%SZ")
             .to_string()
+    }
+}
+
+/// Takes out of a placement the empty values that Karmada, which decodes and encodes it, would not write
+/// again; `typed` is the same placement, decoded. Fields that this version does not know stay.
+pub fn drop_empty_values(placement: &mut Value, typed: &Placement) {
+    if let Ok(typed) = serde_json::to_value(typed) {
+        go_empties::remove(placement, &typed);
     }
 }
 

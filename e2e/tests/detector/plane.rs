@@ -1,11 +1,12 @@
 //! A control plane without a scheduler, so that what is in a binding comes from the detector alone.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use berth::admission::KarmadaAdmission;
 use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions, Gates};
-use berth_e2e::eventually;
+use berth_e2e::{RealServer, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -16,10 +17,19 @@ use tokio_util::sync::CancellationToken;
 /// A running control plane.
 pub struct Plane {
     pub client: kube::Client,
-    server: Server,
+    server: Backend,
     gates: Gates,
     shutdown: CancellationToken,
     detector: JoinHandle<()>,
+}
+
+/// What serves the API; a real server ends when it is dropped.
+enum Backend {
+    Embedded(Server),
+    Real(
+        #[expect(dead_code, reason = "held as long as the plane")] RealServer,
+        #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
+    ),
 }
 
 impl Plane {
@@ -38,6 +48,19 @@ impl Plane {
         Self::with(Vec::new(), Gates::default()).await
     }
 
+    /// A server that no webhook answers for: a real one where `KUBEBUILDER_ASSETS` names it.
+    pub async fn bare() -> Self {
+        let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") else {
+            return Self::without_admission().await;
+        };
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let server = RealServer::start(Path::new(&assets), folder.path()).await;
+        let client = server.client().await;
+        berth::up::prepare(&client, &[]).await.unwrap();
+        Self::run(client, Backend::Real(server, folder), Gates::default())
+    }
+
     async fn with(admission: Vec<Arc<dyn Admission>>, gates: Gates) -> Self {
         let server = Server::start(ServerConfig {
             admission,
@@ -49,6 +72,10 @@ impl Plane {
             server.install_crd(definition).await.unwrap();
         }
         let client = server.client();
+        Self::run(client, Backend::Embedded(server), gates)
+    }
+
+    fn run(client: kube::Client, server: Backend, gates: Gates) -> Self {
         let shutdown = CancellationToken::new();
         let detector = run_detector(&client, gates, &shutdown);
         Self {
@@ -72,7 +99,9 @@ impl Plane {
     pub async fn stop(self) {
         self.shutdown.cancel();
         self.detector.await.unwrap();
-        self.server.shutdown().await;
+        if let Backend::Embedded(server) = self.server {
+            server.shutdown().await;
+        }
     }
 
     /// The objects of a kind: `("apps/v1", "Deployment")`, in the namespace `default` where they are namespaced.

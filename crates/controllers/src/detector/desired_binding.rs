@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::admission::drop_empty_values;
 use berth_api::placement::WorkloadGroupTerm;
 use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER};
 use serde_json::{Map, Value, json};
@@ -136,10 +137,9 @@ fn copied_from(policy: &Policy) -> Map<String, Value> {
         }
     }
     let placement = raw.get("placement").filter(|value| value.is_object());
-    spec.insert(
-        "placement".to_owned(),
-        placement.cloned().unwrap_or_else(|| json!({})),
-    );
+    let mut placement = placement.cloned().unwrap_or_else(|| json!({}));
+    drop_empty_values(&mut placement, &policy.spec.placement);
+    spec.insert("placement".to_owned(), placement);
     if policy.spec.propagate_deps {
         spec.insert("propagateDeps".to_owned(), json!(true));
     }

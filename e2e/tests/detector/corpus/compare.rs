@@ -51,6 +51,22 @@ fn fields_named(error: &str) -> impl Iterator<Item = &str> {
 
 /// Compares bindings, marks and finalizers once they are as measured, or it is clear that they never will be.
 pub async fn settled(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
+    until_settled(client, cases).await;
+    for case in cases {
+        compare_bindings(client, case, differences).await;
+        compare_marks(client, case, differences).await;
+    }
+}
+
+/// Compares bindings only, likewise.
+pub async fn bindings(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
+    until_settled(client, cases).await;
+    for case in cases {
+        compare_bindings(client, case, differences).await;
+    }
+}
+
+async fn until_settled(client: &kube::Client, cases: &[Case]) {
     // What should be there may take a moment; what should not be there must not be there at the end.
     let expected: usize = cases.iter().map(|case| case.bindings.len()).sum();
     let all_there = async {
@@ -68,12 +84,9 @@ pub async fn settled(client: &kube::Client, cases: &[Case], differences: &mut Ve
     // Those that are missing are told of below, each by its name.
     let _ = tokio::time::timeout(PATIENCE, all_there).await;
     settle::until_seen(client, cases, "end").await;
-    for case in cases {
-        compare_settled(client, case, differences).await;
-    }
 }
 
-async fn compare_settled(client: &kube::Client, case: &Case, differences: &mut Vec<String>) {
+async fn compare_bindings(client: &kube::Client, case: &Case, differences: &mut Vec<String>) {
     let id = &case.id;
     let bindings = bindings_of(client, case).await;
     if bindings != case.bindings {
@@ -83,6 +96,10 @@ async fn compare_settled(client: &kube::Client, case: &Case, differences: &mut V
             json!(case.bindings)
         ));
     }
+}
+
+async fn compare_marks(client: &kube::Client, case: &Case, differences: &mut Vec<String>) {
+    let id = &case.id;
     let template = get(client, case.template()).await.unwrap_or_default();
     for (map, measured) in [
         ("labels", &case.template["labels"]),
