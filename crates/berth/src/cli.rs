@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::signals;
+use crate::simulate::{self, SimulateArgs};
 use crate::up::{self, UpArgs, UpError};
 
 /// A multi-cluster propagation scheduler that speaks the Karmada API.
@@ -28,6 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   berth up                                  a control plane with three simulated members, ready in a second
   berth up --members 10 --port 7443         more members, another port
+  berth simulate -f fleet.yaml -f apps/     where these apps would go, and why; needs no server
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler
                                             a second scheduler beside the default one";
@@ -40,6 +42,8 @@ enum Command {
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
     Scheduler(Box<SchedulerArgs>),
+    /// Show where workloads would go and why, or what would move; nothing is written
+    Simulate(Box<SimulateArgs>),
     /// Print the version
     Version,
 }
@@ -169,6 +173,7 @@ impl Command {
                 println!("berth {}", env!("CARGO_PKG_VERSION"));
                 Ok(())
             }
+            Self::Simulate(args) => simulate::run(*args, cancel).await.map_err(Failure::run),
             Self::Scheduler(args) => {
                 let options = Options::try_from(*args).map_err(Failure::usage)?;
                 berth_scheduler::run(options, cancel)

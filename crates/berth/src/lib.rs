@@ -9,4 +9,5 @@ pub mod fleet;
 pub mod kubeconfig;
 pub mod release;
 pub mod signals;
+pub mod simulate;
 pub mod up;

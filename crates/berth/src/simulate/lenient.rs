@@ -1,0 +1,105 @@
+//! `--no-validate`: the defaults of a control plane without its refusals.
+
+use berth_apiserver::{Admission, AdmissionRequest, Denial, GroupResource};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Map, Value};
+
+use crate::admission::KarmadaAdmission;
+
+/// Karmada's defaulting webhooks, without its validating ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MutateOnly;
+
+impl Admission for MutateOnly {
+    fn handles(&self, resource: &GroupResource<'_>) -> bool {
+        KarmadaAdmission.handles(resource)
+    }
+
+    fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
+        KarmadaAdmission.mutate(request, object)
+    }
+
+    fn validate(&self, _: &AdmissionRequest<'_>, _: &Value) -> Result<(), Denial> {
+        Ok(())
+    }
+}
+
+/// Words of a schema that give it its shape and its defaults; all others only refuse.
+const SHAPING: [&str; 8] = [
+    "type",
+    "description",
+    "default",
+    "properties",
+    "additionalProperties",
+    "items",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+];
+
+/// The definition with schemas that refuse nothing but a wrong type.
+///
+/// # Errors
+/// When the definition does not survive the change; the tests find that.
+pub(crate) fn relax(
+    definition: &CustomResourceDefinition,
+) -> Result<CustomResourceDefinition, serde_json::Error> {
+    let mut value = serde_json::to_value(definition)?;
+    if let Some(versions) = value["spec"]["versions"].as_array_mut() {
+        for version in versions {
+            relax_schema(&mut version["schema"]["openAPIV3Schema"]);
+        }
+    }
+    serde_json::from_value(value)
+}
+
+fn relax_schema(schema: &mut Value) {
+    let Some(words) = schema.as_object_mut() else {
+        return;
+    };
+    words.retain(|word, _| SHAPING.contains(&word.as_str()));
+    if let Some(properties) = words.get_mut("properties").and_then(Value::as_object_mut) {
+        relax_all(properties);
+    }
+    for word in ["additionalProperties", "items"] {
+        if let Some(inner) = words.get_mut(word) {
+            relax_schema(inner);
+        }
+    }
+}
+
+fn relax_all(properties: &mut Map<String, Value>) {
+    for schema in properties.values_mut() {
+        relax_schema(schema);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_refuses_goes_and_what_shapes_stays() {
+        let mut schema = json!({ "type": "object", "required": ["pattern"], "properties": {
+            "pattern": { "type": "string", "pattern": "^a$", "default": "a" },
+            "list": { "type": "array", "minItems": 1, "items": { "type": "string", "enum": ["a"] } },
+        } });
+        relax_schema(&mut schema);
+        assert_eq!(
+            schema,
+            json!({ "type": "object", "properties": {
+                "pattern": { "type": "string", "default": "a" },
+                "list": { "type": "array", "items": { "type": "string" } },
+            } })
+        );
+    }
+
+    #[test]
+    fn every_definition_can_be_relaxed() {
+        for definition in berth_api::crds::all().unwrap() {
+            let relaxed = serde_json::to_string(&relax(&definition).unwrap()).unwrap();
+            assert!(!relaxed.contains("\"enum\"") && !relaxed.contains("\"minimum\""));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A live control plane, read and never written: get and list, nothing else.
+
+use std::sync::Arc;
+
+use berth_controllers::detector::resource_type::ResourceType;
+use berth_scheduler::connect::{self, Target};
+use kube::api::{DynamicObject, GetParams, ListParams};
+use kube::core::Request;
+use kube::{Client, Resource as _};
+use serde_json::Value;
+
+use super::args::SimulateArgs;
+use super::catalogue::{Catalogue, Known};
+use super::detect::ApiKind;
+use super::error::SimulateError;
+
+/// Objects asked for at once.
+const PAGE: u32 = 500;
+
+/// The control plane of a context.
+pub(crate) struct LivePlane {
+    client: Client,
+    /// The namespace of the context.
+    pub(crate) namespace: String,
+}
+
+impl LivePlane {
+    /// Addresses it; nothing is asked yet.
+    ///
+    /// # Errors
+    /// When the context cannot be used.
+    pub(crate) async fn connect(context: &str, args: &SimulateArgs) -> Result<Self, SimulateError> {
+        let config = connect::config(&Target {
+            kubeconfig: args.kubeconfig.clone(),
+            context: Some(context.to_owned()),
+            master: None,
+        })
+        .await?;
+        let namespace = args
+            .namespace
+            .clone()
+            .unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Self {
+            client: connect::client(config)?,
+            namespace,
+        })
+    }
+
+    /// What it serves.
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        Catalogue::new(self.client.clone())
+    }
+
+    /// All objects of a kind, of one namespace or of all.
+    ///
+    /// # Errors
+    /// When the control plane does not give them.
+    pub(crate) async fn list(
+        &self,
+        kind: &ResourceType,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Value>, SimulateError> {
+        let request = requests(kind, namespace);
+        let mut params = ListParams::default().limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let page = async {
+                let request = request.list(&params).map_err(kube::Error::BuildRequest)?;
+                self.client.request::<Value>(request).await
+            };
+            let mut page = page.await.map_err(|error| unreadable(kind, &error))?;
+            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+                objects.extend(items.into_iter().map(|item| named(kind, item)));
+            }
+            match page["metadata"]["continue"].as_str() {
+                Some(token) if !token.is_empty() => params = params.continue_token(token),
+                _ => return Ok(objects),
+            }
+        }
+    }
+
+    /// All objects of a kind that need not be served.
+    ///
+    /// # Errors
+    /// When the control plane does not give them.
+    pub(crate) async fn list_if_served(
+        &self,
+        kind: &ResourceType,
+    ) -> Result<Vec<Value>, SimulateError> {
+        match self.list(kind, None).await {
+            Err(SimulateError::Read { missing: true, .. }) => Ok(Vec::new()),
+            other => other,
+        }
+    }
+
+    /// An object, if it is there.
+    ///
+    /// # Errors
+    /// When the control plane does not answer.
+    pub(crate) async fn get(
+        &self,
+        kind: &ResourceType,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, SimulateError> {
+        let namespace = Some(namespace).filter(|_| kind.namespaced);
+        let found = async {
+            let request = requests(kind, namespace)
+                .get(name, &GetParams::default())
+                .map_err(kube::Error::BuildRequest)?;
+            self.client.request::<Value>(request).await
+        };
+        match found.await {
+            Ok(object) => Ok(Some(named(kind, object))),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(unreadable(kind, &error)),
+        }
+    }
+
+    /// Every object of kinds that policies name, each with its type; `namespace` limits where.
+    ///
+    /// # Errors
+    /// When the control plane does not give them.
+    pub(crate) async fn templates(
+        &self,
+        catalogue: &mut Catalogue,
+        (api_version, kind): &ApiKind,
+        namespace: Option<&str>,
+    ) -> Result<Vec<(Arc<ResourceType>, Value)>, SimulateError> {
+        let known = catalogue.find(api_version, kind).await;
+        let known = known.map_err(|error| SimulateError::Read {
+            what: api_version.clone(),
+            reason: error.to_string(),
+            missing: false,
+        })?;
+        let Known::Served(kind) = known else {
+            return Ok(Vec::new());
+        };
+        let namespace = namespace.filter(|_| kind.namespaced);
+        let objects = self.list(&kind, namespace).await?;
+        Ok(objects
+            .into_iter()
+            .map(|object| (Arc::clone(&kind), object))
+            .collect())
+    }
+}
+
+fn requests(kind: &ResourceType, namespace: Option<&str>) -> Request {
+    Request::new(DynamicObject::url_path(&kind.api, namespace))
+}
+
+/// Items of a list of a built-in kind do not say what they are.
+fn named(kind: &ResourceType, mut object: Value) -> Value {
+    object["apiVersion"] = Value::from(kind.api.api_version.as_str());
+    object["kind"] = Value::from(kind.api.kind.as_str());
+    object
+}
+
+fn unreadable(kind: &ResourceType, error: &kube::Error) -> SimulateError {
+    let (reason, missing) = match error {
+        kube::Error::Api(status) => (status.message.clone(), status.code == 404),
+        other => (other.to_string(), false),
+    };
+    SimulateError::Read {
+        what: kind.api.plural.clone(),
+        reason,
+        missing,
+    }
+}

@@ -1,0 +1,128 @@
+//! The answer: for people as tables, for scripts as JSON or YAML.
+
+mod columns;
+mod table;
+mod wide;
+mod wire;
+
+use std::io::{self, Write};
+
+use super::args::Format;
+use super::decide::{Decision, Share};
+use super::moves::Moves;
+use super::notes::Notes;
+
+/// Prints decisions. Notes follow a table, and keep out of the way of what a script reads.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn decisions(
+    format: Format,
+    decisions: &[Decision],
+    notes: &Notes,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table if decisions.is_empty() => writeln!(out, "no bindings to decide about")?,
+        Format::Table => write!(out, "{}", table::decisions(decisions))?,
+        Format::Wide => write!(out, "{}", wide::decisions(decisions))?,
+        Format::Json | Format::Yaml => {
+            let wire: Vec<wire::Decision<'_>> = decisions.iter().map(wire::Decision::new).collect();
+            encode(format, &wire, out)?;
+        }
+    }
+    let lines = decisions.iter().filter_map(tie).chain(notes.lines());
+    remark(format, lines, out)
+}
+
+/// Prints what moves, and how much of how much that is.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn moves(
+    format: Format,
+    moves: &Moves,
+    notes: &Notes,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table if moves.moves.is_empty() => {}
+        Format::Table => writeln!(out, "{}", table::moves(&moves.moves))?,
+        Format::Wide => {
+            for one in &moves.moves {
+                writeln!(out, "{}", wide::moved(one))?;
+            }
+        }
+        Format::Json | Format::Yaml => {
+            let wire: Vec<wire::Decision<'_>> =
+                moves.moves.iter().map(wire::Decision::moved).collect();
+            encode(format, &wire, out)?;
+        }
+    }
+    if is_for_people(format) {
+        writeln!(out, "{}", moves.summary())?;
+    } else {
+        eprintln!("{}", moves.summary());
+    }
+    let ties = moves.moves.iter().filter_map(|one| tie(&one.to));
+    remark(format, ties.chain(notes.lines()), out)
+}
+
+fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Table | Format::Wide)
+}
+
+fn remark(
+    format: Format,
+    lines: impl Iterator<Item = String>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for line in lines {
+        if is_for_people(format) {
+            writeln!(out, "note: {line}")?;
+        } else {
+            eprintln!("note: {line}");
+        }
+    }
+    Ok(())
+}
+
+fn encode(format: Format, wire: &[wire::Decision<'_>], out: &mut impl Write) -> io::Result<()> {
+    if format == Format::Json {
+        serde_json::to_writer_pretty(&mut *out, wire)?;
+        return writeln!(out);
+    }
+    let yaml = serde_saphyr::to_string(&wire).map_err(io::Error::other)?;
+    writeln!(out, "{}", yaml.trim_end())
+}
+
+fn tie(decision: &Decision) -> Option<String> {
+    let other = decision.tie.as_ref()?;
+    Some(format!(
+        "{}: or {}; the UID that the resource gets decides the tie",
+        decision.key,
+        listed(other, decision.replicas.is_some(), usize::MAX)
+    ))
+}
+
+/// `member1:2, member2:1`, with at most so many of them; `-` for none.
+fn listed(shares: &[Share], with_replicas: bool, at_most: usize) -> String {
+    if shares.is_empty() {
+        return "-".to_owned();
+    }
+    let shown: Vec<String> = shares
+        .iter()
+        .take(at_most)
+        .map(|Share { name, replicas }| {
+            if with_replicas {
+                format!("{name}:{replicas}")
+            } else {
+                name.clone()
+            }
+        })
+        .collect();
+    match shares.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,32 @@
+//! Columns as kubectl aligns them: as wide as their widest cell, three blanks apart.
+
+/// Blanks between two columns.
+const GAP: usize = 3;
+
+/// The header and the rows as text; a cell is never empty, so that every line splits into as many words.
+pub(super) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let header: Vec<String> = header.iter().map(|&cell| cell.to_owned()).collect();
+    for row in std::iter::once(&header).chain(rows) {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            let padding = width - cell.chars().count() + GAP;
+            line.extend(std::iter::repeat_n(' ', padding));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The cell of a value that may be missing.
+pub(super) fn cell(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,110 @@
+//! One row for each binding.
+
+use std::collections::BTreeMap;
+
+use berth_core::{Stage, TermExplanation};
+use berth_scheduler::binding::BindingKey;
+
+use super::super::decide::Decision;
+use super::super::moves::Move;
+use super::columns::{align, cell};
+use super::listed;
+
+/// How many clusters a cell names; `-o wide` names them all.
+const SHOWN: usize = 6;
+
+/// Where each binding goes.
+pub(super) fn decisions(decisions: &[Decision]) -> String {
+    let rows: Vec<Vec<String>> = decisions
+        .iter()
+        .map(|decision| {
+            vec![
+                namespace(&decision.key),
+                decision.key.name.to_string(),
+                cell(decision.replicas),
+                cell(decision.affinity.as_ref()),
+                listed(&decision.clusters, decision.replicas.is_some(), SHOWN),
+                why(decision),
+            ]
+        })
+        .collect();
+    let header = [
+        "NAMESPACE",
+        "NAME",
+        "REPLICAS",
+        "AFFINITY",
+        "CLUSTERS",
+        "REASON",
+    ];
+    align_but_empty(&header, rows, 3)
+}
+
+/// From where to where each binding moves.
+pub(super) fn moves(moves: &[Move]) -> String {
+    let rows: Vec<Vec<String>> = moves
+        .iter()
+        .map(|one| {
+            let with_replicas = one.to.replicas.is_some();
+            vec![
+                namespace(&one.to.key),
+                one.to.key.name.to_string(),
+                listed(&one.from, with_replicas, SHOWN),
+                listed(&one.to.clusters, with_replicas, SHOWN),
+                cell(one.to.failure.as_ref().map(|failure| &failure.message)),
+            ]
+        })
+        .collect();
+    align_but_empty(&["NAMESPACE", "NAME", "FROM", "TO", "REASON"], rows, 4)
+}
+
+/// The rows without one of the columns, if no row says anything there.
+fn align_but_empty(header: &[&str], mut rows: Vec<Vec<String>>, column: usize) -> String {
+    let mut header = header.to_vec();
+    if rows.iter().all(|row| row[column] == "-") {
+        header.remove(column);
+        for row in &mut rows {
+            row.remove(column);
+        }
+    }
+    align(&header, &rows)
+}
+
+fn namespace(key: &BindingKey) -> String {
+    cell(key.namespace.as_deref())
+}
+
+/// Why nowhere; or why not elsewhere, in the manner of Karmada's message about what fits nowhere.
+fn why(decision: &Decision) -> String {
+    if let Some(failure) = &decision.failure {
+        return failure.message.clone();
+    }
+    decision.term().map_or_else(|| "-".to_owned(), elsewhere)
+}
+
+fn elsewhere(term: &TermExplanation) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut placed = 0;
+    for cluster in term.clusters.values() {
+        let reason = match (&cluster.refusal, cluster.stage) {
+            (Some(refusal), _) => refusal.reason.as_str(),
+            (None, Stage::Placed) => {
+                placed += 1;
+                continue;
+            }
+            (None, Stage::Selected) => "cluster(s) got no replicas",
+            (None, Stage::Considered | Stage::Filtered) => "cluster(s) were not selected",
+            (None, Stage::Deleting) => "cluster(s) are being deleted",
+        };
+        *counts.entry(reason).or_default() += 1;
+    }
+    let placed = format!("{placed}/{} clusters", term.clusters.len());
+    if counts.is_empty() {
+        return placed;
+    }
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    parts.sort_unstable();
+    format!("{placed}: {}", parts.join(", "))
+}

@@ -1,0 +1,117 @@
+//! Cluster by cluster: how far each came, and what stopped it.
+
+use std::fmt::Write as _;
+
+use berth_core::{ClusterExplanation, Stage, TermExplanation};
+
+use super::super::decide::Decision;
+use super::super::moves::Move;
+use super::columns::{align, cell};
+use super::listed;
+
+const HEADER: [&str; 9] = [
+    "  CLUSTER",
+    "STAGE",
+    "BEFORE",
+    "REPLICAS",
+    "SCORE",
+    "ESTIMATE",
+    "TIER",
+    "PLUGIN",
+    "REASON",
+];
+
+/// Every decision, a block each.
+pub(super) fn decisions(decisions: &[Decision]) -> String {
+    let blocks: Vec<String> = decisions
+        .iter()
+        .map(|decision| {
+            let clusters = listed(&decision.clusters, decision.replicas.is_some(), usize::MAX);
+            block(decision, &clusters)
+        })
+        .collect();
+    blocks.join("\n")
+}
+
+/// A move.
+pub(super) fn moved(one: &Move) -> String {
+    let with_replicas = one.to.replicas.is_some();
+    let from = listed(&one.from, with_replicas, usize::MAX);
+    let to = listed(&one.to.clusters, with_replicas, usize::MAX);
+    block(&one.to, &format!("{from} -> {to}"))
+}
+
+fn block(decision: &Decision, clusters: &str) -> String {
+    let mut text = decision.key.to_string();
+    if let Some(replicas) = decision.replicas {
+        let _ = write!(text, " ({replicas} replicas)");
+    }
+    let _ = write!(text, ": {clusters}");
+    if let Some(failure) = &decision.failure {
+        let _ = write!(text, "\n  {}: {}", failure.kind, failure.message);
+    }
+    text.push('\n');
+    for term in &decision.explanation.terms {
+        if let Some(name) = &term.affinity {
+            let outcome = term.failure.as_deref().unwrap_or("chosen");
+            let _ = writeln!(text, "  affinity {name}: {outcome}");
+        }
+        text.push_str(&clusters_of(term));
+    }
+    text
+}
+
+fn clusters_of(term: &TermExplanation) -> String {
+    let rows: Vec<Vec<String>> = term
+        .clusters
+        .iter()
+        .map(|(name, cluster)| row(name, cluster))
+        .collect();
+    let says = |column: usize| rows.iter().any(|row| row[column] != "-");
+    // What no cluster has is left out: tiers where there are none, what was held before where nothing was.
+    let kept: Vec<usize> = (0..HEADER.len())
+        .filter(|&column| column == 0 || says(column))
+        .collect();
+    let header: Vec<&str> = kept.iter().map(|&column| HEADER[column]).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
+        .collect();
+    align(&header, &rows)
+}
+
+fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {
+    let estimate = cluster.estimates.values().min().copied();
+    let score: Option<i64> =
+        (!cluster.scores.is_empty()).then(|| cluster.scores.values().sum::<i64>());
+    vec![
+        format!("  {name}"),
+        stage(cluster.stage).to_owned(),
+        cell(cluster.before),
+        cell(cluster.replicas),
+        cell(score),
+        cell(estimate.map(bounded)),
+        cell(cluster.tier.filter(|tier| *tier > 0)),
+        cell(cluster.refusal.as_ref().map(|refusal| &refusal.plugin)),
+        cell(cluster.refusal.as_ref().map(|refusal| &refusal.reason)),
+    ]
+}
+
+/// An estimator without an opinion answers with the largest number there is.
+fn bounded(estimate: i32) -> String {
+    if estimate == i32::MAX {
+        "any".to_owned()
+    } else {
+        estimate.to_string()
+    }
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Deleting => "deleting",
+        Stage::Filtered => "filtered",
+        Stage::Considered => "considered",
+        Stage::Selected => "selected",
+        Stage::Placed => "placed",
+    }
+}

@@ -1,0 +1,59 @@
+//! What scripts read. Fields are only ever added.
+
+use std::collections::BTreeMap;
+
+use berth_core::ClusterExplanation;
+use serde::Serialize;
+
+use super::super::decide::{self, Failure, Share};
+use super::super::moves::Move;
+
+/// A decision.
+#[derive(Debug, Serialize)]
+pub(super) struct Decision<'a> {
+    binding: Binding<'a>,
+    /// Where it was, where that is the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a [Share]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    affinity: Option<&'a str>,
+    clusters: &'a [Share],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a Failure>,
+    explanation: BTreeMap<&'a str, &'a ClusterExplanation>,
+}
+
+/// Names a binding; the namespace of a ClusterResourceBinding is empty.
+#[derive(Debug, Serialize)]
+struct Binding<'a> {
+    namespace: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Decision<'a> {
+    pub(super) fn new(decision: &'a decide::Decision) -> Self {
+        let clusters = decision.term().map(|term| &term.clusters);
+        Self {
+            binding: Binding {
+                namespace: decision.key.namespace.as_deref().unwrap_or_default(),
+                name: &decision.key.name,
+            },
+            from: None,
+            affinity: decision.affinity.as_deref(),
+            clusters: &decision.clusters,
+            failure: decision.failure.as_ref(),
+            explanation: clusters
+                .into_iter()
+                .flatten()
+                .map(|(name, cluster)| (name.as_str(), cluster))
+                .collect(),
+        }
+    }
+
+    pub(super) fn moved(one: &'a Move) -> Self {
+        Self {
+            from: Some(&one.from),
+            ..Self::new(&one.to)
+        }
+    }
+}

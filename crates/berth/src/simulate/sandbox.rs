@@ -1,0 +1,294 @@
+//! A server of our own, in process and gone with the command, that manifests are created in: what it says
+//! is what a control plane would say to `kubectl apply`, defaults and refusals alike.
+//!
+//! The objects of the simulation are what this server answers; nothing is read back from it later.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use berth_api::admission::GuardedKind;
+use berth_apiserver::{Admission, Server, ServerConfig};
+use berth_controllers::detector::resource_type::ResourceType;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::Resource as _;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::core::Request;
+use serde_json::{Value, json};
+
+use super::catalogue::Catalogue;
+use super::error::SimulateError;
+use super::lenient::{self, MutateOnly};
+use crate::admission::KarmadaAdmission;
+
+/// What an object is told by its own server, and keeps in a simulation: not what the sandbox makes up.
+const IDENTITY: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "managedFields",
+];
+
+/// The server.
+pub(crate) struct Sandbox {
+    server: Server,
+    client: Client,
+    validates: bool,
+    namespaces: HashSet<String>,
+}
+
+impl Sandbox {
+    /// Starts it. Without validation it fills in defaults and refuses nothing that it can read.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub(crate) async fn start(validates: bool) -> Result<Self, SimulateError> {
+        let failed = |error: &dyn std::fmt::Display| SimulateError::Sandbox(error.to_string());
+        let admission: Arc<dyn Admission> = if validates {
+            Arc::new(KarmadaAdmission)
+        } else {
+            Arc::new(MutateOnly)
+        };
+        let server = Server::start(ServerConfig {
+            admission: vec![admission],
+            ..ServerConfig::default()
+        })
+        .await
+        .map_err(|error| failed(&error))?;
+        for mut definition in berth_api::crds::all().map_err(|error| failed(&error))? {
+            if !validates {
+                definition = lenient::relax(&definition).map_err(|error| failed(&error))?;
+            }
+            server
+                .install_crd(definition)
+                .await
+                .map_err(|error| failed(&error))?;
+        }
+        Ok(Self {
+            client: server.client(),
+            server,
+            validates,
+            namespaces: HashSet::new(),
+        })
+    }
+
+    /// What it serves.
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        Catalogue::new(self.client.clone())
+    }
+
+    /// Serves a kind that a manifest defines.
+    ///
+    /// # Errors
+    /// When the definition cannot be read, or is refused.
+    pub(crate) async fn define(&self, definition: &Value) -> Result<(), String> {
+        let definition: CustomResourceDefinition =
+            serde_json::from_value(definition.clone()).map_err(|error| error.to_string())?;
+        let installed = self.server.install_crd(definition).await;
+        installed.map_err(|error| error.to_string())
+    }
+
+    /// The object as a control plane would store it. `live` is what it would take the place of.
+    ///
+    /// # Errors
+    /// The words of the refusal.
+    pub(crate) async fn admit(
+        &mut self,
+        kind: &ResourceType,
+        object: &Value,
+        live: Option<&Value>,
+    ) -> Result<Value, String> {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if kind.namespaced {
+            self.have_namespace(namespace).await;
+        }
+        let stored = match live {
+            // If the old one is not acceptable any more, the new one is looked at as if it were new.
+            Some(live) => self.create(kind, &bare(live)).await.ok(),
+            None => None,
+        };
+        let wanted = bare(object);
+        let mut admitted = match stored {
+            Some(stored) => self.replace(kind, wanted, &stored).await?,
+            None => match self.create(kind, &wanted).await {
+                Ok(admitted) => admitted,
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                    let stored = self.read(kind, &wanted).await.map_err(words)?;
+                    self.replace(kind, wanted, &stored).await?
+                }
+                Err(error) => return Err(words(error)),
+            },
+        };
+        if let Some(status) = object.get("status").filter(|status| status.is_object()) {
+            admitted["status"] = if has_rules(kind) {
+                self.report(kind, object, status).await?
+            } else {
+                status.clone()
+            };
+        }
+        restore_identity(&mut admitted, object, kind, live);
+        Ok(admitted)
+    }
+
+    async fn have_namespace(&mut self, namespace: &str) {
+        if self.namespaces.insert(namespace.to_owned()) {
+            let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+            let api: kube::Api<DynamicObject> =
+                kube::Api::all_with(self.client.clone(), &namespaces());
+            if let Ok(body) = serde_json::from_value(body) {
+                // It may be there; and if its name is none, the refusal of what is in it says so.
+                let _ = api.create(&PostParams::default(), &body).await;
+            }
+        }
+    }
+
+    async fn create(&self, kind: &ResourceType, object: &Value) -> Result<Value, kube::Error> {
+        let request = request(kind, object)
+            .create(&PostParams::default(), object.to_string().into_bytes())
+            .map_err(kube::Error::BuildRequest)?;
+        self.send(request).await
+    }
+
+    async fn read(&self, kind: &ResourceType, object: &Value) -> Result<Value, kube::Error> {
+        let request = request(kind, object)
+            .get(name(object), &kube::api::GetParams::default())
+            .map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+
+    async fn replace(
+        &self,
+        kind: &ResourceType,
+        mut wanted: Value,
+        stored: &Value,
+    ) -> Result<Value, String> {
+        wanted["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+        // The sandbox gave the stored one an id of its own, and ids do not change.
+        if let Some(label) = id_label(kind)
+            && let Some(id) = stored["metadata"]["labels"].get(label)
+        {
+            wanted["metadata"]["labels"][label] = id.clone();
+        }
+        let request = request(kind, &wanted).replace(
+            name(&wanted),
+            &PostParams::default(),
+            wanted.to_string().into_bytes(),
+        );
+        match request {
+            Ok(request) => self.send(request).await.map_err(words),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
+        // kubectl asks for this, and kube has no word for it.
+        let directive = if self.validates { "Strict" } else { "Ignore" };
+        let mut request = request;
+        let target = format!("{}&fieldValidation={directive}", request.uri());
+        if let Ok(target) = target.parse() {
+            *request.uri_mut() = target;
+        }
+        self.client.request(request).await
+    }
+
+    /// Checks a status and gives it its defaults.
+    async fn report(
+        &self,
+        kind: &ResourceType,
+        object: &Value,
+        status: &Value,
+    ) -> Result<Value, String> {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let api = kind.api(self.client.clone(), namespace);
+        let directive = if self.validates {
+            ValidationDirective::Strict
+        } else {
+            ValidationDirective::Ignore
+        };
+        let params = PatchParams {
+            field_validation: Some(directive),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({ "status": status }));
+        let reported = api
+            .patch_status(name(object), &params, &patch)
+            .await
+            .map_err(words)?;
+        Ok(reported.data.get("status").cloned().unwrap_or_default())
+    }
+}
+
+fn namespaces() -> kube::core::ApiResource {
+    kube::core::ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&())
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn request(kind: &ResourceType, object: &Value) -> Request {
+    let namespace = object["metadata"]["namespace"].as_str();
+    let namespace = namespace.filter(|_| kind.namespaced);
+    Request::new(DynamicObject::url_path(&kind.api, namespace))
+}
+
+fn has_rules(kind: &ResourceType) -> bool {
+    guarded(kind).is_some()
+}
+
+fn guarded(kind: &ResourceType) -> Option<GuardedKind> {
+    GuardedKind::find(&kind.api.group, &kind.api.plural)
+}
+
+fn id_label(kind: &ResourceType) -> Option<&'static str> {
+    guarded(kind)?.permanent_id_label()
+}
+
+/// What a user could apply: no status, and nothing that a server fills in.
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for field in IDENTITY.iter().chain(&["selfLink"]) {
+            metadata.remove(*field);
+        }
+    }
+    object
+}
+
+fn restore_identity(
+    admitted: &mut Value,
+    object: &Value,
+    kind: &ResourceType,
+    live: Option<&Value>,
+) {
+    for field in IDENTITY {
+        match object["metadata"].get(field) {
+            Some(value) => admitted["metadata"][field] = value.clone(),
+            None => {
+                if let Some(metadata) = admitted["metadata"].as_object_mut() {
+                    metadata.remove(field);
+                }
+            }
+        }
+    }
+    if let Some(label) = id_label(kind)
+        && let Some(id) = live.and_then(|live| live["metadata"]["labels"].get(label))
+    {
+        admitted["metadata"]["labels"][label] = id.clone();
+    }
+}
+
+/// What the server said, without the frame around it.
+fn words(error: kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
