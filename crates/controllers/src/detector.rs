@@ -16,6 +16,7 @@
 //! server without Karmada's webhooks it completes policies itself, and tells of a policy that breaks a rule
 //! by an event.
 
+mod affinity_faults;
 pub mod binding_change;
 pub mod claim;
 pub mod decision;

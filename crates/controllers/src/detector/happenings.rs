@@ -88,9 +88,14 @@ pub(super) fn refused(policy: &PolicyRecord, reason: &str) -> Happening {
     about_policy(policy, "InvalidPolicy", reason)
 }
 
-/// A selector of a policy that matches nothing because it is not valid.
+/// A selector of a policy, for templates or for clusters, that matches nothing because it is not valid.
 pub(super) fn faulty_selector(policy: &PolicyRecord, fault: &str) -> Happening {
-    about_policy(policy, "InvalidResourceSelector", fault)
+    let reason = if fault.starts_with("spec.placement.") {
+        "InvalidClusterAffinity"
+    } else {
+        "InvalidResourceSelector"
+    };
+    about_policy(policy, reason, fault)
 }
 
 /// As a message begins with it.

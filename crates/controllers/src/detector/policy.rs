@@ -8,6 +8,7 @@ use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::affinity_faults::affinity_faults;
 use super::claim::{Claim, PolicyKey, PolicyKind};
 use super::merge_diff::merge_diff;
 use super::selection::Selector;
@@ -171,6 +172,7 @@ fn stand(key: &PolicyKey, object: &DynamicObject, faults: &mut Vec<String>) -> S
             )),
         }
     }
+    faults.extend(affinity_faults(&spec.placement));
     let id = kind
         .permanent_id_label()
         .and_then(|label| object.metadata.labels.as_ref()?.get(label))
