@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::manifests::{
     aggregated, but, cluster_policy, cluster_role, deployment, deployment_of, free_cpu, on, policy,
 };
-use crate::watching::{after_all_else, message, not_placed, placed, placed_in, targets, told};
+use crate::watching::{
+    after_changes_of_members, message, not_placed, placed, placed_in, targets, told,
+};
 
 /// Two groups, chosen by the label `site`.
 fn two_sites() -> Value {
@@ -23,6 +25,7 @@ fn two_sites() -> Value {
 async fn label_site(plane: &Plane, member: &str, site: &str) {
     let labels = json!({ "metadata": { "labels": { "site": site } } });
     plane.edit(&plane.all::<Cluster>(), member, labels).await;
+    after_changes_of_members(plane).await;
 }
 
 fn group_in_use(status: Option<&BindingStatus>) -> Option<&str> {
@@ -73,7 +76,6 @@ async fn the_first_group_that_fits_is_used_and_only_a_rebalance_goes_back() {
     .await;
 
     label_site(&plane, "member1", "one").await;
-    after_all_else(&plane).await;
     placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
 
     rebalance(&plane, "nginx-deployment").await;
@@ -112,6 +114,7 @@ async fn a_tainted_group_is_passed_over() {
     label_site(&plane, "member2", "two").await;
     let taints = json!({ "spec": { "taints": [{ "key": "down", "effect": "NoExecute" }] } });
     let member = plane.edit(&plane.all::<Cluster>(), "member1", taints).await;
+    after_changes_of_members(&plane).await;
     if plane.admits_as_karmada() {
         assert!(member.spec.taints[0].time_added.is_some());
     }
@@ -171,6 +174,7 @@ async fn replicas_overflow_and_come_back() {
     for member in ["member1", "member2"] {
         plane.report(member, free_cpu(2)).await;
     }
+    after_changes_of_members(&plane).await;
     let overflowing = json!({ "clusterAffinities": [{
         "affinityName": "own",
         "clusterNames": ["member1"],
@@ -190,6 +194,7 @@ async fn replicas_overflow_and_come_back() {
     };
     placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     plane.report("member1", free_cpu(0)).await;
+    after_changes_of_members(&plane).await;
     scale(4).await;
     placed(
         &plane,
@@ -198,6 +203,7 @@ async fn replicas_overflow_and_come_back() {
     )
     .await;
     plane.report("member2", free_cpu(0)).await;
+    after_changes_of_members(&plane).await;
     scale(5).await;
     let full = not_placed(&plane, "nginx-deployment", "Unschedulable").await;
     assert_eq!(
@@ -219,6 +225,7 @@ async fn a_rebalance_divides_afresh() {
         plane.edit(&clusters, member, site.clone()).await;
         plane.report(member, free_cpu(10)).await;
     }
+    after_changes_of_members(&plane).await;
     let nginx = deployment_of("nginx", 8, "1");
     let placement = but(
         crate::manifests::by_free_room(),
@@ -236,7 +243,7 @@ async fn a_rebalance_divides_afresh() {
     // member1 has its four and room for two more, member2 its four and room for fourteen.
     plane.report("member1", free_cpu(2)).await;
     plane.report("member2", free_cpu(14)).await;
-    after_all_else(&plane).await;
+    after_changes_of_members(&plane).await;
     placed(
         &plane,
         "nginx-deployment",

@@ -8,6 +8,7 @@ use berth_api::{ClusterPropagationPolicy, ClusterResourceBinding, ResourceBindin
 use berth_e2e::{Plane, eventually};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::manifests::{
@@ -57,7 +58,10 @@ async fn a_cluster_role_gets_a_binding_of_its_own_kind() {
     placed_in(&plane, &bindings, &binding_name, &[("member3", 0)]).await;
 
     // The policy's claim goes with it, the binding stays; with the template goes the binding.
-    policies.delete(&name, &Default::default()).await.unwrap();
+    policies
+        .delete(&name, &DeleteParams::default())
+        .await
+        .unwrap();
     plane.until_gone(&policies, &name).await;
     let binding = bindings.get(&binding_name).await.unwrap();
     assert_eq!(
@@ -67,7 +71,7 @@ async fn a_cluster_role_gets_a_binding_of_its_own_kind() {
     assert_eq!(binding.spec.clusters.len(), 1);
     plane
         .all::<ClusterRole>()
-        .delete(&role_name, &Default::default())
+        .delete(&role_name, &DeleteParams::default())
         .await
         .unwrap();
     if plane.collects_garbage() {
@@ -93,7 +97,7 @@ async fn a_cluster_policy_takes_namespaced_templates_too() {
     );
     plane
         .all::<ClusterPropagationPolicy>()
-        .delete(&name, &Default::default())
+        .delete(&name, &DeleteParams::default())
         .await
         .unwrap();
     plane.stop().await;
@@ -161,7 +165,7 @@ async fn a_kind_defined_at_run_time_is_propagated_with_its_definition() {
     for name in [crd_name] {
         plane
             .all::<CustomResourceDefinition>()
-            .delete(&name, &Default::default())
+            .delete(&name, &DeleteParams::default())
             .await
             .unwrap();
     }

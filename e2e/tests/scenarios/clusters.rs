@@ -11,7 +11,7 @@ use crate::manifests::{
     by_free_room, deployment, deployment_of, equal_shares, everywhere, free_cpu, labelled, on,
     policy, weighted,
 };
-use crate::watching::{AT_ONCE, after_all_else, message, not_placed, placed};
+use crate::watching::{AT_ONCE, after_changes_of_members, message, not_placed, placed};
 
 const FINALIZER: &str = "karmada.io/cluster-controller";
 
@@ -26,6 +26,7 @@ async fn a_taint_keeps_new_workloads_away_and_old_ones_in_place() {
 
     let taints = json!({ "spec": { "taints": [{ "key": "down", "effect": "NoSchedule" }] } });
     plane.edit(&plane.all::<Cluster>(), "member1", taints).await;
+    after_changes_of_members(&plane).await;
     let new = deployment("new", 1);
     plane
         .create_all([policy("new", &[&new], on(&["member1", "member2"])), new])
@@ -51,6 +52,7 @@ async fn only_the_tolerated_taint_lets_a_workload_in() {
             .edit(&clusters, member, json!({ "spec": { "taints": taints } }))
             .await;
     }
+    after_changes_of_members(&plane).await;
     let (one, all, none) = (
         deployment("one", 1),
         deployment("all", 1),
@@ -277,6 +279,7 @@ async fn a_workload_that_fitted_nowhere_goes_to_the_member_that_joins() {
 async fn a_waiting_workload_is_placed_as_soon_as_there_is_room() {
     let plane = Plane::start().await;
     plane.report("member1", free_cpu(2)).await;
+    after_changes_of_members(&plane).await;
     let nginx = deployment_of("nginx", 4, "1");
     let placement = crate::manifests::but(by_free_room(), on(&["member1"]));
     plane
@@ -291,7 +294,7 @@ async fn a_waiting_workload_is_placed_as_soon_as_there_is_room() {
     // Less room, or no more in another member, wakes nobody.
     plane.report("member1", free_cpu(1)).await;
     plane.report("member2", free_cpu(500)).await;
-    after_all_else(&plane).await;
+    after_changes_of_members(&plane).await;
     not_placed(&plane, "nginx-deployment", "Unschedulable").await;
 
     let began = Instant::now();

@@ -5,6 +5,7 @@ use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::manifests::{but, deployment, on, policy};
@@ -19,7 +20,10 @@ async fn a_deleted_policy_takes_its_claim_and_leaves_the_workload() {
         .await;
     placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let policies = plane.api::<PropagationPolicy>();
-    policies.delete("p", &Default::default()).await.unwrap();
+    policies
+        .delete("p", &DeleteParams::default())
+        .await
+        .unwrap();
     plane.until_gone(&policies, "p").await;
 
     let (deployments, bindings) = (plane.api::<Deployment>(), plane.api::<ResourceBinding>());
@@ -55,7 +59,7 @@ async fn a_deleted_template_takes_its_binding_with_it() {
     let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let (deployments, bindings) = (plane.api::<Deployment>(), plane.api::<ResourceBinding>());
     deployments
-        .delete("nginx", &Default::default())
+        .delete("nginx", &DeleteParams::default())
         .await
         .unwrap();
     plane.until_gone(&bindings, "nginx-deployment").await;
@@ -77,7 +81,7 @@ async fn a_deleted_binding_is_made_again() {
     let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let bindings = plane.api::<ResourceBinding>();
     bindings
-        .delete("nginx-deployment", &Default::default())
+        .delete("nginx-deployment", &DeleteParams::default())
         .await
         .unwrap();
     plane
@@ -103,7 +107,7 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
     placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let namespaces = plane.all::<Namespace>();
     namespaces
-        .delete(&plane.namespace, &Default::default())
+        .delete(&plane.namespace, &DeleteParams::default())
         .await
         .unwrap();
     plane.until_gone(&namespaces, &plane.namespace).await;
@@ -123,7 +127,7 @@ async fn what_is_protected_cannot_be_deleted() {
         .await;
     let (deployments, namespaces) = (plane.api::<Deployment>(), plane.all::<Namespace>());
     let refusal = deployments
-        .delete("nginx", &Default::default())
+        .delete("nginx", &DeleteParams::default())
         .await
         .unwrap_err()
         .to_string();
@@ -134,7 +138,7 @@ async fn what_is_protected_cannot_be_deleted() {
 
     // A namespace that holds it may be deleted, but stays.
     namespaces
-        .delete(&plane.namespace, &Default::default())
+        .delete(&plane.namespace, &DeleteParams::default())
         .await
         .unwrap();
     plane
@@ -164,7 +168,7 @@ async fn a_protected_namespace_cannot_be_deleted() {
         .edit(&namespaces, &plane.namespace, protection(json!("Always")))
         .await;
     let refusal = namespaces
-        .delete(&plane.namespace, &Default::default())
+        .delete(&plane.namespace, &DeleteParams::default())
         .await
         .unwrap_err()
         .to_string();
@@ -173,7 +177,7 @@ async fn a_protected_namespace_cannot_be_deleted() {
         .edit(&namespaces, &plane.namespace, protection(json!(null)))
         .await;
     namespaces
-        .delete(&plane.namespace, &Default::default())
+        .delete(&plane.namespace, &DeleteParams::default())
         .await
         .unwrap();
     plane.until_gone(&namespaces, &plane.namespace).await;

@@ -9,7 +9,8 @@ use crate::manifests::{
     spread,
 };
 use crate::watching::{
-    after_all_else, component, events_about, message, not_placed, placed, targets, told, version,
+    after_all_else, after_changes_of_members, component, events_about, message, not_placed, placed,
+    targets, told, version,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,11 +72,14 @@ async fn each_failure_has_its_reason_its_message_and_two_events() {
 async fn a_kind_that_no_member_serves_fits_nowhere() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
+    let only_config_maps = json!([{ "groupVersion": "v1",
+        "resources": [{ "name": "configmaps", "kind": "ConfigMap" }] }]);
     for member in ["member1", "member2", "member3"] {
         plane
-            .report(member, json!({ "apiEnablements": null }))
+            .report(member, json!({ "apiEnablements": only_config_maps }))
             .await;
     }
+    after_changes_of_members(&plane).await;
     plane
         .create_all([policy("p", &[&nginx], everywhere()), nginx])
         .await;

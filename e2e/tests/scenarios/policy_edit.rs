@@ -6,6 +6,7 @@ use berth_api::well_known::{
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::manifests::{config_map, deployment, named, on, policy};
@@ -105,7 +106,10 @@ async fn a_second_policy_takes_over_what_the_first_lets_go() {
 
         let policies = plane.api::<PropagationPolicy>();
         if deleted {
-            policies.delete("first", &Default::default()).await.unwrap();
+            policies
+                .delete("first", &DeleteParams::default())
+                .await
+                .unwrap();
         } else {
             let selectors =
                 json!({ "spec": { "resourceSelectors": [named(&config_map("other"))] } });

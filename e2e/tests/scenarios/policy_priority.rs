@@ -4,6 +4,7 @@ use berth_api::well_known::{CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_
 use berth_api::{ClusterPropagationPolicy, PropagationPolicy};
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::manifests::{but, cluster_policy, deployment, everywhere, on, policy, selecting};
@@ -46,13 +47,18 @@ async fn the_closer_match_wins_and_the_next_one_inherits() {
             by_kind("a-by-kind"),
             by_label("b-by-label"),
             policy("c-by-name", &[&nginx], everywhere()),
-            nginx,
         ])
         .await;
+    // Policies and templates are seen through several watches.
+    after_all_else(&plane).await;
+    plane.create_all([nginx]).await;
     let policies = plane.api::<PropagationPolicy>();
     for winner in ["c-by-name", "b-by-label", "a-by-kind"] {
         held_by(&plane, winner).await;
-        policies.delete(winner, &Default::default()).await.unwrap();
+        policies
+            .delete(winner, &DeleteParams::default())
+            .await
+            .unwrap();
     }
     plane.stop().await;
 }
@@ -66,9 +72,11 @@ async fn a_higher_priority_beats_a_closer_match() {
             policy("by-name", &[&nginx], on(&["member1"])),
             with_priority(by_label("by-label"), 10),
             with_priority(by_kind("by-kind"), -1),
-            nginx,
         ])
         .await;
+    // Policies and templates are seen through several watches.
+    after_all_else(&plane).await;
+    plane.create_all([nginx]).await;
     held_by(&plane, "by-label").await;
     plane.stop().await;
 }
@@ -82,9 +90,11 @@ async fn equal_priorities_leave_it_to_the_match_and_then_to_the_name() {
             with_priority(by_label("a-by-label"), 5),
             with_priority(policy("c", &[&nginx], everywhere()), 5),
             with_priority(policy("b", &[&nginx], everywhere()), 5),
-            nginx,
         ])
         .await;
+    // Policies and templates are seen through several watches.
+    after_all_else(&plane).await;
+    plane.create_all([nginx]).await;
     held_by(&plane, "b").await;
     plane.stop().await;
 }
@@ -97,19 +107,18 @@ async fn a_policy_of_the_namespace_beats_one_of_the_cluster() {
     let mut cluster_wide = with_priority(cluster_policy(&wide, &[&nginx], on(&["member1"])), 100);
     cluster_wide["spec"]["resourceSelectors"][0]["namespace"] = json!(plane.namespace);
     plane
-        .create_all([
-            cluster_wide,
-            policy("own", &[&nginx], on(&["member2"])),
-            nginx,
-        ])
+        .create_all([cluster_wide, policy("own", &[&nginx], on(&["member2"]))])
         .await;
+    // Policies and templates are seen through several watches.
+    after_all_else(&plane).await;
+    plane.create_all([nginx]).await;
     placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
     held_by(&plane, "own").await;
 
     // When it goes, the one of the cluster takes over, and only its marks are left.
     plane
         .api::<PropagationPolicy>()
-        .delete("own", &Default::default())
+        .delete("own", &DeleteParams::default())
         .await
         .unwrap();
     let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
@@ -120,7 +129,7 @@ async fn a_policy_of_the_namespace_beats_one_of_the_cluster() {
     assert_eq!(annotation(&binding, PROPAGATION_POLICY_NAME), None);
     plane
         .all::<ClusterPropagationPolicy>()
-        .delete(&wide, &Default::default())
+        .delete(&wide, &DeleteParams::default())
         .await
         .unwrap();
     plane

@@ -10,7 +10,7 @@ use crate::manifests::{
     aggregated, by_free_room, deployment, deployment_of, equal_shares, everywhere, free_cpu, job,
     policy, weighted,
 };
-use crate::watching::placed;
+use crate::watching::{after_changes_of_members, placed};
 
 /// What `kubectl scale` does.
 async fn scale(plane: &Plane, name: &str, replicas: i32) {
@@ -106,6 +106,7 @@ async fn aggregated_fills_few_members_and_keeps_those_in_use() {
     for (member, cpu) in [("member1", 6), ("member2", 4), ("member3", 2)] {
         plane.report(member, free_cpu(cpu)).await;
     }
+    after_changes_of_members(&plane).await;
     let nginx = deployment_of("nginx", 5, "1");
     plane
         .create_all([policy("p", &[&nginx], aggregated()), nginx])
@@ -113,6 +114,7 @@ async fn aggregated_fills_few_members_and_keeps_those_in_use() {
     placed(&plane, "nginx-deployment", &[("member1", 5)]).await;
     // One core is left in member1; what does not fit there goes to the next member with most room.
     plane.report("member1", free_cpu(1)).await;
+    after_changes_of_members(&plane).await;
     scale(&plane, "nginx", 8).await;
     placed(
         &plane,

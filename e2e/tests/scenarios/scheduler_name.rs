@@ -2,6 +2,7 @@
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
+use kube::api::PatchParams;
 use serde_json::json;
 
 use crate::manifests::{but, deployment, on, policy};
@@ -127,7 +128,7 @@ async fn the_name_cannot_be_changed() {
     let change = kube::api::Patch::Merge(json!({ "spec": { "schedulerName": "my-scheduler" } }));
     let refusal = plane
         .api::<PropagationPolicy>()
-        .patch("p", &Default::default(), &change)
+        .patch("p", &PatchParams::default(), &change)
         .await
         .unwrap_err()
         .to_string();

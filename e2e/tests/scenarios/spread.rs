@@ -5,7 +5,7 @@ use berth_e2e::{Plane, Setup};
 use serde_json::{Value, json};
 
 use crate::manifests::{but, config_map, deployment, job, labelled, on, policy, spread};
-use crate::watching::{is_settled, placed, targets};
+use crate::watching::{after_changes_of_members, is_settled, placed, targets};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_many_clusters_as_asked_for() {
@@ -15,6 +15,7 @@ async fn as_many_clusters_as_asked_for() {
         let clusters = plane.all::<berth_api::Cluster>();
         plane.edit(&clusters, member, labels.clone()).await;
     }
+    after_changes_of_members(&plane).await;
     let templates = [
         deployment("nginx", 3),
         job("pi", 3, 3),
@@ -49,6 +50,7 @@ async fn the_members_with_most_room_are_chosen_and_kept() {
     plane
         .report("member1", crate::manifests::free_cpu(4000))
         .await;
+    after_changes_of_members(&plane).await;
     let replicas = json!({ "spec": { "replicas": 4 } });
     let deployments = plane.api::<k8s_openapi::api::apps::v1::Deployment>();
     plane.edit(&deployments, "nginx", replicas).await;

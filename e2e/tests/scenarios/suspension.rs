@@ -3,6 +3,7 @@
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::manifests::{but, deployment, on, policy};
@@ -71,7 +72,7 @@ async fn suspended_dispatching_comes_from_the_policy_and_goes_with_it() {
         stored["spec"]["suspension"] = resumed.clone();
         let stored: PropagationPolicy = serde_json::from_value(stored).unwrap();
         policies
-            .replace("p", &Default::default(), &stored)
+            .replace("p", &PostParams::default(), &stored)
             .await
             .unwrap();
         plane

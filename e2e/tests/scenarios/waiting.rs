@@ -4,6 +4,7 @@ use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::manifests::{but, deployment, on, policy};
@@ -40,7 +41,7 @@ async fn a_priority_class_gives_the_binding_its_priority() {
     assert_eq!(binding.spec.priority(), 1000);
     plane
         .all::<PriorityClass>()
-        .delete(&class, &Default::default())
+        .delete(&class, &DeleteParams::default())
         .await
         .unwrap();
     plane.stop().await;
@@ -114,7 +115,10 @@ async fn a_lazy_policy_applies_to_templates_that_come_after_it() {
 
     // When the policy goes, the workload stays.
     let policies = plane.api::<PropagationPolicy>();
-    policies.delete("p", &Default::default()).await.unwrap();
+    policies
+        .delete("p", &DeleteParams::default())
+        .await
+        .unwrap();
     plane.until_gone(&policies, "p").await;
     after_all_else(&plane).await;
     let bindings = plane.api::<ResourceBinding>();

@@ -1,20 +1,20 @@
 //! Ways to look at what became of a scenario.
 
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_e2e::{Plane, eventually};
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
-use kube::api::DynamicObject;
-use kube::discovery::ApiResource;
+use kube::api::ListParams;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::manifests::{config_map, everywhere, policy};
+use crate::manifests::{but, config_map, everywhere, labelled, policy};
 
 /// What happens at once takes well under a second; this leaves room for the other tests of the machine.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(3);
@@ -117,23 +117,40 @@ pub(crate) fn message(binding: &impl Binding) -> String {
     scheduled(binding).map_or_else(String::new, |condition| condition.message.clone())
 }
 
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
 /// Ends when detector and scheduler have done all that was asked of them before: a new workload is placed.
 ///
-/// This is how a test knows that what has not happened will not happen.
+/// This is how a test knows that what has not happened will not happen, and that a policy has been seen.
 pub(crate) async fn after_all_else(plane: &Plane) {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = format!("barrier-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let template = config_map(&name);
+    barrier(plane, &name, everywhere()).await;
+}
+
+/// Ends when the scheduler has seen all changes of members: a workload is placed by the newest of them.
+///
+/// Members and bindings are seen through two watches. What is placed by an old state of a member often
+/// stays, as it should.
+pub(crate) async fn after_changes_of_members(plane: &Plane) {
+    let name = format!("seen-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let clusters = plane.all::<Cluster>();
+    let label = json!({ "metadata": { "labels": { &name: "yes" } } });
+    plane.edit(&clusters, "member1", label).await;
+    let tolerant = json!({ "clusterTolerations": [{ "operator": "Exists" }] });
+    barrier(plane, &name, but(labelled(&name, "yes"), tolerant)).await;
+}
+
+async fn barrier(plane: &Plane, name: &str, placement: Value) {
+    let template = config_map(name);
     plane
-        .create_all([policy(&name, &[&template], everywhere()), template])
+        .create_all([policy(name, &[&template], placement), template])
         .await;
     plane
         .until(
             &plane.api::<ResourceBinding>(),
             &format!("{name}-configmap"),
             "the barrier placed",
-            |binding| is_settled(binding),
+            is_settled,
         )
         .await;
 }
@@ -144,7 +161,7 @@ pub(crate) async fn events_about(plane: &Plane, kind: &str, name: &str) -> Vec<E
     // Those about cluster-scoped objects are in `default`.
     for namespace in [plane.namespace.as_str(), "default"] {
         let api: Api<Event> = Api::namespaced(plane.client.clone(), namespace);
-        let events = api.list(&Default::default()).await.unwrap();
+        let events = api.list(&ListParams::default()).await.unwrap();
         found.extend(events.items.into_iter().filter(|event| {
             event.involved_object.kind.as_deref() == Some(kind)
                 && event.involved_object.name.as_deref() == Some(name)
@@ -194,19 +211,6 @@ pub(crate) fn label<'a>(object: &'a impl kube::Resource, key: &str) -> Option<&'
 pub(crate) fn annotation<'a>(object: &'a impl kube::Resource, key: &str) -> Option<&'a str> {
     let annotations = object.meta().annotations.as_ref()?;
     annotations.get(key).map(String::as_str)
-}
-
-/// The API of the kind of a manifest, in the namespace of the test.
-pub(crate) fn api_of(plane: &Plane, manifest: &Value) -> Api<DynamicObject> {
-    let text = |field: &str| manifest[field].as_str().unwrap().to_owned();
-    let api_version = text("apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-        group,
-        version,
-        &text("kind"),
-    ));
-    Api::namespaced_with(plane.client.clone(), &plane.namespace, &resource)
 }
 
 /// The version of an object, which every write changes.

@@ -1,0 +1,72 @@
+//! Makes a control plane out of a server that somebody else started.
+
+use std::path::Path;
+
+use berth_api::Cluster;
+use berth_controllers::detector;
+use berth_scheduler::Options;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
+use tokio_util::sync::CancellationToken;
+
+use crate::eventually::eventually;
+
+/// The annotation of members that a test has put into a cluster which is there for longer than the test.
+const OURS: &str = "e2e.berth/member";
+
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
+    let target = berth_scheduler::connect::Target {
+        kubeconfig: Some(kubeconfig.to_owned()),
+        ..Default::default()
+    };
+    let config = berth_scheduler::connect::config(&target).await.unwrap();
+    berth_scheduler::connect::client(config).unwrap()
+}
+
+/// What `berth up` does to its own server, done to another one.
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+pub(crate) async fn furnish(client: &Client, members: usize, cancel: &CancellationToken) {
+    let mut members = berth::fleet::made_up(members);
+    for member in &mut members {
+        member
+            .annotations_mut()
+            .insert(OURS.to_owned(), String::new());
+    }
+    berth::up::prepare(client, &members).await.unwrap();
+    let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+    tokio::spawn(detector::run(client.clone(), options, cancel.clone()));
+    tokio::spawn(berth::release::run(client.clone(), cancel.clone()));
+    let (client, cancel) = (client.clone(), cancel.clone());
+    tokio::spawn(async move {
+        let _ = berth_scheduler::run_with_client(Options::embedded(), client, cancel).await;
+    });
+}
+
+/// Takes the members away that a test has left.
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+pub(crate) async fn remove_our_members(client: &Client) {
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let Ok(members) = clusters.list(&ListParams::default()).await else {
+        // The kind is not there yet.
+        return;
+    };
+    for member in members.items {
+        if member.annotations().contains_key(OURS) {
+            let name = member.name_any();
+            let no_finalizers = serde_json::json!({ "metadata": { "finalizers": null } });
+            let _ = clusters
+                .patch(&name, &PatchParams::default(), &Patch::Merge(no_finalizers))
+                .await;
+            let _ = clusters.delete(&name, &DeleteParams::default()).await;
+        }
+    }
+    eventually("the members of the test before to go", async || {
+        let left = clusters.list(&ListParams::default()).await.unwrap().items;
+        match left.iter().find(|c| c.annotations().contains_key(OURS)) {
+            None => Ok(()),
+            Some(member) => Err(format!("{} is there", member.name_any())),
+        }
+    })
+    .await;
+}
