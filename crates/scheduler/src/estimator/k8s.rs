@@ -1,0 +1,166 @@
+//! Kubernetes types in the encoding of Kubernetes' own protobuf code.
+//!
+//! That code writes every string that is no pointer, even an empty one; so do these, byte for byte.
+
+use berth_api::quantity::Quantity;
+use berth_api::toleration::Toleration;
+use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement};
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+struct WireQuantity {
+    #[prost(string, optional, tag = "1")]
+    text: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireToleration {
+    #[prost(string, optional, tag = "1")]
+    key: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    operator: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    value: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    effect: Option<String>,
+    #[prost(int64, optional, tag = "5")]
+    toleration_seconds: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireNodeSelector {
+    #[prost(message, repeated, tag = "1")]
+    terms: Vec<WireTerm>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireTerm {
+    #[prost(message, repeated, tag = "1")]
+    match_expressions: Vec<WireRequirement>,
+    #[prost(message, repeated, tag = "2")]
+    match_fields: Vec<WireRequirement>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireRequirement {
+    #[prost(string, optional, tag = "1")]
+    key: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    operator: Option<String>,
+    #[prost(string, repeated, tag = "3")]
+    values: Vec<String>,
+}
+
+/// A `resource.Quantity`: its canonical text.
+pub(super) fn quantity(quantity: Quantity) -> Vec<u8> {
+    let text = Some(quantity.to_string());
+    WireQuantity { text }.encode_to_vec()
+}
+
+/// A `v1.Toleration`.
+pub(super) fn toleration(toleration: &Toleration) -> Vec<u8> {
+    let Toleration {
+        key,
+        operator,
+        value,
+        effect,
+        toleration_seconds,
+    } = toleration.clone();
+    WireToleration {
+        key: Some(key.unwrap_or_default()),
+        operator: Some(operator.unwrap_or_default()),
+        value: Some(value.unwrap_or_default()),
+        effect: Some(effect.unwrap_or_default()),
+        toleration_seconds,
+    }
+    .encode_to_vec()
+}
+
+/// A `v1.NodeSelector`.
+pub(super) fn node_selector(selector: &NodeSelector) -> Vec<u8> {
+    let requirements = |list: &Option<Vec<NodeSelectorRequirement>>| {
+        let list = list.as_deref().unwrap_or_default().iter();
+        list.map(requirement).collect()
+    };
+    let terms = selector.node_selector_terms.iter().map(|term| WireTerm {
+        match_expressions: requirements(&term.match_expressions),
+        match_fields: requirements(&term.match_fields),
+    });
+    WireNodeSelector {
+        terms: terms.collect(),
+    }
+    .encode_to_vec()
+}
+
+fn requirement(requirement: &NodeSelectorRequirement) -> WireRequirement {
+    WireRequirement {
+        key: Some(requirement.key.clone()),
+        operator: Some(requirement.operator.clone()),
+        values: requirement.values.clone().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::NodeSelectorTerm;
+
+    use super::*;
+
+    #[test]
+    fn quantities_are_their_canonical_text() {
+        for (text, bytes) in [
+            ("500m", &b"\x0a\x04500m"[..]),
+            ("0.5", b"\x0a\x04500m"),
+            ("1000m", b"\x0a\x011"),
+            ("1024Mi", b"\x0a\x031Gi"),
+            ("0", b"\x0a\x010"),
+        ] {
+            assert_eq!(quantity(Quantity::parse(text).unwrap()), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn tolerations_write_empty_strings_and_only_given_seconds() {
+        assert_eq!(
+            toleration(&Toleration::default()),
+            b"\x0a\x00\x12\x00\x1a\x00\x22\x00"
+        );
+        let full = Toleration {
+            key: Some("k".into()),
+            operator: Some("Equal".into()),
+            value: Some("v".into()),
+            effect: Some("NoExecute".into()),
+            toleration_seconds: Some(300),
+        };
+        assert_eq!(
+            toleration(&full),
+            b"\x0a\x01k\x12\x05Equal\x1a\x01v\x22\x09NoExecute\x28\xac\x02"
+        );
+    }
+
+    #[test]
+    fn node_selectors_nest_terms_and_requirements() {
+        let requirement = |key: &str, operator: &str, values: &[&str]| NodeSelectorRequirement {
+            key: key.into(),
+            operator: operator.into(),
+            values: Some(values.iter().map(|&value| value.into()).collect()),
+        };
+        let selector = NodeSelector {
+            node_selector_terms: vec![
+                NodeSelectorTerm {
+                    match_expressions: Some(vec![requirement("zone", "In", &["a", "b"])]),
+                    match_fields: None,
+                },
+                NodeSelectorTerm {
+                    match_expressions: None,
+                    match_fields: Some(vec![requirement("n", "Exists", &[])]),
+                },
+            ],
+        };
+        assert_eq!(
+            node_selector(&selector),
+            b"\x0a\x12\x0a\x10\x0a\x04zone\x12\x02In\x1a\x01a\x1a\x01b\
+              \x0a\x0d\x12\x0b\x0a\x01n\x12\x06Exists"
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! Where a cluster's estimator is: the control plane's Service object says.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::Api;
+use tokio::sync::Semaphore;
+
+use super::options::EstimatorOptions;
+use crate::rate_limit::RateLimit;
+
+/// How long the API server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Lookups at the same time: few, because they wait for the same rate limit as the writes of results.
+const LOOKUPS: usize = 4;
+
+/// Why nobody knows where an estimator is.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ResolveError {
+    /// The API server did not say.
+    #[error("cannot get service {service}: {source}")]
+    Get {
+        /// Its name.
+        service: String,
+        /// What the API server says instead.
+        source: Box<kube::Error>,
+    },
+    /// The API server did not answer.
+    #[error("cannot get service {service}: no answer within {PATIENCE:?}")]
+    NoAnswer {
+        /// Its name.
+        service: String,
+    },
+    /// Only Services that name another host lead out of the control plane.
+    #[error("unsupported service type {0:?}")]
+    Type(String),
+    /// The Service does not have the port.
+    #[error("service {service} has no port {port}")]
+    NoPort {
+        /// Its name.
+        service: String,
+        /// The port looked for.
+        port: u16,
+    },
+    /// The Service does not say which port of the other host is meant.
+    #[error("port {port} of service {service} has no number as its target port")]
+    NoTargetPort {
+        /// Its name.
+        service: String,
+        /// The port looked for.
+        port: u16,
+    },
+}
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Finds estimators.
+pub(super) struct Resolver {
+    client: kube::Client,
+    limit: Arc<RateLimit>,
+    lookups: Semaphore,
+    namespace: String,
+    prefix: String,
+    port: u16,
+}
+
+impl Resolver {
+    pub(super) fn new(
+        client: kube::Client,
+        limit: Arc<RateLimit>,
+        options: &EstimatorOptions,
+    ) -> Self {
+        Self {
+            client,
+            limit,
+            lookups: Semaphore::new(LOOKUPS),
+            namespace: options.namespace.clone(),
+            prefix: options.prefix.clone(),
+            port: options.port,
+        }
+    }
+
+    /// The addresses to try, in this order.
+    pub(super) async fn addresses(&self, cluster: &str) -> Result<Vec<Address>, ResolveError> {
+        let service = format!("{}-{cluster}", self.prefix);
+        let api: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
+        // The semaphore is never closed.
+        let _turn = self.lookups.acquire().await;
+        self.limit.acquire().await;
+        match tokio::time::timeout(PATIENCE, api.get_opt(&service)).await {
+            Ok(Ok(Some(found))) => Ok(vec![external(&found, service, self.port)?]),
+            Ok(Ok(None)) => Ok(in_cluster(&service, &self.namespace, self.port)),
+            Ok(Err(source)) => Err(ResolveError::Get {
+                service,
+                source: Box::new(source),
+            }),
+            Err(_) => Err(ResolveError::NoAnswer { service }),
+        }
+    }
+}
+
+/// The names under which a Service of the host cluster is known: those that its DNS gives it.
+fn in_cluster(service: &str, namespace: &str, port: u16) -> Vec<Address> {
+    let hosts = [
+        format!("{service}.{namespace}.svc.cluster.local"),
+        format!("{service}.{namespace}.svc"),
+    ];
+    hosts.map(|host| Address { host, port }).to_vec()
+}
+
+/// The host and port that a Service of type ExternalName names.
+fn external(found: &Service, service: String, port: u16) -> Result<Address, ResolveError> {
+    let spec = found.spec.as_ref();
+    let kind = spec.and_then(|spec| spec.type_.as_deref());
+    // What has no type got ClusterIP from the API server.
+    let kind = kind.unwrap_or("ClusterIP");
+    if kind != "ExternalName" {
+        return Err(ResolveError::Type(kind.to_owned()));
+    }
+    let ports = spec.and_then(|spec| spec.ports.as_deref());
+    let entry = ports
+        .unwrap_or_default()
+        .iter()
+        .find(|entry| entry.port == i32::from(port));
+    let Some(entry) = entry else {
+        return Err(ResolveError::NoPort { service, port });
+    };
+    let host = spec.and_then(|spec| spec.external_name.clone());
+    match target_port(entry) {
+        Some(target) => Ok(Address {
+            host: host.unwrap_or_default(),
+            port: target,
+        }),
+        None => Err(ResolveError::NoTargetPort { service, port }),
+    }
+}
+
+fn target_port(entry: &ServicePort) -> Option<u16> {
+    match entry.target_port {
+        Some(IntOrString::Int(number)) => u16::try_from(number).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn resolved(spec: Value) -> Result<String, String> {
+        let service: Service = serde_json::from_value(json!({ "spec": spec })).unwrap();
+        external(&service, "estimator-m1".into(), 10352)
+            .map(|address| address.to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_service_has_to_name_a_host_and_the_port_there() {
+        let named = |ports: Value| json!({ "type": "ExternalName", "externalName": "estimator.m1.example", "ports": ports });
+        for (spec, expected) in [
+            (
+                named(
+                    json!([{ "port": 1, "targetPort": 2 }, { "port": 10352, "targetPort": 30352 }]),
+                ),
+                Ok("estimator.m1.example:30352"),
+            ),
+            (
+                json!({ "type": "ExternalName", "externalName": "fd00::1", "ports": [{ "port": 10352, "targetPort": 9 }] }),
+                Ok("[fd00::1]:9"),
+            ),
+            (
+                json!({ "type": "ClusterIP", "ports": [{ "port": 10352, "targetPort": 9 }] }),
+                Err("unsupported service type \"ClusterIP\""),
+            ),
+            (json!({}), Err("unsupported service type \"ClusterIP\"")),
+            (
+                named(json!([{ "port": 1, "targetPort": 2 }])),
+                Err("service estimator-m1 has no port 10352"),
+            ),
+            (
+                named(json!([{ "port": 10352, "targetPort": "grpc" }])),
+                Err("port 10352 of service estimator-m1 has no number as its target port"),
+            ),
+        ] {
+            let resolved = resolved(spec.clone());
+            let resolved = resolved.as_deref().map_err(String::as_str);
+            assert_eq!(resolved, expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn without_a_service_the_host_clusters_dns_is_tried() {
+        let addresses = in_cluster("karmada-scheduler-estimator-m1", "karmada-system", 10352);
+        let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            addresses,
+            [
+                "karmada-scheduler-estimator-m1.karmada-system.svc.cluster.local:10352",
+                "karmada-scheduler-estimator-m1.karmada-system.svc:10352",
+            ]
+        );
+    }
+}

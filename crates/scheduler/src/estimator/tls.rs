@@ -1,0 +1,119 @@
+//! TLS towards estimators, from files that are read for every connection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::options::{ClientIdentity, Tls};
+
+/// Why a connection cannot be secured.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TlsError {
+    /// A file holds no certificates or no key.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: rustls::pki_types::pem::Error,
+    },
+    /// A file holds no certificates.
+    #[error("no certificates in {}", .0.display())]
+    Empty(PathBuf),
+    /// Certificates or keys that do not work.
+    #[error("cannot set up TLS: {0}")]
+    Configure(#[from] rustls::Error),
+}
+
+/// The configuration of a connection; None for plain text.
+pub(super) fn client_config(tls: &Tls) -> Result<Option<Arc<ClientConfig>>, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?;
+    let (builder, identity) = match tls {
+        Tls::Plain => return Ok(None),
+        Tls::Verified { ca, identity } => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(ca)? {
+                roots.add(certificate)?;
+            }
+            (builder.with_root_certificates(roots), identity)
+        }
+        Tls::Unverified { identity } => {
+            let verifier = Arc::new(Unverified(provider));
+            let builder = builder.dangerous();
+            (builder.with_custom_certificate_verifier(verifier), identity)
+        }
+    };
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(ClientIdentity { certificate, key }) => {
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|source| TlsError::File {
+                path: key.clone(),
+                source,
+            })?;
+            builder.with_client_auth_cert(certificates(certificate)?, private)?
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(Some(Arc::new(config)))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let unusable = |source| TlsError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let certificates = CertificateDer::pem_file_iter(path).map_err(unusable)?;
+    let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(unusable)?;
+    if certificates.is_empty() {
+        return Err(TlsError::Empty(path.to_owned()));
+    }
+    Ok(certificates)
+}
+
+/// Takes any certificate, as asked for with `--insecure-skip-estimator-verify`.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
