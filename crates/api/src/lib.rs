@@ -14,6 +14,7 @@ pub mod crds;
 pub mod names;
 mod open_enum;
 pub mod placement;
+mod placement_empties;
 pub mod policy;
 pub mod quantity;
 mod root_kind;

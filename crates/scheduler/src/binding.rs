@@ -62,9 +62,13 @@ pub struct Binding {
 }
 
 impl Binding {
-    fn new(mut metadata: ObjectMeta, spec: BindingSpec, status: Option<BindingStatus>) -> Self {
+    fn new(mut metadata: ObjectMeta, mut spec: BindingSpec, status: Option<BindingStatus>) -> Self {
         // Nobody here reads them, and they are two thirds of the memory of a typed object.
         metadata.managed_fields = None;
+        // It is compared with the applied placement, which Go has written.
+        if let Some(placement) = &mut spec.placement {
+            placement.drop_empties();
+        }
         Self {
             key: BindingKey::of(&metadata),
             metadata,
