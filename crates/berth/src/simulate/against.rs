@@ -146,33 +146,42 @@ impl Future {
     ) -> Result<(), SimulateError> {
         let mut sandbox = Sandbox::start(!args.no_validate).await?;
         let namespace = live.namespace.as_str();
-        let typed =
-            typing::typed(manifests, &sandbox, namespace, args, &mut problems, notes).await?;
+        let catalogue = Some(live.catalogue());
+        let typed = typing::typed(
+            manifests,
+            &sandbox,
+            catalogue,
+            namespace,
+            args,
+            &mut problems,
+            notes,
+        )
+        .await?;
         let mut policies = self.live_policies(live, notes).await?;
-        for Typed { manifest, kind } in typed {
+        for typed in typed {
+            let Typed { manifest, kind, .. } = &typed;
             let Manifest {
                 namespace, name, ..
             } = &manifest;
             let old = match manifest.role {
                 Role::Cluster => self.clusters.get(name).cloned(),
                 Role::Binding(kind) => {
-                    let key = typing::binding_key(kind, &manifest);
+                    let key = typing::binding_key(kind, manifest);
                     self.bindings.get(&key).cloned()
                 }
                 Role::Policy(kind) => policies.remove(&policy_key(kind, namespace, name)),
-                _ => live.get(&kind, namespace, name).await?,
+                _ => live.get(kind, namespace, name).await?,
             };
             let wanted = match &old {
                 Some(old) => overlay::overlay(old, &manifest.object),
                 None => manifest.object.clone(),
             };
-            let admitted = sandbox.admit(&kind, &wanted, old.as_ref()).await;
+            let admitted = typing::admit(&mut sandbox, &typed, &wanted, old.as_ref()).await;
             let mut object = match admitted {
                 Ok(object) => object,
                 Err(_) if args.no_validate && manifest.role == Role::Template => wanted,
-                Err(reason) => {
-                    let reason = typing::refusal(&manifest, &kind, &reason);
-                    problems.push(Problem::new(&manifest.place, reason));
+                Err(problem) => {
+                    problems.push(problem);
                     continue;
                 }
             };
@@ -183,7 +192,7 @@ impl Future {
             {
                 overlay::bump_generation(&mut object);
             }
-            self.put(manifest, kind, old, object, changed, notes);
+            self.put(typed, old, object, changed, notes);
         }
         if problems.is_empty() {
             Ok(())
@@ -194,8 +203,7 @@ impl Future {
 
     fn put(
         &mut self,
-        manifest: Manifest,
-        kind: Arc<ResourceType>,
+        Typed { manifest, kind, .. }: Typed,
         old: Option<Value>,
         mut object: Value,
         changed: bool,

@@ -25,7 +25,7 @@ pub enum SimulateError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The control plane does not answer as it should.
-    #[error("cannot read {what} of the control plane: {reason}")]
+    #[error("cannot read {what}: {reason}")]
     Read {
         /// What was asked for.
         what: String,

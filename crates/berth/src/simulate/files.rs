@@ -38,26 +38,33 @@ pub(crate) async fn state(
 ) -> Result<State, SimulateError> {
     let mut sandbox = Sandbox::start(!args.no_validate).await?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
-    let typed = typing::typed(manifests, &sandbox, namespace, args, &mut problems, notes).await?;
+    let typed = typing::typed(
+        manifests,
+        &sandbox,
+        None,
+        namespace,
+        args,
+        &mut problems,
+        notes,
+    )
+    .await?;
     let mut detector = Detector::new(args);
     let mut state = State::default();
     let mut bindings = Bindings::new();
     let mut templates = Vec::new();
-    for Typed { manifest, kind } in typed {
-        let object = match sandbox.admit(&kind, &manifest.object, None).await {
+    for typed in typed {
+        let object = match typing::admit(&mut sandbox, &typed, &typed.manifest.object, None).await {
             Ok(object) => object,
             // Without validation a template that no server would store is taken as it stands.
-            Err(_) if args.no_validate && manifest.role == Role::Template => {
-                manifest.object.clone()
+            Err(_) if args.no_validate && typed.manifest.role == Role::Template => {
+                typed.manifest.object.clone()
             }
-            Err(reason) => {
-                problems.push(Problem::new(
-                    &manifest.place,
-                    typing::refusal(&manifest, &kind, &reason),
-                ));
+            Err(problem) => {
+                problems.push(problem);
                 continue;
             }
         };
+        let Typed { manifest, kind, .. } = typed;
         match manifest.role {
             Role::Cluster => match serde_json::from_value::<Cluster>(object) {
                 Ok(cluster) => {

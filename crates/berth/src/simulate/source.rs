@@ -184,8 +184,12 @@ fn yaml(text: &str) -> Result<Value, String> {
         },
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| format!("cannot be parsed: {error}"))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let error = error.to_string();
+        // Advice for those who write programs, not manifests.
+        let error = error.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
+        format!("cannot be parsed: {error}")
+    })
 }
 
 #[cfg(test)]

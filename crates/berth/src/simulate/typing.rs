@@ -8,7 +8,7 @@ use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue::{self, Known};
+use super::catalogue::{self, Catalogue, Known};
 use super::error::{Problem, SimulateError};
 use super::manifest::{self, Manifest, Role};
 use super::notes::Notes;
@@ -20,6 +20,8 @@ pub(crate) struct Typed {
     pub(crate) manifest: Manifest,
     /// Its type.
     pub(crate) kind: Arc<ResourceType>,
+    /// Whether the sandbox serves the type; others are taken as they come.
+    pub(crate) is_checked: bool,
 }
 
 /// Finds out what type each manifest has and which namespace it goes to, and puts them in an order in which
@@ -30,6 +32,7 @@ pub(crate) struct Typed {
 pub(crate) async fn typed(
     manifests: Vec<Manifest>,
     sandbox: &Sandbox,
+    live: Option<Catalogue>,
     default_namespace: &str,
     args: &SimulateArgs,
     problems: &mut Vec<Problem>,
@@ -43,7 +46,10 @@ pub(crate) async fn typed(
             problems.push(Problem::new(&manifest.place, reason));
         }
     }
-    let mut catalogue = sandbox.catalogue();
+    let mut kinds = Kinds {
+        sandbox: sandbox.catalogue(),
+        live,
+    };
     let mut typed = Vec::new();
     for mut manifest in manifests {
         if manifest.role == Role::Aside {
@@ -53,9 +59,12 @@ pub(crate) async fn typed(
             ));
             continue;
         }
-        let kind = match kind_of(&manifest, &mut catalogue).await? {
-            Some(kind) => kind,
-            None if args.no_validate => catalogue::assumed(&manifest.api_version, &manifest.kind),
+        let (kind, is_checked) = match kinds.find(&manifest).await? {
+            Some(found) => found,
+            None if args.no_validate => {
+                let kind = catalogue::assumed(&manifest.api_version, &manifest.kind);
+                (kind, false)
+            }
             None => {
                 let reason = format!("unknown kind {} in {}", manifest.kind, manifest.api_version);
                 problems.push(Problem::new(&manifest.place, reason));
@@ -68,7 +77,11 @@ pub(crate) async fn typed(
             default_namespace.clone_into(&mut manifest.namespace);
             manifest.object["metadata"]["namespace"] = Value::from(default_namespace);
         }
-        typed.push(Typed { manifest, kind });
+        typed.push(Typed {
+            manifest,
+            kind,
+            is_checked,
+        });
     }
     manifest::refuse_duplicates(&mut typed, |typed| &typed.manifest, problems);
     typed.sort_by_key(
@@ -82,34 +95,82 @@ pub(crate) async fn typed(
     Ok(typed)
 }
 
-async fn kind_of(
-    manifest: &Manifest,
-    catalogue: &mut catalogue::Catalogue,
-) -> Result<Option<Arc<ResourceType>>, SimulateError> {
-    Ok(match manifest.role {
-        Role::Cluster => Some(catalogue::clusters()),
-        Role::Policy(kind) => Some(catalogue::policies(kind)),
-        Role::Override(kind) => Some(catalogue::overrides(kind)),
-        Role::Binding(kind) => Some(catalogue::bindings(kind)),
-        Role::Aside => None,
-        Role::Template => {
-            let known = catalogue.find(&manifest.api_version, &manifest.kind).await;
-            match known.map_err(|error| SimulateError::Sandbox(error.to_string()))? {
-                Known::Served(kind) => Some(kind),
-                Known::Missing => None,
-                Known::Foreign => Some(catalogue::assumed(&manifest.api_version, &manifest.kind)),
-            }
-        }
-    })
+/// Who knows types.
+struct Kinds {
+    sandbox: Catalogue,
+    /// A control plane, which knows more.
+    live: Option<Catalogue>,
 }
 
-/// Why a manifest is refused. What the server says of a resource names it already.
-pub(crate) fn refusal(manifest: &Manifest, kind: &ResourceType, reason: &str) -> String {
-    if reason.contains(&format!("\"{}\"", manifest.name)) && reason.contains(&kind.api.kind) {
-        reason.to_owned()
-    } else {
-        format!("{manifest} is refused: {reason}")
+impl Kinds {
+    /// The type of a manifest and whether the sandbox serves it; nothing where nobody can mean it.
+    async fn find(
+        &mut self,
+        manifest: &Manifest,
+    ) -> Result<Option<(Arc<ResourceType>, bool)>, SimulateError> {
+        let own = match manifest.role {
+            Role::Cluster => Some((catalogue::clusters(), true)),
+            Role::Policy(kind) => Some((catalogue::policies(kind), true)),
+            Role::Binding(kind) => Some((catalogue::bindings(kind), true)),
+            Role::Override(kind) => Some((catalogue::overrides(kind), false)),
+            Role::Template | Role::Aside => None,
+        };
+        if own.is_some() {
+            return Ok(own);
+        }
+        let Manifest {
+            api_version, kind, ..
+        } = manifest;
+        let asked = |error: kube::Error| SimulateError::Read {
+            what: format!("the types of {api_version}"),
+            reason: error.to_string(),
+            missing: false,
+        };
+        let known = self.sandbox.find(api_version, kind).await.map_err(asked)?;
+        let here = match known {
+            Known::Served(kind) => return Ok(Some((kind, true))),
+            other => other,
+        };
+        Ok(match (&mut self.live, here) {
+            (Some(live), _) => match live.find(api_version, kind).await.map_err(asked)? {
+                Known::Served(kind) => Some((kind, false)),
+                Known::Missing | Known::Foreign => None,
+            },
+            (None, Known::Foreign) => Some((catalogue::assumed(api_version, kind), false)),
+            (None, _) => None,
+        })
     }
+}
+
+/// What a control plane would store of an object that a manifest leads to.
+///
+/// # Errors
+/// The refusal.
+pub(crate) async fn admit(
+    sandbox: &mut Sandbox,
+    typed: &Typed,
+    object: &Value,
+    live: Option<&Value>,
+) -> Result<Value, Problem> {
+    let Typed {
+        manifest,
+        kind,
+        is_checked,
+    } = typed;
+    if !is_checked {
+        return Ok(object.clone());
+    }
+    let admitted = sandbox.admit(kind, object, live).await;
+    admitted.map_err(|reason| {
+        // What the server says names the object already, unless it could not even be read.
+        let named =
+            reason.contains(&format!("\"{}\"", manifest.name)) && reason.contains(&manifest.kind);
+        if named {
+            Problem::new(&manifest.place, reason)
+        } else {
+            Problem::new(&manifest.place, format!("{manifest} is refused: {reason}"))
+        }
+    })
 }
 
 /// The key of a binding that a manifest gives.

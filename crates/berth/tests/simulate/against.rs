@@ -1,0 +1,346 @@
+//! Against a control plane that runs: what is predicted is what happens, and predicting writes nothing.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use berth::up::{ControlPlane, UpArgs};
+use berth_api::{Cluster, ResourceBinding};
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::runtime::wait::await_condition;
+use serde_json::Value;
+
+use crate::program::{Answer, DYNAMIC, Files, app, deployment, policy, simulate};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+const CONTEXT: &str = "live";
+
+/// Where each binding is: the clusters with their replicas.
+type Placements = BTreeMap<String, Vec<(String, i64)>>;
+
+struct Plane {
+    plane: ControlPlane,
+    client: kube::Client,
+    files: Files,
+}
+
+impl Plane {
+    /// A control plane; none where there is no kubectl to apply manifests with.
+    async fn start() -> Option<Self> {
+        let installed = Command::new("kubectl")
+            .args(["version", "--client"])
+            .output();
+        if installed.is_err() {
+            eprintln!("kubectl is not installed: nothing was predicted");
+            return None;
+        }
+        let plane = ControlPlane::start(&UpArgs {
+            port: 0,
+            ..UpArgs::default()
+        })
+        .await
+        .unwrap();
+        let client = plane.server().client();
+        let files = Files::new(&[("kubeconfig", &plane.server().kubeconfig(CONTEXT))]);
+        let this = Self {
+            plane,
+            client,
+            files,
+        };
+        this.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+            .await;
+        Some(this)
+    }
+
+    async fn apply(&self, text: &str) {
+        let kubeconfig = self.files.path("kubeconfig");
+        let cache = self.files.path("cache");
+        let text = text.to_owned();
+        let applied = tokio::task::spawn_blocking(move || {
+            let mut child = Command::new("kubectl")
+                .args(["--kubeconfig", &kubeconfig, "--cache-dir", &cache])
+                .args(["apply", "-f", "-"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(text.as_bytes()).unwrap();
+            drop(stdin);
+            child.wait().unwrap()
+        });
+        assert!(applied.await.unwrap().success());
+    }
+
+    /// Waits until a binding is as it should be and the scheduler has seen it so.
+    async fn settled(
+        &self,
+        name: &str,
+        wanted: impl Fn(&ResourceBinding) -> bool + Send + Sync + 'static,
+    ) {
+        let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), "shop");
+        let condition = move |binding: Option<&ResourceBinding>| {
+            binding.is_some_and(|binding| {
+                let seen = binding.status.as_ref().is_some_and(|status| {
+                    status.scheduler_observed_generation == binding.metadata.generation
+                        && !status.conditions.is_empty()
+                });
+                seen && wanted(binding)
+            })
+        };
+        tokio::time::timeout(PATIENCE, await_condition(api, name, condition))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
+    async fn placements(&self) -> Placements {
+        let api: Api<ResourceBinding> = Api::all(self.client.clone());
+        let bindings = api.list(&ListParams::default()).await.unwrap();
+        let bindings = bindings.items.into_iter().map(|binding| {
+            let mut clusters: Vec<_> = binding
+                .spec
+                .clusters
+                .iter()
+                .map(|target| (target.name.clone(), i64::from(target.replicas)))
+                .collect();
+            clusters.sort();
+            (binding.metadata.name.unwrap(), clusters)
+        });
+        bindings.collect()
+    }
+
+    /// The version of the whole store.
+    async fn version(&self) -> String {
+        let api: Api<Cluster> = Api::all(self.client.clone());
+        let list = api.list(&ListParams::default()).await.unwrap();
+        list.metadata.resource_version.unwrap()
+    }
+
+    async fn simulate(&self, arguments: &[&str]) -> Answer {
+        let kubeconfig = self.files.path("kubeconfig");
+        let mut all: Vec<String> = ["--against", CONTEXT, "--kubeconfig", &kubeconfig]
+            .map(str::to_owned)
+            .into();
+        all.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        tokio::task::spawn_blocking(move || {
+            simulate(&all.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Asks until nobody else has written in between, and checks that asking did not either.
+    async fn simulate_unwritten(&self, arguments: &[&str]) -> Answer {
+        for _ in 0..20 {
+            let before = self.version().await;
+            let answer = self.simulate(arguments).await;
+            if self.version().await == before {
+                return answer;
+            }
+        }
+        panic!("the store never came to rest, or asking writes");
+    }
+
+    /// Where everything would be, by the answer to these manifests or flags.
+    async fn predicted(&self, arguments: &[&str]) -> Placements {
+        let arguments = [arguments, &["-o", "json"]].concat();
+        let answer = self.simulate_unwritten(&arguments).await.json();
+        let mut placements = self.placements().await;
+        for one in answer.as_array().unwrap() {
+            let name = one["binding"]["name"].as_str().unwrap().to_owned();
+            let from = shares(&one["from"]);
+            assert_eq!(placements.get(&name).cloned().unwrap_or_default(), from);
+            placements.insert(name, shares(&one["clusters"]));
+        }
+        placements
+    }
+
+    async fn predicted_of(&self, text: &str) -> Placements {
+        let files = Files::new(&[("change.yaml", text)]);
+        self.predicted(&["-f", &files.path("change.yaml")]).await
+    }
+}
+
+fn shares(clusters: &Value) -> Vec<(String, i64)> {
+    let clusters = clusters.as_array().unwrap().iter();
+    clusters
+        .map(|cluster| {
+            (
+                cluster["name"].as_str().unwrap().to_owned(),
+                cluster["replicas"].as_i64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_predicted_is_what_happens() {
+    let Some(plane) = Plane::start().await else {
+        return;
+    };
+    for (name, replicas, placement) in [
+        ("web", 6, DYNAMIC),
+        (
+            "copied",
+            2,
+            "{clusterAffinity: {clusterNames: [member1, member3]}}",
+        ),
+        ("other", 3, "{clusterAffinity: {clusterNames: [member3]}}"),
+    ] {
+        plane.apply(&app(name, replicas, placement)).await;
+        plane
+            .settled(&format!("{name}-deployment"), |binding| {
+                !binding.spec.clusters.is_empty()
+            })
+            .await;
+    }
+
+    // Nothing would move if another scheduler of ours took over.
+    let takeover = plane.simulate_unwritten(&[]).await.out();
+    assert_eq!(
+        takeover,
+        "3 bindings looked at, 0 would move, 0 would become unschedulable\n"
+    );
+
+    // More replicas.
+    let change = deployment("web", 11);
+    let predicted = plane.predicted_of(&change).await;
+    plane.apply(&change).await;
+    plane
+        .settled("web-deployment", |binding| binding.spec.replicas == 11)
+        .await;
+    assert_eq!(plane.placements().await, predicted, "scaled up");
+
+    // Another placement, for two at once.
+    let narrow = DYNAMIC.replacen('{', "{clusterAffinity: {clusterNames: [member2]}, ", 1);
+    let change = policy("web", &narrow);
+    let predicted = plane.predicted_of(&change).await;
+    assert_eq!(predicted["web-deployment"], [("member2".to_owned(), 11)]);
+    plane.apply(&change).await;
+    plane
+        .settled("web-deployment", |binding| binding.spec.clusters.len() == 1)
+        .await;
+    assert_eq!(plane.placements().await, predicted, "another placement");
+
+    // Something new.
+    let change = app(
+        "new",
+        4,
+        "{clusterAffinity: {clusterNames: [member1, member2]}}",
+    );
+    let predicted = plane.predicted_of(&change).await;
+    assert_eq!(predicted["new-deployment"].len(), 2);
+    plane.apply(&change).await;
+    plane
+        .settled("new-deployment", |binding| {
+            !binding.spec.clusters.is_empty()
+        })
+        .await;
+    assert_eq!(plane.placements().await, predicted, "something new");
+
+    // The same again is no change.
+    let files = Files::new(&[("same.yaml", &change)]);
+    let same = plane
+        .simulate_unwritten(&["-f", &files.path("same.yaml")])
+        .await;
+    assert!(
+        same.out()
+            .starts_with("4 bindings looked at, 0 would move, 0")
+    );
+
+    // A cluster with another label, which a placement asks for.
+    let change = policy(
+        "other",
+        "{clusterAffinity: {labelSelector: {matchLabels: {size: small}}}}",
+    );
+    let predicted = plane.predicted_of(&change).await;
+    assert_eq!(predicted["other-deployment"], [("member1".to_owned(), 3)]);
+    plane.apply(&change).await;
+    plane
+        .settled("other-deployment", |binding| {
+            binding
+                .spec
+                .clusters
+                .first()
+                .is_some_and(|c| c.name == "member1")
+        })
+        .await;
+    assert_eq!(plane.placements().await, predicted, "by label");
+
+    // A cluster is lost.
+    let predicted = plane.predicted(&["--without", "member1"]).await;
+    let clusters: Api<Cluster> = Api::all(plane.client.clone());
+    clusters
+        .delete("member1", &DeleteParams::default())
+        .await
+        .unwrap();
+    for name in ["copied-deployment", "new-deployment", "other-deployment"] {
+        let api: Api<ResourceBinding> = Api::namespaced(plane.client.clone(), "shop");
+        let moved = |binding: Option<&ResourceBinding>| {
+            binding.is_some_and(|b| b.spec.clusters.iter().all(|c| c.name != "member1"))
+        };
+        tokio::time::timeout(PATIENCE, await_condition(api, name, moved))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    assert_eq!(plane.placements().await, predicted, "a cluster is lost");
+    plane.plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_moves_nothing_that_is_placed() {
+    let Some(plane) = Plane::start().await else {
+        return;
+    };
+    plane.apply(&app("web", 6, DYNAMIC)).await;
+    plane
+        .settled("web-deployment", |b| !b.spec.clusters.is_empty())
+        .await;
+    let answer = plane
+        .simulate_unwritten(&["--taint", "member1=maintenance:NoSchedule"])
+        .await
+        .out();
+    assert!(
+        answer.starts_with("1 binding looked at, 0 would move, 0 would become unschedulable\n")
+            && answer.contains("note: a taint keeps out"),
+        "{answer}"
+    );
+    plane.plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_control_plane_would_refuse_is_refused() {
+    let Some(plane) = Plane::start().await else {
+        return;
+    };
+    plane.apply(&app("web", 1, "{}")).await;
+    let files = Files::new(&[(
+        "bad.yaml",
+        &policy(
+            "web",
+            "{clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}",
+        ),
+    )]);
+    let error = plane
+        .simulate(&["-f", &files.path("bad.yaml")])
+        .await
+        .refusal();
+    assert!(
+        error.contains("bad.yaml, document 1: PropagationPolicy")
+            && error.contains("spec.placement"),
+        "{error}"
+    );
+    let error = plane.simulate(&["--without", "member9"]).await.refusal();
+    assert!(error.contains("member1, member2, member3"), "{error}");
+    let answer = simulate(&[
+        "--against",
+        "nowhere",
+        "--kubeconfig",
+        &plane.files.path("kubeconfig"),
+    ]);
+    assert!(answer.refusal().contains("nowhere"));
+    plane.plane.stop().await;
+}

@@ -1,0 +1,10 @@
+//! `berth simulate`, as its users run it.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+mod against;
+mod docs;
+mod manifests;
+mod output;
+mod program;
+mod what_if;

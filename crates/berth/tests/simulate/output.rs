@@ -1,0 +1,206 @@
+//! What is printed, and from which kinds of input.
+
+use serde_json::{Value, json};
+
+use crate::program::{Files, app, deployment, policy, simulate, simulate_with_input};
+
+const FLEET: [&str; 2] = ["-f", "examples/fleet.yaml"];
+const NGINX: &str = "examples/nginx.yaml";
+
+const TABLE: &str = "\
+NAMESPACE   NAME               REPLICAS   CLUSTERS               REASON
+default     nginx-deployment   2          member1:1, member2:1   2/3 clusters: 1 cluster(s) did not match the placement cluster affinity constraint
+";
+
+fn with_fleet<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&FLEET, more].concat()
+}
+
+#[test]
+fn a_table_has_a_row_for_each_binding() {
+    assert_eq!(simulate(&with_fleet(&["-f", NGINX])).out(), TABLE);
+}
+
+#[test]
+fn files_can_follow_one_flag() {
+    let answer = simulate(&["-f", "examples/fleet.yaml", NGINX]);
+    assert_eq!(answer.out(), TABLE);
+}
+
+#[test]
+fn standard_input_a_folder_a_list_and_json_are_as_good() {
+    let text = std::fs::read_to_string(crate::program::root().join(NGINX)).unwrap();
+    assert_eq!(
+        simulate_with_input(&with_fleet(&["-f", "-"]), &text).out(),
+        TABLE
+    );
+
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let json = documents.iter().map(Value::to_string).collect::<String>();
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": documents }).to_string();
+    for (name, text) in [
+        ("nginx.yml", &text),
+        ("documents.json", &json),
+        ("list.json", &list),
+    ] {
+        let files = Files::new(&[(name, text), ("README.md", "not a manifest")]);
+        let answer = simulate(&with_fleet(&["-f", &files.folder()]));
+        assert_eq!(answer.out(), TABLE, "{name}");
+    }
+}
+
+#[test]
+fn wide_goes_cluster_by_cluster() {
+    assert_eq!(
+        simulate(&with_fleet(&["-f", NGINX, "-o", "wide"])).out(),
+        "\
+default/nginx-deployment (2 replicas): member1:1, member2:1
+  CLUSTER   STAGE      REPLICAS   SCORE   ESTIMATE   PLUGIN            REASON
+  member1   placed     1          0       416        -                 -
+  member2   placed     1          0       832        -                 -
+  member3   filtered   -          -       -          ClusterAffinity   cluster(s) did not match the placement cluster affinity constraint
+"
+    );
+}
+
+#[test]
+fn json_and_yaml_say_the_same_in_a_stable_shape() {
+    let json = simulate(&with_fleet(&["-f", NGINX, "-o", "json"])).json();
+    assert_eq!(
+        json,
+        json!([{
+            "binding": { "namespace": "default", "name": "nginx-deployment" },
+            "clusters": [{ "name": "member1", "replicas": 1 }, { "name": "member2", "replicas": 1 }],
+            "explanation": {
+                "member1": { "stage": "placed", "scores": { "ClusterLocality": 0 },
+                    "estimates": { "general-estimator": 416 }, "tier": 0, "available": 416, "replicas": 1 },
+                "member2": { "stage": "placed", "scores": { "ClusterLocality": 0 },
+                    "estimates": { "general-estimator": 832 }, "tier": 0, "available": 832, "replicas": 1 },
+                "member3": { "stage": "filtered", "refusal": { "plugin": "ClusterAffinity",
+                    "reason": "cluster(s) did not match the placement cluster affinity constraint" } },
+            },
+        }])
+    );
+    let yaml = simulate(&with_fleet(&["-f", NGINX, "-o", "yaml"])).out();
+    assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), json);
+}
+
+#[test]
+fn answers_are_sorted_and_the_same_every_time() {
+    let text = format!(
+        "{}---\n{}",
+        app("web", 3, "{}"),
+        app("api", 2, "{clusterAffinity: {clusterNames: [member3]}}")
+    );
+    let first = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text).json();
+    let names: Vec<&str> = first
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|decision| decision["binding"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["api-deployment", "web-deployment"]);
+    let again = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text).json();
+    assert_eq!(first, again);
+}
+
+#[test]
+fn what_fits_nowhere_is_an_answer() {
+    let text = app("web", 3, "{clusterAffinity: {clusterNames: [elsewhere]}}");
+    let arguments = with_fleet(&["-f", "-", "-o", "json"]);
+    let answer = simulate_with_input(&arguments, &text).json();
+    assert_eq!(answer[0]["clusters"], json!([]));
+    assert_eq!(
+        answer[0]["failure"],
+        json!({ "kind": "NoClusterFit", "message": "0/3 clusters are available: 3 cluster(s) did not match \
+            the placement cluster affinity constraint." })
+    );
+    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).out();
+    assert!(
+        table.contains("shop        web-deployment   3          -          0/3 clusters are"),
+        "{table}"
+    );
+    let strict = simulate_with_input(&with_fleet(&["-f", "-", "--fail-on-unscheduled"]), &text);
+    assert_eq!(strict.code, 1, "{strict:?}");
+    assert!(strict.out.contains("web-deployment"), "{strict:?}");
+}
+
+#[test]
+fn too_little_room_is_told_apart_from_no_fit() {
+    let text = app(
+        "web",
+        5000,
+        "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}",
+    );
+    let answer = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text).json();
+    assert_eq!(answer[0]["failure"]["kind"], "Unschedulable", "{answer}");
+}
+
+#[test]
+fn templates_that_no_policy_selects_are_named() {
+    let text = format!("{}---\n{}", deployment("web", 1), policy("other", "{}"));
+    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).out();
+    assert_eq!(
+        table,
+        "no bindings to decide about\nnote: no policy selects Deployment shop/web\n"
+    );
+    let json = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text);
+    assert_eq!((json.out.trim(), json.code), ("[]", 0));
+    assert_eq!(json.err, "note: no policy selects Deployment shop/web\n");
+}
+
+#[test]
+fn bindings_are_decided_as_they_are() {
+    let text = "apiVersion: work.karmada.io/v1alpha2
+kind: ClusterResourceBinding
+metadata: {name: viewer-clusterrole}
+spec:
+  resource: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: viewer, uid: u}
+  placement: {clusterAffinity: {labelSelector: {matchLabels: {size: large}}}}
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata: {name: web-deployment, namespace: shop}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web, uid: u}
+  replicas: 4
+  clusters: [{name: member1, replicas: 3}]
+  placement: {clusterAffinity: {clusterNames: [member1, member2]}, replicaScheduling: {replicaSchedulingType: Divided,
+    replicaDivisionPreference: Aggregated}}
+";
+    assert_eq!(
+        simulate_with_input(&with_fleet(&["-f", "-"]), text).out(),
+        "\
+NAMESPACE   NAME                 REPLICAS   CLUSTERS    REASON
+-           viewer-clusterrole   -          member3     1/3 clusters: 2 cluster(s) did not match the placement cluster affinity constraint
+shop        web-deployment       4          member1:4   1/3 clusters: 1 cluster(s) did not match the placement cluster affinity constraint, 1 cluster(s) got no replicas
+"
+    );
+}
+
+#[test]
+fn affinity_groups_show_which_one_was_used() {
+    let placement = "{clusterAffinities: [{affinityName: first, clusterNames: [elsewhere]}, \
+        {affinityName: second, clusterNames: [member2]}]}";
+    let text = app("web", 1, placement);
+    let json = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text).json();
+    assert_eq!(json[0]["affinity"], "second");
+    let wide = simulate_with_input(&with_fleet(&["-f", "-", "-o", "wide"]), &text).out();
+    assert!(
+        wide.contains("affinity first: 0/3 clusters are available"),
+        "{wide}"
+    );
+    assert!(wide.contains("affinity second: chosen"), "{wide}");
+}
+
+#[test]
+fn a_tie_that_the_uid_decides_is_told() {
+    let placement = "{clusterAffinity: {clusterNames: [member1, member2]}, replicaScheduling: \
+        {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}";
+    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &app("web", 3, placement)).out();
+    assert!(
+        table.contains("member1:2, member2:1")
+            && table.contains("note: shop/web-deployment: or member1:1, member2:2; the UID"),
+        "{table}"
+    );
+}
