@@ -7,7 +7,7 @@
 //! goes first, then the older key. The queue is pure: the time is an argument.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::binding::BindingKey;
@@ -77,24 +77,23 @@ enum Lane {
 /// The order of ready keys: priority, then age, then arrival.
 type Rank = (Reverse<i32>, Instant, u64);
 
+/// What came for a key while it was being processed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Meanwhile {
+    /// Its own object changed.
+    pushed: bool,
+    /// The fleet changed in a way that concerns it.
+    reconciled: bool,
+    /// The fleet changed in a way that helps it, if it has failed.
+    woken: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Ready {
-        lane: Lane,
-        rank: Rank,
-    },
-    /// `again` is set when the key was pushed meanwhile.
-    Processing {
-        again: bool,
-    },
-    Backoff {
-        ready_at: Instant,
-        serial: u64,
-    },
-    Waiting {
-        since: Instant,
-        serial: u64,
-    },
+    Ready { lane: Lane, rank: Rank },
+    Processing(Meanwhile),
+    Backoff { ready_at: Instant, serial: u64 },
+    Waiting { since: Instant, serial: u64 },
 }
 
 #[derive(Debug)]
@@ -112,7 +111,7 @@ pub struct Queue {
     woken: BTreeSet<(Rank, BindingKey)>,
     backoff: BTreeSet<(Instant, u64, BindingKey)>,
     waiting: BTreeSet<(Instant, u64, BindingKey)>,
-    processing: usize,
+    processing: HashSet<BindingKey>,
     serial: u64,
     fresh_served: u32,
     order: QueueOrder,
@@ -135,7 +134,7 @@ impl Queue {
         match self.items.get_mut(key) {
             None => {
                 let item = Item {
-                    state: State::Processing { again: false },
+                    state: State::Processing(Meanwhile::default()),
                     priority,
                     attempts: 0,
                 };
@@ -145,7 +144,7 @@ impl Queue {
             Some(item) => {
                 item.priority = priority;
                 match &mut item.state {
-                    State::Processing { again } => *again = true,
+                    State::Processing(meanwhile) => meanwhile.pushed = true,
                     State::Ready {
                         lane: Lane::Fresh,
                         rank,
@@ -167,24 +166,43 @@ impl Queue {
         }
     }
 
-    /// Makes a waiting key ready, behind new work; keys in other states are left as they are.
-    pub fn wake(&mut self, key: &BindingKey, now: Instant) {
+    /// As [`Queue::push`], because the fleet changed: no [`Queue::calm`] takes that back.
+    pub fn reconcile(&mut self, key: &BindingKey, priority: i32, now: Instant) {
         if let Some(Item {
-            state: State::Waiting { .. } | State::Backoff { .. },
+            state: State::Processing(meanwhile),
             ..
-        }) = self.items.get(key)
+        }) = self.items.get_mut(key)
         {
-            self.take_out(key);
-            self.make_ready(key, Lane::Woken, now);
+            meanwhile.reconciled = true;
+        } else {
+            self.push(key, priority, now);
         }
     }
 
-    /// The keys that [`Queue::wake`] would make ready.
+    /// Makes a waiting key ready, behind new work. A key that is being processed will not begin to wait;
+    /// ready keys are left as they are.
+    pub fn wake(&mut self, key: &BindingKey, now: Instant) {
+        match self.items.get_mut(key).map(|item| &mut item.state) {
+            Some(State::Waiting { .. } | State::Backoff { .. }) => {
+                self.take_out(key);
+                self.make_ready(key, Lane::Woken, now);
+            }
+            Some(State::Processing(meanwhile)) => meanwhile.woken = true,
+            Some(State::Ready { .. }) | None => {}
+        }
+    }
+
+    /// The keys that [`Queue::wake`] would make ready, without those that are being processed.
     pub fn sleepers(&self) -> impl Iterator<Item = &BindingKey> {
         self.waiting
             .iter()
             .map(|(_, _, key)| key)
             .chain(self.backoff.iter().map(|(_, _, key)| key))
+    }
+
+    /// The keys that are being processed: what they wait for is not known yet.
+    pub fn in_processing(&self) -> impl Iterator<Item = &BindingKey> {
+        self.processing.iter()
     }
 
     /// The next key to decide; it counts as being processed until [`Queue::done`].
@@ -198,9 +216,9 @@ impl Queue {
             self.fresh.pop_first()?.1
         };
         if let Some(item) = self.items.get_mut(&key) {
-            item.state = State::Processing { again: false };
+            item.state = State::Processing(Meanwhile::default());
             item.attempts = item.attempts.saturating_add(1);
-            self.processing += 1;
+            self.processing.insert(key.clone());
         }
         Some(key)
     }
@@ -210,13 +228,16 @@ impl Queue {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
-        let State::Processing { again } = item.state else {
+        let State::Processing(meanwhile) = item.state else {
             return;
         };
-        self.processing = self.processing.saturating_sub(1);
+        self.processing.remove(key);
         if verdict == Verdict::Done {
             item.attempts = 0;
         }
+        let again = meanwhile.pushed
+            || meanwhile.reconciled
+            || (meanwhile.woken && verdict != Verdict::Done);
         if again || verdict == Verdict::Again {
             self.make_ready(key, Lane::Fresh, now);
             return;
@@ -247,21 +268,39 @@ impl Queue {
         }
     }
 
+    /// Lets a key that backs off wait until then at least: the server has asked for it.
+    pub fn postpone(&mut self, key: &BindingKey, until: Instant) {
+        let Some(item) = self.items.get_mut(key) else {
+            return;
+        };
+        let State::Backoff { ready_at, serial } = item.state else {
+            return;
+        };
+        if until > ready_at {
+            item.state = State::Backoff {
+                ready_at: until,
+                serial,
+            };
+            self.backoff.remove(&(ready_at, serial, key.clone()));
+            self.backoff.insert((until, serial, key.clone()));
+        }
+    }
+
     /// Takes back that the key was pushed while it is being processed: the change was our own write.
     pub fn calm(&mut self, key: &BindingKey) {
         if let Some(Item {
-            state: State::Processing { again },
+            state: State::Processing(meanwhile),
             ..
         }) = self.items.get_mut(key)
         {
-            *again = false;
+            meanwhile.pushed = false;
         }
     }
 
     /// Forgets a key whose object is gone.
     pub fn remove(&mut self, key: &BindingKey) {
         match self.items.get(key).map(|item| item.state) {
-            None | Some(State::Processing { .. }) => self.calm(key),
+            None | Some(State::Processing(_)) => self.calm(key),
             Some(_) => {
                 self.take_out(key);
                 self.items.remove(key);
@@ -303,7 +342,7 @@ impl Queue {
             active: self.fresh.len() + self.woken.len(),
             backoff: self.backoff.len(),
             waiting: self.waiting.len(),
-            processing: self.processing,
+            processing: self.processing.len(),
         }
     }
 
@@ -376,7 +415,7 @@ impl Queue {
                 self.backoff.remove(&(ready_at, serial, key.clone()))
             }
             State::Waiting { since, serial } => self.waiting.remove(&(since, serial, key.clone())),
-            State::Processing { .. } => false,
+            State::Processing(_) => false,
         };
     }
 }
@@ -396,6 +435,33 @@ mod tests {
         std::iter::from_fn(|| queue.pop())
             .map(|key| key.name.to_string())
             .collect()
+    }
+
+    #[test]
+    fn a_change_of_the_fleet_during_the_write_is_not_lost() {
+        let now = Instant::now();
+        let ends = [
+            ("woken, failed", true, Verdict::Wait, true),
+            ("woken, to be retried", true, Verdict::Retry, true),
+            ("woken, done", true, Verdict::Done, false),
+            ("reconciled, done", false, Verdict::Done, true),
+        ];
+        for (name, woken, verdict, ready) in ends {
+            let mut queue = Queue::default();
+            queue.push(&key("a"), 0, now);
+            queue.pop();
+            assert_eq!(queue.in_processing().count(), 1, "{name}");
+            // The event of the key's own write is calmed, the change of the fleet is not.
+            queue.push(&key("a"), 0, now);
+            if woken {
+                queue.wake(&key("a"), now);
+            } else {
+                queue.reconcile(&key("a"), 0, now);
+            }
+            queue.calm(&key("a"));
+            queue.done(&key("a"), verdict, now);
+            assert_eq!(queue.pop().is_some(), ready, "{name}");
+        }
     }
 
     #[test]
@@ -453,6 +519,19 @@ mod tests {
             queue.flush(now);
             assert!(queue.has_ready());
         }
+    }
+
+    #[test]
+    fn a_server_that_asks_for_patience_gets_it() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.push(&key("a"), 0, now);
+        queue.pop();
+        queue.done(&key("a"), Verdict::Retry, now);
+        queue.postpone(&key("a"), now + Duration::from_secs(7));
+        assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(7)));
+        queue.postpone(&key("a"), now);
+        assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(7)));
+        assert_eq!(queue.depth().backoff, 1);
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Owner {
             let binding = &entry.binding;
             let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
             if is_target && filter::in_charge(binding, &self.scheduler_name) {
-                self.queue.push(key, binding.spec.priority(), now);
+                self.queue.reconcile(key, binding.spec.priority(), now);
                 self.metrics.incoming(Incoming::ClusterChanged);
             }
         }
@@ -135,7 +135,7 @@ impl Owner {
             if filter::in_charge(binding, &self.scheduler_name)
                 && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
             {
-                self.queue.push(key, binding.spec.priority(), now);
+                self.queue.reconcile(key, binding.spec.priority(), now);
                 self.metrics.incoming(Incoming::ClusterChanged);
             }
         }
@@ -145,12 +145,16 @@ impl Owner {
     fn wake(&mut self, cluster: &Cluster, meaning: Meaning) {
         let mut concern = Concern::new(cluster);
         let mut helped = Vec::new();
-        for key in self.queue.sleepers() {
+        let sleepers = self.queue.sleepers().map(|key| (key, true));
+        let in_processing = self.queue.in_processing().map(|key| (key, false));
+        for (key, asleep) in sleepers.chain(in_processing) {
             let Some(entry) = self.bindings.get(key) else {
                 continue;
             };
-            let no_fit = stored(&entry.binding.status)
-                .is_some_and(|c| c.reason == Reason::NoClusterFit.as_str());
+            // What the condition says of a key that is being processed is out of date.
+            let no_fit = asleep
+                && stored(&entry.binding.status)
+                    .is_some_and(|c| c.reason == Reason::NoClusterFit.as_str());
             let relevant = if no_fit {
                 meaning.may_fit
             } else {
