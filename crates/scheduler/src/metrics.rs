@@ -22,7 +22,8 @@ const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT
     bounds
 }
 
-const CYCLE_BUCKETS: [f64; 15] = exponential(0.001, 2.0);
+const BUCKETS: usize = 15;
+const CYCLE_BUCKETS: [f64; BUCKETS] = exponential(0.001, 2.0);
 
 /// How a cycle ended, as metrics count it. A binding that fits nowhere counts as scheduled, as in Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,14 +69,14 @@ impl Incoming {
 
 #[derive(Clone, Debug)]
 struct Histogram {
-    counts: [u64; CYCLE_BUCKETS.len()],
+    counts: [u64; BUCKETS],
     count: u64,
     sum: f64,
 }
 
 impl Histogram {
     const EMPTY: Self = Self {
-        counts: [0; CYCLE_BUCKETS.len()],
+        counts: [0; BUCKETS],
         count: 0,
         sum: 0.0,
     };
