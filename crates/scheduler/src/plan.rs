@@ -164,7 +164,7 @@ fn failure(
     error: &ScheduleError,
 ) -> Plan {
     let message = error.to_string();
-    let (reason, verdict) = match error {
+    let (reason, mut verdict) = match error {
         ScheduleError::NoFit(_) => (Reason::NoClusterFit, Verdict::Wait),
         ScheduleError::Unschedulable(_) => (Reason::Unschedulable, Verdict::Wait),
         ScheduleError::Other(_) => (Reason::SchedulerError, Verdict::Retry),
@@ -179,6 +179,11 @@ fn failure(
     let scheduled = Scheduled { reason, message };
     if result.is_none() && scheduled.is_stored(&binding.status) {
         return Plan::nothing(verdict);
+    }
+    if result.is_some() && !binding.spec.clusters.is_empty() {
+        // Filters spare the clusters that a binding is on already: once it is withdrawn from them, they may
+        // have more to say, and the condition says what holds now.
+        verdict = Verdict::Again;
     }
     let mut notes = term_notes(binding, outcome);
     if notes.is_empty() || no_fit {

@@ -1,0 +1,102 @@
+//! The body of an answer on its way through the proxy, and what may happen to it there.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame};
+use tokio::sync::watch;
+
+type Chunks = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+
+/// The body of an answer.
+pub(super) struct ProxyBody(Chunks);
+
+impl ProxyBody {
+    /// All of it at once.
+    pub(super) fn whole(bytes: Bytes) -> Self {
+        Self(stream::iter([Ok(bytes)]).boxed())
+    }
+
+    /// As it comes from the server.
+    pub(super) fn new(body: kube::client::Body) -> Self {
+        Self(
+            body.into_data_stream()
+                .map(|chunk| chunk.map_err(io::Error::other))
+                .boxed(),
+        )
+    }
+
+    /// Breaks off in the middle of a line.
+    pub(super) fn cut_in_line(self, line: usize) -> Self {
+        let cut = self.0.scan(Some(line), |left, chunk| {
+            let Some(lines) = *left else {
+                return std::future::ready(Some(Err(io::ErrorKind::ConnectionReset.into())));
+            };
+            let Ok(bytes) = chunk else {
+                return std::future::ready(Some(chunk));
+            };
+            let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+            let chunk = match (lines.checked_sub(1).map(|nth| ends.nth(nth)), lines) {
+                (_, 0) => {
+                    *left = None;
+                    bytes.slice(..bytes.len() / 2)
+                }
+                (Some(Some((end, _))), _) => {
+                    *left = None;
+                    let rest = bytes.len() - end;
+                    bytes.slice(..end + rest / 2)
+                }
+                _ => {
+                    let seen = bytes.iter().filter(|byte| **byte == b'\n').count();
+                    *left = Some(lines - seen);
+                    bytes
+                }
+            };
+            std::future::ready(Some(Ok(chunk)))
+        });
+        Self(cut.boxed())
+    }
+
+    /// Stops without an end when connections up to this number are frozen.
+    pub(super) fn frozen_when(self, frozen: watch::Receiver<u64>, connection: u64) -> Self {
+        let next = move |(mut chunks, mut frozen): (Chunks, watch::Receiver<u64>)| async move {
+            let chunk = tokio::select! {
+                chunk = chunks.next() => chunk?,
+                () = frost(&mut frozen, connection) => std::future::pending().await,
+            };
+            Some((chunk, (chunks, frozen)))
+        };
+        Self(stream::unfold((self.0, frozen), next).boxed())
+    }
+}
+
+/// Ends when connections up to this number are frozen.
+pub(super) async fn frost(frozen: &mut watch::Receiver<u64>, connection: u64) {
+    if frozen
+        .wait_for(|newest| *newest >= connection)
+        .await
+        .is_err()
+    {
+        // The proxy is gone and its connections are cut.
+        std::future::pending().await
+    }
+}
+
+impl Body for ProxyBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0
+            .as_mut()
+            .poll_next(context)
+            .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+    }
+}
