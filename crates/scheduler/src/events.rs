@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -14,13 +15,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::rate_limit::RateLimit;
+use crate::writer::in_time;
 
 /// How many notes may wait before new ones are dropped and counted.
 const BACKLOG: usize = 100_000;
 /// How many series are remembered in order to count repetitions.
 const REMEMBERED: usize = 4096;
 /// How long the recorder goes on after the end was asked for, to write what waits.
-const DRAIN: std::time::Duration = std::time::Duration::from_secs(2);
+const DRAIN: Duration = Duration::from_secs(2);
+/// How often an event is sent before it is given up, as client-go does it.
+const TRIES: usize = 12;
+/// The pause after the first failure; each further one doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether an event is good or bad news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +88,7 @@ pub fn start(
     client: kube::Client,
     component: &str,
     limit: Arc<RateLimit>,
+    patience: Duration,
     cancel: CancellationToken,
 ) -> (Recorder, tokio::task::JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
@@ -87,6 +96,7 @@ pub fn start(
         client,
         component: component.to_owned(),
         limit,
+        patience,
         series: Series::default(),
     };
     let task = tokio::spawn(worker.run(receiver, cancel));
@@ -97,6 +107,7 @@ struct Worker {
     client: kube::Client,
     component: String,
     limit: Arc<RateLimit>,
+    patience: Duration,
     series: Series,
 }
 
@@ -134,10 +145,10 @@ impl Worker {
         let key = SeriesKey::of(&entry);
         if let Some((name, count)) = self.series.repeat(&key) {
             let patch = json!({ "count": count, "lastTimestamp": now });
-            match api
-                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
-                .await
-            {
+            let parameters = PatchParams::default();
+            let patch = Patch::Merge(patch);
+            let send = || api.patch(&name, &parameters, &patch);
+            match self.persistently(send).await {
                 Ok(_) => return,
                 // The event has expired meanwhile: a new one begins.
                 Err(error) if is_not_found(&error) => self.series.forget(&key),
@@ -148,12 +159,32 @@ impl Worker {
             }
         }
         let event = self.event(entry, &namespace, now);
-        match api.create(&PostParams::default(), &event).await {
-            Ok(created) => self
-                .series
-                .remember(key, created.metadata.name.unwrap_or_default()),
+        let name = event.metadata.name.clone().unwrap_or_default();
+        let parameters = PostParams::default();
+        let send = || api.create(&parameters, &event);
+        match self.persistently(send).await {
+            Ok(_) => self.series.remember(key, name),
+            // An earlier try has come through, and only its answer was lost.
+            Err(error) if is_conflict(&error) => self.series.remember(key, name),
             Err(error) => tracing::warn!(%error, reason = event.reason, "cannot record an event"),
         }
+    }
+
+    /// Sends a request again while the server cannot be reached or is not well.
+    async fn persistently<T, F>(&self, mut send: impl FnMut() -> F) -> Result<T, kube::Error>
+    where
+        F: Future<Output = Result<T, kube::Error>>,
+    {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..TRIES {
+            match in_time(self.patience, send()).await {
+                Err(error) if may_pass(&error) => tracing::debug!(%error, "an event has to wait"),
+                answer => return answer,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        in_time(self.patience, send()).await
     }
 
     fn event(&self, entry: Entry, namespace: &str, now: Time) -> Event {
@@ -180,6 +211,18 @@ impl Worker {
             ..Event::default()
         }
     }
+}
+
+/// Whether the same request may succeed later.
+fn may_pass(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code >= 500 || status.code == 429,
+        _ => true,
+    }
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
 fn is_not_found(error: &kube::Error) -> bool {

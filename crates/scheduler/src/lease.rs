@@ -12,6 +12,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
 use tokio_util::sync::CancellationToken;
 
+use crate::writer::in_time;
+
+/// How often a standby looks at the lease in each retry period.
+const LOOKS_PER_TRY: u32 = 4;
+
 /// What leader election needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
@@ -111,18 +116,27 @@ impl Candidate {
     /// Returns when we lead, or `false` when the token was cancelled first.
     pub async fn acquire(&mut self, cancel: &CancellationToken) -> bool {
         loop {
-            if let Attempt::Leading(since) = self.attempt().await {
-                self.extend(since);
-                tracing::info!(
-                    lease = self.options.name,
-                    identity = self.options.identity,
-                    "became leader"
-                );
-                return true;
-            }
+            let attempt = tokio::select! {
+                () = cancel.cancelled() => return false,
+                attempt = self.attempt(self.one_try()) => attempt,
+            };
+            let pause = match attempt {
+                Attempt::Leading(since) => {
+                    self.extend(since);
+                    tracing::info!(
+                        lease = self.options.name,
+                        identity = self.options.identity,
+                        "became leader"
+                    );
+                    return true;
+                }
+                // A look costs one read; the sooner it is seen that a leader has gone, the better.
+                Attempt::Following => self.options.retry_period / LOOKS_PER_TRY,
+                Attempt::Failed => self.options.retry_period,
+            };
             tokio::select! {
                 () = cancel.cancelled() => return false,
-                () = tokio::time::sleep(self.options.retry_period) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }
@@ -137,13 +151,17 @@ impl Candidate {
                 () = tokio::time::sleep(self.options.retry_period) => {}
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, self.attempt()).await {
-                Ok(Attempt::Leading(since)) => {
+            let attempt = tokio::select! {
+                () = cancel.cancelled() => return true,
+                attempt = self.attempt(left.min(self.one_try())) => attempt,
+            };
+            match attempt {
+                Attempt::Leading(since) => {
                     self.extend(since);
                     deadline = since + self.options.renew_deadline;
                 }
-                Ok(Attempt::Failed) if Instant::now() < deadline => {}
-                Ok(Attempt::Failed | Attempt::Following) | Err(_) => {
+                Attempt::Failed if Instant::now() < deadline => {}
+                Attempt::Failed | Attempt::Following => {
                     self.leadership.set(Tenure::None);
                     tracing::error!(lease = self.options.name, "lost the leadership");
                     return false;
@@ -155,28 +173,32 @@ impl Candidate {
     /// Gives the office back, so that another candidate need not wait for the lease to expire.
     pub async fn release(&mut self) {
         self.leadership.set(Tenure::None);
-        let Ok(Some(mut lease)) = self.api.get_opt(&self.options.name).await else {
-            return;
+        let released = in_time(self.one_try(), self.give_back()).await;
+        match released {
+            Ok(()) => tracing::info!(lease = self.options.name, "released the leadership"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot release the leadership; it expires by itself");
+            }
+        }
+    }
+
+    async fn give_back(&self) -> Result<(), kube::Error> {
+        let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
+            return Ok(());
         };
         let spec = lease.spec.get_or_insert_default();
         if spec.holder_identity.as_deref() != Some(self.options.identity.as_str()) {
-            return;
+            return Ok(());
         }
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
         let now = MicroTime(jiff::Timestamp::now());
         spec.renew_time = Some(now.clone());
         spec.acquire_time = Some(now);
-        match self
-            .api
+        self.api
             .replace(&self.options.name, &PostParams::default(), &lease)
-            .await
-        {
-            Ok(_) => tracing::info!(lease = self.options.name, "released the leadership"),
-            Err(error) => {
-                tracing::warn!(%error, "cannot release the leadership; it expires by itself");
-            }
-        }
+            .await?;
+        Ok(())
     }
 
     /// We lead for one renew deadline from the moment when the renewal was *sent*.
@@ -185,10 +207,15 @@ impl Candidate {
             .set(Tenure::Until(since + self.options.renew_deadline));
     }
 
+    /// How long one try may take: a second one, on a new connection, must fit into the renew deadline.
+    fn one_try(&self) -> Duration {
+        self.options.renew_deadline / 2
+    }
+
     /// One attempt to take or renew the office.
-    async fn attempt(&mut self) -> Attempt {
+    async fn attempt(&mut self, patience: Duration) -> Attempt {
         let sent = Instant::now();
-        match self.try_once().await {
+        match in_time(patience, self.try_once()).await {
             Ok(true) => Attempt::Leading(sent),
             Ok(false) => Attempt::Following,
             // Another candidate was faster; the next look tells who.

@@ -36,5 +36,5 @@ pub mod service;
 pub mod watch;
 pub mod writer;
 
-pub use options::{Options, OptionsError};
+pub use options::{Options, OptionsError, Patience};
 pub use service::{ServiceError, run, run_with_client};

@@ -37,6 +37,27 @@ pub struct Options {
     pub meaningless: Vec<&'static str>,
     /// The client's own limit; absent means none.
     pub rate: Option<Rate>,
+    /// How long the API server may be silent.
+    pub patience: Patience,
+}
+
+/// How long the API server may be silent before a connection counts as dead. A machine that vanishes, or a
+/// connection that is half closed, says nothing: without these limits nobody would ever notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// With the answer to a request.
+    pub request: Duration,
+    /// On a watch, which the server is asked to end after this time. Whole seconds.
+    pub watch: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(15),
+            watch: Duration::from_secs(30),
+        }
+    }
 }
 
 impl Options {
@@ -55,6 +76,7 @@ impl Options {
             rate: None,
             order: QueueOrder::Priority,
             meaningless: Vec::new(),
+            patience: Patience::default(),
         }
     }
 }
@@ -126,6 +148,7 @@ impl TryFrom<SchedulerArgs> for Options {
             order,
             meaningless: args.meaningless.given(),
             rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
+            patience: Patience::default(),
         })
     }
 }

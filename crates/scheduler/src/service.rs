@@ -1,6 +1,7 @@
 //! The service: puts watches, owner, writers, recorder and leader election together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Api;
 use tokio::sync::mpsc;
@@ -19,6 +20,9 @@ use crate::writer::Writer;
 
 /// How many watch events may wait for the owner.
 const INBOX: usize = 4096;
+
+/// How much longer than a watch lasts a connection may be silent.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// Why the service ended, or could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +46,10 @@ pub enum ServiceError {
 /// # Errors
 /// When it cannot begin, or when it loses its leadership: the process should end then.
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
-    let config = connect::config(&options.target).await?;
+    let mut config = connect::config(&options.target).await?;
+    // Watches are ended in time by the server; what is silent for longer is dead, lists included.
+    config.read_timeout = Some(options.patience.watch + SILENCE);
+    config.reset_reader_on_write = true;
     let client = connect::client(config)?;
     run_with_client(options, client, cancel).await
 }
@@ -75,15 +82,18 @@ pub async fn run_with_client(
         client.clone(),
         &options.scheduler_name,
         limit.clone(),
+        options.patience.request,
         cancel.clone(),
     );
     let writer = Writer {
         client: client.clone(),
         limit,
         leadership,
+        patience: options.patience.request,
+        stopping: cancel.clone(),
     };
     let (sender, inbox) = mpsc::channel(INBOX);
-    start_watches(&client, &sender, &cancel);
+    start_watches(&client, &sender, options.patience.watch, &cancel);
     let (lead_sender, lead_receiver) = tokio::sync::watch::channel(candidate.is_none());
     let state = Owner::new(&options, writer, recorder, metrics, probes)?;
     let owner = tokio::spawn(state.run(inbox, lead_receiver, cancel.clone()));
@@ -97,16 +107,18 @@ pub async fn run_with_client(
     };
     cancel.cancel();
     let _ = owner.await;
-    let _ = recording.await;
-    match outcome {
+    let ended = match outcome {
         Ok(()) => Ok(()),
         Err(Campaign::Lost) => Err(ServiceError::LeadershipLost),
         Err(Campaign::Release(mut candidate)) => {
-            // The writes in flight are over: whoever comes next meets no write of ours.
+            // The writes in flight are over: whoever comes next meets no write of ours. Events that are left
+            // hold up nobody.
             candidate.release().await;
             Ok(())
         }
-    }
+    };
+    let _ = recording.await;
+    ended
 }
 
 enum Campaign {
@@ -152,7 +164,12 @@ async fn serve(
     Ok(())
 }
 
-fn start_watches(client: &kube::Client, sender: &mpsc::Sender<Input>, cancel: &CancellationToken) {
+fn start_watches(
+    client: &kube::Client,
+    sender: &mpsc::Sender<Input>,
+    lasts: Duration,
+    cancel: &CancellationToken,
+) {
     let (clusters, bindings, cluster_bindings) = (
         Api::all(client.clone()),
         Api::all(client.clone()),
@@ -162,18 +179,21 @@ fn start_watches(client: &kube::Client, sender: &mpsc::Sender<Input>, cancel: &C
         clusters,
         sender.clone(),
         Input::Cluster,
+        lasts,
         cancel.clone(),
     ));
     tokio::spawn(watch::run(
         bindings,
         sender.clone(),
         Input::Binding,
+        lasts,
         cancel.clone(),
     ));
     tokio::spawn(watch::run(
         cluster_bindings,
         sender.clone(),
         Input::ClusterBinding,
+        lasts,
         cancel.clone(),
     ));
 }

@@ -33,18 +33,22 @@ pub enum Seen<T> {
 }
 
 /// Watches until the token is cancelled or the owner is gone. A broken watch is begun again after a short
-/// pause; a version that the server no longer has leads to a new list.
+/// pause, and one that is silent for longer than it may last counts as broken; a version that the server no
+/// longer has leads to a new list.
 pub async fn run<K, M>(
     api: Api<DeserializeGuard<K>>,
     sender: mpsc::Sender<M>,
     wrap: fn(Seen<K>) -> M,
+    lasts: Duration,
     cancel: CancellationToken,
 ) where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
     M: Send + 'static,
 {
     let mut pause = FIRST_PAUSE;
-    let mut stream = watcher(api, watcher::Config::default().any_semantic()).boxed();
+    let seconds = u32::try_from(lasts.as_secs()).unwrap_or(u32::MAX);
+    let config = watcher::Config::default().any_semantic().timeout(seconds);
+    let mut stream = watcher(api, config).boxed();
     loop {
         let event = tokio::select! {
             () = cancel.cancelled() => return,

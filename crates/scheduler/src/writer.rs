@@ -6,11 +6,13 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::binding::Binding;
 use crate::lease::Leadership;
@@ -45,6 +47,8 @@ pub enum Report {
     Unreachable {
         /// What happened.
         error: String,
+        /// How long the server asks to be left alone.
+        after: Option<Duration>,
         /// The object, where the result was written and only the status was not.
         binding: Option<Box<Binding>>,
     },
@@ -73,6 +77,10 @@ pub struct Writer {
     pub limit: Arc<RateLimit>,
     /// Checked before each request.
     pub leadership: Leadership,
+    /// How long an answer may take.
+    pub patience: Duration,
+    /// Cancelled when the service ends: no plan is begun any more, and those begun are finished at once.
+    pub stopping: CancellationToken,
 }
 
 impl Debug for Writer {
@@ -103,14 +111,13 @@ impl Writer {
         let name = binding.key.name.clone();
         let mut latest = binding;
         if let Some(result) = &plan.result {
-            if !self.may_send().await {
+            if !self.may_begin().await {
                 return Report::NotLeading;
             }
-            let patch = with_precondition(result, latest.resource_version());
-            match api
-                .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
-                .await
-            {
+            let patch = Patch::Merge(with_precondition(result, latest.resource_version()));
+            let parameters = PatchParams::default();
+            let sent = api.patch(&name, &parameters, &patch);
+            match self.answer(sent).await {
                 Ok(object) => latest = Arc::new(object.into()),
                 Err(error) => return self.failed(api, latest, error).await,
             }
@@ -120,23 +127,27 @@ impl Writer {
         };
         let generation = latest.generation();
         for _ in 0..STATUS_ATTEMPTS {
-            if !self.may_send().await {
+            let may_send = if plan.result.is_some() {
+                self.may_go_on().await
+            } else {
+                self.may_begin().await
+            };
+            if !may_send {
                 return Report::NotLeading;
             }
             let now = whole_seconds(jiff::Timestamp::now());
-            let patch = with_precondition(
+            let patch = Patch::Merge(with_precondition(
                 &status.patch(&latest.status, generation, now),
                 latest.resource_version(),
-            );
-            match api
-                .patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
-                .await
-            {
+            ));
+            let parameters = PatchParams::default();
+            let sent = api.patch_status(&name, &parameters, &patch);
+            match self.answer(sent).await {
                 Ok(object) => return Report::Written(Box::new(object.into())),
                 Err(error) if !is_conflict(&error) => {
                     return after_result(latest, error, plan.result.is_some());
                 }
-                Err(_) => match api.get_opt(&name).await {
+                Err(_) => match self.answer(api.get_opt(&name)).await {
                     Ok(None) => return Report::Gone,
                     Ok(Some(object)) => {
                         let current: Binding = object.into();
@@ -159,9 +170,31 @@ impl Writer {
         }
     }
 
-    async fn may_send(&self) -> bool {
-        self.limit.acquire().await;
+    /// Whether the first request of a plan may be sent, after its turn has come.
+    async fn may_begin(&self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.stopping.cancelled() => false,
+            () = self.limit.acquire() => self.leadership.holds(),
+        }
+    }
+
+    /// Whether a further request of a plan may be sent. At the end it does not wait for its turn.
+    async fn may_go_on(&self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.stopping.cancelled() => {}
+            () = self.limit.acquire() => {}
+        }
         self.leadership.holds()
+    }
+
+    /// The answer to a request, unless it takes too long.
+    async fn answer<T>(
+        &self,
+        sent: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, kube::Error> {
+        in_time(self.patience, sent).await
     }
 
     async fn failed<K>(&self, api: &Api<K>, binding: Arc<Binding>, error: kube::Error) -> Report
@@ -171,7 +204,7 @@ impl Writer {
         if !is_conflict(&error) {
             return after_result(binding, error, false);
         }
-        match api.get_opt(&binding.key.name).await {
+        match self.answer(api.get_opt(&binding.key.name)).await {
             Ok(Some(object)) => Report::Conflict {
                 current: Some(Box::new(object.into())),
                 landed: false,
@@ -199,10 +232,32 @@ fn after_result(binding: Arc<Binding>, error: kube::Error, result_written: bool)
             }
         }
         other => Report::Unreachable {
+            after: retry_after(&other),
             error: other.to_string(),
             binding: result_written.then(|| unshare(binding)),
         },
     }
+}
+
+/// The answer to a request; an error when it takes longer than this.
+pub(crate) async fn in_time<T>(
+    patience: Duration,
+    sent: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    match tokio::time::timeout(patience, sent).await {
+        Ok(answer) => answer,
+        Err(_) => Err(kube::Error::Service(
+            format!("no answer within {patience:?}").into(),
+        )),
+    }
+}
+
+fn retry_after(error: &kube::Error) -> Option<Duration> {
+    let kube::Error::Api(status) = error else {
+        return None;
+    };
+    let seconds = status.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
 fn namespace_is_going(status: &Status) -> bool {

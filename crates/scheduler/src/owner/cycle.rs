@@ -196,6 +196,7 @@ impl Owner {
             ..
         } = finished;
         self.settle(&key, report.result_landed());
+        let mut not_before = None;
         let verdict = match report {
             Report::Written(binding) => {
                 let own = binding.generation();
@@ -224,8 +225,13 @@ impl Owner {
             }
             Report::Gone => Verdict::Done,
             Report::Refused { status, binding } => self.refused(&key, &status, *binding),
-            Report::Unreachable { error, binding } => {
+            Report::Unreachable {
+                error,
+                after,
+                binding,
+            } => {
                 tracing::warn!(binding = %key, error, "cannot write a result; trying again");
+                not_before = after.map(|after| now + after);
                 if let Some(binding) = binding {
                     let own = binding.generation();
                     self.remember_if_present(*binding, own);
@@ -240,6 +246,9 @@ impl Owner {
             self.metrics.incoming(Incoming::ScheduleAttemptFailure);
         }
         self.queue.done(&key, verdict, now);
+        if let Some(at) = not_before {
+            self.queue.postpone(&key, at);
+        }
     }
 
     /// The API server refuses the result: the binding says so.
@@ -269,6 +278,7 @@ impl Owner {
                 // Refusing the refusal too leads nowhere: the key backs off.
                 Report::Refused { status, .. } => Report::Unreachable {
                     error: status.message.clone(),
+                    after: None,
                     binding: None,
                 },
                 report => report,
