@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{
-    Engine, EngineOptions, Explanation, Fleet, Outcome, Request, ScheduleError, TermExplanation,
-};
+use berth_core::{Engine, Explanation, Fleet, Outcome, Request, ScheduleError, TermExplanation};
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::condition::Reason;
 use berth_scheduler::peers::Groups;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::args::{Format, SimulateArgs};
+use super::elsewhere;
 use super::error::SimulateError;
 use super::files::State;
 
@@ -51,7 +51,9 @@ pub(crate) struct Decision {
     pub(crate) clusters: Vec<Share>,
     /// Why it found no new place.
     pub(crate) failure: Option<Failure>,
-    /// Every affinity group that was tried.
+    /// Why it went nowhere else.
+    pub(crate) elsewhere: Option<String>,
+    /// Every affinity group that was tried; nothing where nobody wants to read it.
     pub(crate) explanation: Explanation,
     /// Another result that is as likely, because the UID that breaks ties is not known yet.
     pub(crate) tie: Option<Vec<Share>>,
@@ -75,6 +77,7 @@ impl Decision {
             affinity: None,
             clusters: shares(&binding.spec),
             failure,
+            elsewhere: None,
             explanation: Explanation::default(),
             tie: None,
         }
@@ -84,6 +87,8 @@ impl Decision {
 /// Decides over one state of the fleet.
 pub(crate) struct Decider {
     engine: Engine,
+    /// Whether explanations are kept.
+    explains: bool,
     fleet: Fleet,
     /// The members of affinity groups, where their gate is on.
     groups: Option<Groups>,
@@ -97,7 +102,8 @@ impl Decider {
     ///
     /// # Errors
     /// When the engine refuses its options.
-    pub(crate) fn new(options: EngineOptions, state: &State) -> Result<Self, SimulateError> {
+    pub(crate) fn new(args: &SimulateArgs, state: &State) -> Result<Self, SimulateError> {
+        let options = args.engine_options();
         let mut fleet = Fleet::new();
         let mut capacity_faults = Vec::new();
         for (name, cluster) in &state.clusters {
@@ -116,6 +122,7 @@ impl Decider {
         });
         Ok(Self {
             engine: Engine::new(options)?,
+            explains: args.output != Format::Table,
             fleet,
             groups,
             bindings,
@@ -158,7 +165,13 @@ impl Decider {
                 .map(|name| name.to_string()),
             clusters,
             failure,
-            explanation,
+            elsewhere: explanation.terms.last().map(elsewhere::summary),
+            // One for each cluster and binding would fill the memory for nothing.
+            explanation: if self.explains {
+                explanation
+            } else {
+                Explanation::default()
+            },
             tie,
         }
     }

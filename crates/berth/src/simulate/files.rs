@@ -14,6 +14,7 @@ use super::fleet_change::{self, Clusters};
 use super::manifest::{Manifest, Role};
 use super::moves::{Move, Moves};
 use super::notes::Notes;
+use super::progress::Progress;
 use super::sandbox::Sandbox;
 use super::typing::{self, Typed};
 
@@ -52,7 +53,10 @@ pub(crate) async fn state(
     let mut state = State::default();
     let mut bindings = Bindings::new();
     let mut templates = Vec::new();
-    for typed in typed {
+    let mut progress = Progress::start();
+    let all = typed.len();
+    for (done, typed) in typed.into_iter().enumerate() {
+        progress.say(format_args!("checked {done} of {all} manifests"));
         let object = match typing::admit(&mut sandbox, &typed, &typed.manifest.object, None).await {
             Ok(object) => object,
             // Without validation a template that no server would store is taken as it stands.
@@ -104,10 +108,16 @@ pub(crate) fn decisions(
     args: &SimulateArgs,
     notes: &mut Notes,
 ) -> Result<Vec<Decision>, SimulateError> {
-    let mut decider = Decider::new(args.engine_options(), state)?;
+    let mut decider = Decider::new(args, state)?;
     notes.extend(std::mem::take(&mut decider.capacity_faults));
-    let bindings = state.bindings.values();
-    Ok(bindings.map(|binding| decider.decide(binding)).collect())
+    let mut progress = Progress::start();
+    let mut decisions = Vec::with_capacity(state.bindings.len());
+    for binding in state.bindings.values() {
+        decisions.push(decider.decide(binding));
+        let (done, all) = (decisions.len(), state.bindings.len());
+        progress.say(format_args!("decided {done} of {all} bindings"));
+    }
+    Ok(decisions)
 }
 
 /// What the flags that change the fleet change about the decisions: each binding is decided with and

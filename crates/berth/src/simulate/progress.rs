@@ -3,27 +3,28 @@
 use std::fmt::Arguments;
 use std::time::{Duration, Instant};
 
-/// How long nobody needs one.
+/// How long nobody needs one, and how often they come.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Since when the user waits.
+/// When the user has heard of us last.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    since: Instant,
+    last: Instant,
 }
 
 impl Progress {
     /// From now on.
     pub(crate) fn start() -> Self {
         Self {
-            since: Instant::now(),
+            last: Instant::now(),
         }
     }
 
-    /// Says what was done, if it has taken a while.
-    pub(crate) fn say(&mut self, what: Arguments<'_>) {
-        if self.since.elapsed() > PATIENCE {
-            eprintln!("{what} ...");
+    /// Says how far it is, if nothing was heard for a while.
+    pub(crate) fn say(&mut self, how_far: Arguments<'_>) {
+        if self.last.elapsed() > PATIENCE {
+            self.last = Instant::now();
+            eprintln!("{how_far} ...");
         }
     }
 }

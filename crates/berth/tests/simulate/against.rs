@@ -20,7 +20,7 @@ const CONTEXT: &str = "live";
 type Placements = BTreeMap<String, Vec<(String, i64)>>;
 
 struct Plane {
-    plane: ControlPlane,
+    server: ControlPlane,
     client: kube::Client,
     files: Files,
 }
@@ -35,16 +35,16 @@ impl Plane {
             eprintln!("kubectl is not installed: nothing was predicted");
             return None;
         }
-        let plane = ControlPlane::start(&UpArgs {
+        let server = ControlPlane::start(&UpArgs {
             port: 0,
             ..UpArgs::default()
         })
         .await
         .unwrap();
-        let client = plane.server().client();
-        let files = Files::new(&[("kubeconfig", &plane.server().kubeconfig(CONTEXT))]);
+        let client = server.server().client();
+        let files = Files::new(&[("kubeconfig", &server.server().kubeconfig(CONTEXT))]);
         let this = Self {
-            plane,
+            server,
             client,
             files,
         };
@@ -133,14 +133,15 @@ impl Plane {
 
     /// Asks until nobody else has written in between, and checks that asking did not either.
     async fn simulate_unwritten(&self, arguments: &[&str]) -> Answer {
-        for _ in 0..20 {
+        let mut tries = 0..20;
+        loop {
+            assert!(tries.next().is_some(), "asking writes");
             let before = self.version().await;
             let answer = self.simulate(arguments).await;
             if self.version().await == before {
                 return answer;
             }
         }
-        panic!("the store never came to rest, or asking writes");
     }
 
     /// Where everything would be, by the answer to these manifests or flags.
@@ -287,7 +288,7 @@ async fn what_is_predicted_is_what_happens() {
             .unwrap();
     }
     assert_eq!(plane.placements().await, predicted, "a cluster is lost");
-    plane.plane.stop().await;
+    plane.server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -308,7 +309,7 @@ async fn a_taint_moves_nothing_that_is_placed() {
             && answer.contains("note: a taint keeps out"),
         "{answer}"
     );
-    plane.plane.stop().await;
+    plane.server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -342,5 +343,5 @@ async fn what_the_control_plane_would_refuse_is_refused() {
         &plane.files.path("kubeconfig"),
     ]);
     assert!(answer.refusal().contains("nowhere"));
-    plane.plane.stop().await;
+    plane.server.stop().await;
 }

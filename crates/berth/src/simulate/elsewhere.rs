@@ -1,0 +1,34 @@
+//! Why not elsewhere, in one line.
+
+use std::collections::BTreeMap;
+
+use berth_core::{Stage, TermExplanation};
+
+/// Counts what kept a binding out of clusters, in the manner of Karmada's message about what fits nowhere.
+pub(crate) fn summary(term: &TermExplanation) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut placed = 0;
+    for cluster in term.clusters.values() {
+        let reason = match (&cluster.refusal, cluster.stage) {
+            (Some(refusal), _) => refusal.reason.as_str(),
+            (None, Stage::Placed) => {
+                placed += 1;
+                continue;
+            }
+            (None, Stage::Selected) => "cluster(s) got no replicas",
+            (None, Stage::Considered | Stage::Filtered) => "cluster(s) were not selected",
+            (None, Stage::Deleting) => "cluster(s) are being deleted",
+        };
+        *counts.entry(reason).or_default() += 1;
+    }
+    let placed = format!("{placed}/{} clusters", term.clusters.len());
+    if counts.is_empty() {
+        return placed;
+    }
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    parts.sort_unstable();
+    format!("{placed}: {}", parts.join(", "))
+}
