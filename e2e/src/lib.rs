@@ -2,7 +2,8 @@
 //!
 //! The same tests run against three kinds of control plane: the embedded one (the default), a real
 //! kube-apiserver with etcd where `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster
-//! where `BERTH_E2E_KUBECONFIG` names its kubeconfig. Detector and scheduler run in the process of the test.
+//! where `BERTH_E2E_KUBECONFIG` names its kubeconfig. Detector and scheduler run in the process of the test,
+//! so that cluster must have none of its own; its tests run one after the other.
 
 pub mod bare;
 pub mod conformance;
