@@ -51,6 +51,7 @@ impl Missing {
     /// The reason as metrics count it.
     pub fn kind(&self) -> MissingKind {
         match self {
+            Self::NoConnection { reason: None, .. } => MissingKind::NotFollowed,
             Self::NoConnection { .. } => MissingKind::NoConnection,
             Self::Call {
                 code: Code::DeadlineExceeded,
@@ -69,6 +70,8 @@ impl Missing {
 /// The kinds of reasons for which an answer is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingKind {
+    /// The cluster is not to be connected to, or is gone.
+    NotFollowed,
     /// There is no connection.
     NoConnection,
     /// The shared deadline passed.

@@ -15,7 +15,7 @@ use super::resolve::{ResolveError, Resolver};
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// A connection that lived as long was a good one, so the next one is tried at once.
+/// A connection that lived as long was a good one: the pauses start anew after it.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
 /// Addresses tried at the same time.
 const DIALS: usize = 64;
@@ -118,29 +118,36 @@ impl Link {
 /// Connects, again and again, for ever.
 async fn keep_up(cluster: Arc<str>, maker: Arc<Maker>, state: watch::Sender<LinkState>) {
     let mut pause = FIRST_PAUSE;
+    let mut known: Arc<str> = "".into();
     loop {
-        let began = Instant::now();
-        let reason = match maker.connect(&cluster).await {
+        let reason: Arc<str> = match maker.connect(&cluster).await {
             Ok((client, driver)) => {
                 tracing::info!(%cluster, "connected to the estimator");
-                let line = Line::new(client);
+                let (began, line) = (Instant::now(), Line::new(client));
                 let broken = line.broken.clone();
                 state.send_replace(LinkState::Up(line));
-                tokio::select! {
+                let reason = tokio::select! {
                     ended = driver => match ended {
                         Ok(()) => "connection closed".to_owned(),
                         Err(error) => format!("connection lost: {error}"),
                     },
                     () = broken.cancelled() => "connection given up: nothing comes back".to_owned(),
+                };
+                if began.elapsed() >= GOOD_LIFE {
+                    pause = FIRST_PAUSE;
                 }
+                reason.into()
             }
-            Err(error) => error.to_string(),
+            Err(error) => error.to_string().into(),
         };
-        if began.elapsed() >= GOOD_LIFE {
-            pause = FIRST_PAUSE;
+        // The same reason again and again is no news.
+        if known == reason {
+            tracing::debug!(%cluster, %reason, "still no connection to the estimator");
+        } else {
+            tracing::warn!(%cluster, %reason, "no connection to the estimator; trying again");
         }
-        tracing::warn!(%cluster, reason, ?pause, "no connection to the estimator; trying again");
-        state.send_replace(LinkState::Down(reason.into()));
+        known = reason.clone();
+        state.send_replace(LinkState::Down(reason));
         tokio::time::sleep(spread(pause, &cluster)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

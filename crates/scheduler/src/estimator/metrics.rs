@@ -10,7 +10,8 @@ use super::connections::ConnectionCounts;
 /// Upper bounds in milliseconds.
 const BUCKETS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096];
 
-const KINDS: [(MissingKind, &str); 5] = [
+const KINDS: [(MissingKind, &str); 6] = [
+    (MissingKind::NotFollowed, "not_followed"),
     (MissingKind::NoConnection, "no_connection"),
     (MissingKind::Timeout, "timeout"),
     (MissingKind::Unimplemented, "unimplemented"),
@@ -133,7 +134,7 @@ mod tests {
         let metrics = EstimatorMetrics::default();
         let reason = Missing::NoConnection {
             cluster: "m1".into(),
-            reason: None,
+            reason: Some("refused".into()),
         };
         metrics.answer(&Answer::Fresh(3));
         metrics.answer(&Answer::Missing(reason.clone()));

@@ -1,5 +1,6 @@
 //! How estimators are reached: the flags, and the checked options that come of them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,15 +57,15 @@ pub struct EstimatorArgs {
 
     /// Certificate that the estimators are shown; used with TLS only
     #[arg(long, value_name = "FILE")]
-    pub scheduler_estimator_cert_file: Option<PathBuf>,
+    pub scheduler_estimator_cert_file: Option<OsString>,
 
     /// Key of that certificate
     #[arg(long, value_name = "FILE")]
-    pub scheduler_estimator_key_file: Option<PathBuf>,
+    pub scheduler_estimator_key_file: Option<OsString>,
 
     /// Authority that signs the estimators' certificates; without it connections are plain text
     #[arg(long, value_name = "FILE")]
-    pub scheduler_estimator_ca_file: Option<PathBuf>,
+    pub scheduler_estimator_ca_file: Option<OsString>,
 
     /// Use TLS and take any certificate from the estimators
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -184,8 +185,8 @@ pub enum EstimatorOptionsError {
 }
 
 /// An empty file name is none, as in Go.
-fn given(path: Option<PathBuf>) -> Option<PathBuf> {
-    path.filter(|path| !path.as_os_str().is_empty())
+fn given(path: Option<OsString>) -> Option<PathBuf> {
+    path.filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 fn port(number: i64) -> Result<u16, EstimatorOptionsError> {

@@ -1,0 +1,101 @@
+//! A control plane, a client, and the clusters it follows.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_api::Cluster;
+use berth_api::binding::BindingSpec;
+use berth_apiserver::{Server, ServerConfig};
+use berth_core::estimate::Unit;
+use berth_scheduler::estimator::{Answers, Ask, EstimatorClient, EstimatorOptions};
+use berth_scheduler::rate_limit::RateLimit;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Longer than anything should take, so that a hang fails the test.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Fails the test when something never comes.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("in time")
+}
+
+pub(crate) struct Fixture {
+    pub(crate) client: EstimatorClient,
+    server: Server,
+    _end: DropGuard,
+}
+
+impl Fixture {
+    pub(crate) async fn start() -> Self {
+        Self::with(EstimatorOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: EstimatorOptions) -> Self {
+        let server = Server::start(ServerConfig::default()).await.unwrap();
+        let namespace: Namespace =
+            serde_json::from_value(json!({ "metadata": { "name": "karmada-system" } })).unwrap();
+        let _ = Api::all(server.client())
+            .create(&PostParams::default(), &namespace)
+            .await;
+        let cancel = CancellationToken::new();
+        let limit = Arc::new(RateLimit::new(None));
+        Self {
+            client: EstimatorClient::new(server.client(), limit, &options, cancel.clone()),
+            server,
+            _end: cancel.drop_guard(),
+        }
+    }
+
+    /// Says where the estimator of a cluster is, and follows the cluster.
+    pub(crate) async fn join(&self, cluster: &str, address: SocketAddr) {
+        let spec = json!({
+            "type": "ExternalName", "externalName": address.ip().to_string(),
+            "ports": [{ "port": 10352, "targetPort": address.port() }],
+        });
+        self.service(cluster, spec).await;
+        self.client.follow(&member(cluster, "Push"));
+    }
+
+    pub(crate) async fn service(&self, cluster: &str, spec: Value) {
+        let service: Service = serde_json::from_value(json!({
+            "metadata": { "name": format!("karmada-scheduler-estimator-{cluster}") }, "spec": spec,
+        }))
+        .unwrap();
+        Api::namespaced(self.server.client(), "karmada-system")
+            .create(&PostParams::default(), &service)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn ask(&self, ask: &Ask, clusters: &[&str]) -> Answers {
+        let clusters = clusters.iter().map(|&cluster| cluster.into());
+        soon(self.client.estimate(ask, clusters)).await
+    }
+}
+
+pub(crate) fn member(name: &str, sync_mode: &str) -> Cluster {
+    serde_json::from_value(json!({
+        "metadata": { "name": name }, "spec": { "syncMode": sync_mode },
+    }))
+    .unwrap()
+}
+
+pub(crate) fn deployment(requirements: Value) -> BindingSpec {
+    serde_json::from_value(json!({
+        "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" },
+        "replicas": 10, "replicaRequirements": requirements,
+    }))
+    .unwrap()
+}
+
+pub(crate) fn cpu(amount: &str) -> Ask {
+    let spec = deployment(json!({ "resourceRequest": { "cpu": amount } }));
+    Ask::new(&spec, Unit::Replicas).unwrap()
+}

@@ -1,0 +1,15 @@
+//! The estimator client against servers of the tests, found through an embedded control plane.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod answers;
+mod connections;
+mod decision;
+mod fake;
+mod fixture;
+mod secured;
+mod wire;
