@@ -198,3 +198,10 @@ fn clusters_are_filled_by_overflow_tier() {
         );
     }
 }
+
+#[test]
+fn negative_replicas_count_as_none() {
+    let mut request = binding(-3, json!({ "replicaScheduling": dynamic() }));
+    request["spec"]["replicaRequirements"] = json!({});
+    assert_eq!(text(&decide(&fleet(), &request)), "");
+}
