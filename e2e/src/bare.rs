@@ -169,6 +169,20 @@ impl Bare {
     }
 }
 
+/// Registers a cluster with its status.
+///
+/// # Panics
+/// When the server refuses it.
+#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+pub async fn join(client: &Client, cluster: &Cluster) {
+    let api: Api<Cluster> = Api::all(client.clone());
+    api.create(&PostParams::default(), cluster).await.unwrap();
+    let patch = Patch::Merge(serde_json::json!({ "status": cluster.status }));
+    api.patch_status(&cluster.name_any(), &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
 /// A scheduler that runs in this process.
 #[derive(Debug)]
 pub struct Running {

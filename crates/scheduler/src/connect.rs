@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use crate::options::Patience;
+
 /// Where the control plane is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
@@ -96,6 +98,13 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(10));
     Ok(config)
+}
+
+/// Lets connections end that are silent for too long: the server ends watches in time, so one on which
+/// nothing has come for longer is dead. This covers lists, and idle connections that would be used again.
+pub fn limit_silence(config: &mut kube::Config, patience: Patience) {
+    config.read_timeout = Some(patience.watch + patience.request);
+    config.reset_reader_on_write = true;
 }
 
 /// A client for a configuration.

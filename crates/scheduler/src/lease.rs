@@ -290,7 +290,11 @@ impl Candidate {
     fn record(&self, acquired: MicroTime, renewed: MicroTime, transitions: i32) -> LeaseSpec {
         LeaseSpec {
             holder_identity: Some(self.options.identity.clone()),
-            lease_duration_seconds: i32::try_from(self.options.lease_duration.as_secs()).ok(),
+            // Whole seconds, and never fewer than we count on ourselves.
+            lease_duration_seconds: i32::try_from(
+                self.options.lease_duration.as_millis().div_ceil(1000),
+            )
+            .ok(),
             acquire_time: Some(acquired),
             renew_time: Some(renewed),
             lease_transitions: Some(transitions),

@@ -21,9 +21,6 @@ use crate::writer::Writer;
 /// How many watch events may wait for the owner.
 const INBOX: usize = 4096;
 
-/// How much longer than a watch lasts a connection may be silent.
-const SILENCE: Duration = Duration::from_secs(15);
-
 /// Why the service ended, or could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -47,9 +44,7 @@ pub enum ServiceError {
 /// When it cannot begin, or when it loses its leadership: the process should end then.
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
     let mut config = connect::config(&options.target).await?;
-    // Watches are ended in time by the server; what is silent for longer is dead, lists included.
-    config.read_timeout = Some(options.patience.watch + SILENCE);
-    config.reset_reader_on_write = true;
+    connect::limit_silence(&mut config, options.patience);
     let client = connect::client(config)?;
     run_with_client(options, client, cancel).await
 }

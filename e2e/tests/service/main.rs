@@ -1,7 +1,14 @@
 //! The scheduler service on a running control plane: what it writes, that it writes nothing twice, and what
 //! becomes of its work when the API server, the network or the process itself fails.
 
+mod credentials;
+mod election;
+mod endings;
+mod faults;
+mod malformed;
 mod objects;
+mod process;
+mod scene;
 mod takeover;
 mod watching;
 mod writes;

@@ -295,12 +295,23 @@ impl Owner {
         Verdict::Retry
     }
 
-    /// Records the events of a plan whose writes have landed.
+    /// Records the events of a plan whose writes have landed. Where only the answer to the last one is
+    /// missing, it may have landed and the next cycle may find nothing left to do: then as well.
     pub(super) fn record(&self, finished: &Finished) {
-        let Report::Written(binding) = &finished.report else {
-            return;
+        let reference = match &finished.report {
+            Report::Written(binding)
+            | Report::Unreachable {
+                binding: Some(binding),
+                ..
+            } => binding_reference(&finished.key, &binding.metadata),
+            Report::Unreachable { .. } if finished.plan.result.is_none() => {
+                match self.bindings.get(&finished.key) {
+                    Some(entry) => binding_reference(&finished.key, &entry.binding.metadata),
+                    None => return,
+                }
+            }
+            _ => return,
         };
-        let reference = binding_reference(&finished.key, &binding.metadata);
         for note in &finished.plan.notes {
             self.recorder.record(&reference, note.clone());
             self.recorder.record(&finished.resource, note.clone());

@@ -1,0 +1,255 @@
+//! Leader election among scheduler processes.
+
+use std::time::{Duration, Instant};
+
+use berth_e2e::proxy::{Asked, Fault, Proxy};
+use berth_e2e::{Bare, eventually};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
+use serde_json::{Value, json};
+
+use crate::objects::{binding, fleet, mixed, on};
+use crate::process::{ANY_PORT, Program};
+use crate::watching::{all_decided, all_placed, each_written_once, is_settled};
+
+/// Short durations: lease, renew deadline, retry period.
+const SHORT: [&str; 3] = [
+    "--leader-elect-lease-duration=2s",
+    "--leader-elect-renew-deadline=1200ms",
+    "--leader-elect-retry-period=300ms",
+];
+
+fn leases(bare: &Bare) -> Api<Lease> {
+    Api::namespaced(bare.client.clone(), "karmada-system")
+}
+
+/// The Lease as JSON.
+async fn lease(bare: &Bare) -> Value {
+    let lease = leases(bare).get("karmada-scheduler").await.unwrap();
+    serde_json::to_value(lease).unwrap()["spec"].clone()
+}
+
+/// Waits until somebody else than this one holds the lease.
+async fn next_holder(bare: &Bare, before: &Value) -> (Value, Instant) {
+    eventually("another leader", async || {
+        let spec = lease(bare).await;
+        let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+        if !holder.is_empty() && before["holderIdentity"] != holder {
+            Ok((spec, Instant::now()))
+        } else {
+            Err(format!("{spec}"))
+        }
+    })
+    .await
+}
+
+fn start(bare: &Bare, arguments: &[&str]) -> Program {
+    let all: Vec<&str> = ANY_PORT.iter().chain(arguments).copied().collect();
+    Program::start(bare.folder(), &bare.kubeconfig(), &all)
+}
+
+/// Waits until a new binding is placed.
+async fn places(bare: &Bare, name: &str) {
+    bare.bind(&binding(name, 1, on("m1"))).await;
+    eventually("a new binding to be placed", async || {
+        match is_settled(&bare.bindings("default").get(name).await.unwrap()) {
+            true => Ok(()),
+            false => Err("not yet"),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_takes_over_within_a_second_of_sigterm_with_the_default_durations() {
+    let bare = Bare::start(&fleet(2)).await;
+    let mut leader = start(&bare, &[]);
+    leader.says("became leader").await;
+    let before = lease(&bare).await;
+    let standby = start(&bare, &[]);
+    standby.says("caches are filled").await;
+    leader.signal("TERM");
+    let asked = Instant::now();
+    let (after, at) = next_holder(&bare, &before).await;
+    let took = at - asked;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(after["leaseTransitions"], json!(1));
+    assert!(leader.ended().await.success());
+    places(&bare, "next").await;
+    println!("a standby leads {took:.1?} after SIGTERM of the leader");
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_leader_is_replaced_within_the_lease_duration() {
+    let bare = Bare::start(&fleet(2)).await;
+    let leader = start(&bare, &SHORT);
+    leader.says("became leader").await;
+    let before = lease(&bare).await;
+    let standby = start(&bare, &SHORT);
+    standby.says("caches are filled").await;
+    leader.signal("KILL");
+    let asked = Instant::now();
+    let (_, at) = next_holder(&bare, &before).await;
+    let took = at - asked;
+    assert!(took < Duration::from_millis(2500), "{took:?}");
+    places(&bare, "next").await;
+    println!("a standby leads {took:.1?} after kill -9 of a leader with a lease of 2 s");
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
+    let bare = Bare::start(&fleet(2)).await;
+    let proxy = Proxy::start(bare.client.clone()).await;
+    let kubeconfig = bare.folder().join("proxy");
+    std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
+    let arguments: Vec<&str> = ANY_PORT.iter().chain(&SHORT).copied().collect();
+    let mut leader = Program::start(bare.folder(), &kubeconfig, &arguments);
+    leader.says("became leader").await;
+    let before = lease(&bare).await;
+    let standby = start(&bare, &SHORT);
+    standby.says("caches are filled").await;
+
+    // Only the lease is out of reach; work comes in all the time.
+    proxy.rule(|asked| match asked.path.contains("leases") {
+        true => Fault::Silence,
+        false => Fault::None,
+    });
+    let (client, mut number) = (bare.bindings("default"), 0);
+    let work = async {
+        loop {
+            let next = binding(&format!("w{number}"), 1, on("m1"));
+            client.create(&Default::default(), &next).await.unwrap();
+            number += 1;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let (_, at) = tokio::select! {
+        () = work => unreachable!(),
+        next = next_holder(&bare, &before) => next,
+    };
+    let last = proxy
+        .asked()
+        .into_iter()
+        .rfind(Asked::writes_a_binding)
+        .unwrap()
+        .at;
+    assert!(
+        last < at,
+        "the old leader wrote {:?} into the next term",
+        last - at
+    );
+    assert_eq!(leader.ended().await.code(), Some(1), "{}", leader.log());
+    let writes = proxy.count(Asked::writes_a_binding);
+    println!(
+        "a leader cut off from the lease wrote its last binding (of {writes} writes) {:.1?} before the \
+         next one led",
+        at - last
+    );
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
+    let bare = Bare::start(&fleet(4)).await;
+    let proxy = Proxy::start(bare.client.clone()).await;
+    proxy.rule(|_| Fault::Late(Duration::from_millis(20)));
+    let kubeconfig = bare.folder().join("proxy");
+    std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
+    let unlimited = ["--kube-api-qps=0"];
+    let stale = ANY_PORT.iter().chain(&SHORT).chain(&unlimited).copied();
+    let mut stale = Program::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
+    stale.says("became leader").await;
+    let before = lease(&bare).await;
+    let arguments: Vec<&str> = SHORT.iter().chain(&unlimited).copied().collect();
+    let standby = start(&bare, &arguments);
+    standby.says("caches are filled").await;
+
+    let bindings = mixed("w", 300);
+    let wanted = all_decided(&bare, &bindings).await;
+    let paused = async {
+        eventually("the first writes", async || {
+            match proxy.count(Asked::writes_a_binding) {
+                0..20 => Err("not yet"),
+                _ => Ok(()),
+            }
+        })
+        .await;
+        stale.signal("STOP");
+    };
+    tokio::join!(bare.bind_all(&bindings), paused);
+    let (_, at) = next_holder(&bare, &before).await;
+    // It wakes up in the middle of the work of the other one.
+    let writes = proxy.count(Asked::writes_a_binding);
+    stale.signal("CONT");
+    let all = all_placed(&bare, &wanted).await;
+    assert_eq!(stale.ended().await.code(), Some(1), "{}", stale.log());
+    let late = proxy.asked().into_iter().filter(|asked| asked.at > at);
+    let late = late.filter(Asked::writes_a_binding).count();
+    each_written_once(&all);
+    println!(
+        "a leader paused after {writes} writes and woken in the next term sent {late} more, which moved nothing; \
+         300 bindings were placed once each"
+    );
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lease_is_written_as_client_go_writes_it() {
+    let bare = Bare::start(&fleet(1)).await;
+    // A candidate of client-go holds it, and has renewed it just now.
+    let now = || {
+        let now = jiff::Timestamp::now();
+        json!(format!("{now:.6}"))
+    };
+    let theirs = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": "karmada-scheduler", "namespace": "karmada-system" },
+        "spec": { "holderIdentity": "host_karmada", "leaseDurationSeconds": 2,
+                  "acquireTime": now(), "renewTime": now(), "leaseTransitions": 7 },
+    });
+    let created: Lease = serde_json::from_value(theirs).unwrap();
+    leases(&bare)
+        .create(&Default::default(), &created)
+        .await
+        .unwrap();
+    let began = Instant::now();
+    let mut ours = start(&bare, &[]);
+    ours.says("became leader").await;
+    assert!(
+        began.elapsed() >= Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+    let spec = lease(&bare).await;
+    let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
+    let micro = |field: &str| {
+        let text = text(field);
+        let fraction = text
+            .split_once('.')
+            .and_then(|(_, rest)| rest.strip_suffix('Z'));
+        assert_eq!(fraction.map(str::len), Some(6), "{field} {text}");
+    };
+    micro("acquireTime");
+    micro("renewTime");
+    assert_eq!(spec["leaseDurationSeconds"], json!(15));
+    assert_eq!(spec["leaseTransitions"], json!(8));
+    let identity = text("holderIdentity");
+    let (host, id) = identity.rsplit_once('_').unwrap();
+    assert!(!host.is_empty() && id.len() == 36, "{identity}");
+
+    ours.signal("TERM");
+    assert!(ours.ended().await.success());
+    let spec = lease(&bare).await;
+    assert!(
+        spec["holderIdentity"]
+            .as_str()
+            .unwrap_or_default()
+            .is_empty(),
+        "{spec}"
+    );
+    assert_eq!(spec["leaseDurationSeconds"], json!(1));
+    assert_eq!(spec["leaseTransitions"], json!(8));
+    bare.stop().await;
+}

@@ -1,0 +1,114 @@
+//! The scheduler as a process of its own.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use berth_e2e::eventually;
+
+/// Arguments that keep the ports of two processes apart.
+pub(crate) const ANY_PORT: [&str; 2] = [
+    "--health-probe-bind-address=127.0.0.1:0",
+    "--metrics-bind-address=0",
+];
+
+/// A scheduler that runs; it is ended with the test.
+pub(crate) struct Program {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program under this name, with an environment that leads nowhere else.
+pub(crate) fn program(name: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
+    command
+        .arg0(name)
+        .env("HOME", "/nonexistent")
+        .env_remove("KUBECONFIG")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(name: &str, arguments: &[&str]) -> Output {
+    program(name).args(arguments).output().unwrap()
+}
+
+impl Program {
+    /// Starts `karmada-scheduler` with these arguments; its log goes to a file of this folder.
+    pub(crate) fn start(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log = folder.join(format!("scheduler-{number}.log"));
+        let file = File::create(&log).unwrap();
+        let child = program("karmada-scheduler")
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .args(arguments)
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        Self { child, log }
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until its log has this text, and returns the rest of that line.
+    pub(crate) async fn says(&self, text: &str) -> String {
+        eventually(&format!("the log to say {text:?}"), async || {
+            let log = self.log();
+            let rest = log.split_once(text).map(|(_, rest)| rest);
+            match rest.and_then(|rest| rest.split_once('\n')) {
+                Some((line, _)) => Ok(line.to_owned()),
+                None => Err(log),
+            }
+        })
+        .await
+    }
+
+    /// Where it serves health, and metrics where they share an address.
+    pub(crate) async fn address(&self) -> String {
+        self.says("serving health and metrics address=").await
+    }
+
+    /// Sends it a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        eventually("the process to end", async || {
+            match self.child.try_wait().unwrap() {
+                Some(status) => Ok(status),
+                None => Err(std::fs::read_to_string(&self.log).unwrap()),
+            }
+        })
+        .await
+    }
+
+    /// The memory that it holds, in MiB.
+    pub(crate) fn resident_mib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.and_then(|line| line.trim().split(' ').next()?.parse().ok())
+            .map_or(0, |kib: u64| kib / 1024)
+    }
+}
