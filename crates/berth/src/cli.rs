@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::fmt::Display;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use berth_scheduler::Options;
@@ -170,8 +171,8 @@ impl Command {
                     })
             }
             Self::Version => {
-                println!("berth {}", env!("CARGO_PKG_VERSION"));
-                Ok(())
+                let version = env!("CARGO_PKG_VERSION");
+                writeln!(std::io::stdout(), "berth {version}").map_err(Failure::run)
             }
             Self::Simulate(args) => simulate::run(*args, cancel).await.map_err(Failure::run),
             Self::Scheduler(args) => {

@@ -1,4 +1,5 @@
-//! `berth controllers`: what surrounds the scheduler, against a control plane that brings none of its own.
+//! `berth controllers`: what surrounds the scheduler, for a control plane that has no controllers of its own.
+//! It must not run beside karmada-controller-manager, which does all of this itself.
 
 use std::path::PathBuf;
 
@@ -6,6 +7,8 @@ use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsE
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
+
+use crate::release;
 
 /// Flags of the detector, shared with `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -94,5 +97,9 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         master: args.master,
     };
     let client = connect::client(connect::config(&target).await?)?;
-    Ok(detector::run(client, options, cancel).await?)
+    // This control plane has no binding controller, so nothing else lets deleted bindings go.
+    let release = tokio::spawn(release::run(client.clone(), cancel.clone()));
+    let outcome = detector::run(client, options, cancel).await;
+    release.abort();
+    Ok(outcome?)
 }

@@ -295,5 +295,8 @@ fn the_manifests_to_deploy_are_accepted_and_the_definitions_are_those_it_install
         assert!(applied.contains(expected), "{expected} is not in {applied}");
     }
     // kubectl diff fails where there is a difference.
-    assert_eq!(up.kubectl(&["diff", "--server-side", "-f", &crds]).unwrap(), "");
+    assert_eq!(
+        up.kubectl(&["diff", "--server-side", "-f", &crds]).unwrap(),
+        ""
+    );
 }

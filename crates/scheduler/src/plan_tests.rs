@@ -132,12 +132,24 @@ fn what_fits_nowhere_is_withdrawn_and_waits() {
         failed_terms: Vec::new(),
         result: Err(error.into()),
     };
-    let plan = plan(&binding(settled()), &outcome);
-    assert_eq!(plan.result, Some(json!({ "spec": { "clusters": null } })));
-    assert_eq!(plan.verdict, Verdict::Wait);
-    assert_eq!(messages(&plan), ["0/1 clusters are available: 1 no room."]);
-    let scheduled = plan.status.unwrap().scheduled.unwrap();
-    assert_eq!(scheduled.reason, Reason::NoClusterFit);
+    // What was placed is withdrawn, and looked at once more: filters spare the clusters of a placed binding.
+    let withdrawn = plan(&binding(settled()), &outcome);
+    let cleared = json!({ "spec": { "clusters": null } });
+    assert_eq!(
+        (withdrawn.result, withdrawn.verdict),
+        (Some(cleared), Verdict::Again)
+    );
+    assert_eq!(
+        withdrawn.status.unwrap().scheduled.unwrap().reason,
+        Reason::NoClusterFit
+    );
+    // What was placed nowhere waits.
+    let waiting = plan(&binding(json!({})), &outcome);
+    assert_eq!(waiting.verdict, Verdict::Wait);
+    assert_eq!(
+        messages(&waiting),
+        ["0/1 clusters are available: 1 no room."]
+    );
 }
 
 #[test]
