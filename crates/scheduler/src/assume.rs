@@ -5,12 +5,14 @@
 //! workload healthy, when the binding goes, or when it is too old.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
 use berth_core::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
 
 use crate::binding::{Binding, BindingKey};
+use crate::estimator::AssumedWork;
 
 /// How long a share is assumed at most.
 pub const EXPIRY: Duration = Duration::from_mins(5);
@@ -29,11 +31,13 @@ struct Held {
     before: Option<Vec<Share>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Share {
     cluster: String,
     replicas: i32,
     workload: AssumedWorkload,
+    /// The same for the wire of the accurate estimators.
+    work: Option<Arc<AssumedWork>>,
 }
 
 impl Assumptions {
@@ -49,6 +53,15 @@ impl Assumptions {
             assumed.add(&share.cluster, share.workload.clone());
         }
         assumed
+    }
+
+    /// All that is assumed now, for the accurate estimators.
+    pub fn works(&self, now: Instant) -> impl Iterator<Item = (&str, Arc<AssumedWork>)> {
+        self.held
+            .values()
+            .filter(move |held| held.until > now)
+            .flat_map(|held| &held.shares)
+            .filter_map(|share| Some((share.cluster.as_str(), share.work.clone()?)))
     }
 
     /// Assumes the new share of a decision, until [`Assumptions::landed`] or [`Assumptions::failed`].
@@ -171,6 +184,7 @@ fn push(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replicas: i3
             cluster: cluster.to_owned(),
             replicas,
             workload,
+            work: AssumedWork::new(spec, replicas).ok().map(Arc::new),
         });
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_duration::go_duration;
 use crate::options::BindAddress;
@@ -120,6 +121,9 @@ pub struct SchedulerArgs {
     /// Older form of --health-probe-bind-address and --metrics-bind-address: the port of both
     #[arg(long, value_name = "PORT", hide = true)]
     pub secure_port: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) estimator: EstimatorArgs,
 
     #[command(flatten)]
     pub(crate) meaningless: MeaninglessArgs,

@@ -1,8 +1,8 @@
 //! The HTTP endpoints: health and metrics.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -11,6 +11,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::estimator::EstimatorClient;
 use crate::metrics::Metrics;
 
 /// What the endpoints show: shared between the service, which fills it in, and the servers.
@@ -18,6 +19,7 @@ use crate::metrics::Metrics;
 pub struct Probes {
     ready: Arc<AtomicBool>,
     metrics: Metrics,
+    estimators: Arc<OnceLock<EstimatorClient>>,
 }
 
 impl Probes {
@@ -26,7 +28,22 @@ impl Probes {
         Self {
             ready: Arc::default(),
             metrics,
+            estimators: Arc::default(),
         }
+    }
+
+    /// Shows the numbers of the estimators, too.
+    pub fn show_estimators(&self, client: EstimatorClient) {
+        // There is one service, and it says so once.
+        let _ = self.estimators.set(client);
+    }
+
+    fn metrics_text(&self) -> String {
+        let mut text = self.metrics.text();
+        if let Some(estimators) = self.estimators.get() {
+            text.push_str(&estimators.metrics_text());
+        }
+        text
     }
 
     /// Says that the caches are filled.
@@ -69,11 +86,11 @@ pub async fn serve(
         .route("/healthz", get(async || "ok"))
         .route("/livez", get(async || "ok"))
         .route("/metrics", {
-            let metrics = probes.metrics.clone();
+            let probes = probes.clone();
             get(async move || {
                 (
                     [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-                    metrics.text(),
+                    probes.metrics_text(),
                 )
             })
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use berth_core::{Gates, PluginSet};
 
 use crate::connect::Target;
+use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::flags::SchedulerArgs;
 use crate::lease::LeaseOptions;
 use crate::queue::QueueOrder;
@@ -35,6 +36,8 @@ pub struct Options {
     pub order: QueueOrder,
     /// Flags that were given and have no meaning.
     pub meaningless: Vec<&'static str>,
+    /// The members' accurate estimators, where they are asked.
+    pub estimator: Option<EstimatorOptions>,
     /// The client's own limit; absent means none.
     pub rate: Option<Rate>,
     /// How long the API server may be silent.
@@ -76,6 +79,7 @@ impl Options {
             rate: None,
             order: QueueOrder::Priority,
             meaningless: Vec::new(),
+            estimator: None,
             patience: Patience::default(),
         }
     }
@@ -84,6 +88,9 @@ impl Options {
 /// Flags that contradict each other.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
+    /// A flag of the estimators has no sense.
+    #[error(transparent)]
+    Estimator(#[from] EstimatorOptionsError),
     /// The leader would outlive its lease.
     #[error(
         "--leader-elect-lease-duration ({lease:?}) must be longer than --leader-elect-renew-deadline ({renew:?})"
@@ -147,6 +154,7 @@ impl TryFrom<SchedulerArgs> for Options {
             health: both.unwrap_or(args.health_probe_bind_address),
             order,
             meaningless: args.meaningless.given(),
+            estimator: args.estimator.options()?,
             rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
             patience: Patience::default(),
         })

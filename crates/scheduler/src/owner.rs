@@ -3,6 +3,7 @@
 //! [`intake`] takes in what the watches see, [`cycle`] decides and deals with what became of the writes.
 
 mod cycle;
+mod estimates;
 mod intake;
 mod references;
 
@@ -11,12 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_core::{Engine, EngineOptions, Fleet, Snapshot};
+use berth_core::{Engine, EngineOptions, Fleet, Plugins, Snapshot};
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::estimates::{Accurate, Answered};
 use crate::assume::Assumptions;
 use crate::binding::{Binding, BindingKey};
 use crate::events::Recorder;
@@ -35,6 +37,8 @@ use crate::writer::{Report, Writer};
 
 /// How many plans are carried out at the same time.
 const WRITES_IN_FLIGHT: usize = 64;
+/// How often the age of the oldest ready key is looked up.
+const AGE_REPORTED_EVERY: Duration = Duration::from_millis(250);
 /// How long writes in flight are waited for at the end.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -87,6 +91,8 @@ pub(crate) struct Owner {
     assumptions: Option<Assumptions>,
     /// Kept under the gate WorkloadAffinity.
     groups: Option<Groups>,
+    /// The members' accurate estimators, where they are asked.
+    accurate: Option<Accurate>,
     /// What a list in progress has named so far.
     listing: HashMap<Source, HashSet<String>>,
     synced: HashSet<Source>,
@@ -95,6 +101,8 @@ pub(crate) struct Owner {
     writes: JoinSet<Finished>,
     recorder: Recorder,
     metrics: Metrics,
+    /// When the age of the oldest ready key was looked up, and what it was.
+    oldest: (Instant, Duration),
     probes: Probes,
 }
 
@@ -105,6 +113,7 @@ impl Owner {
         recorder: Recorder,
         metrics: Metrics,
         probes: Probes,
+        cancel: &CancellationToken,
     ) -> Result<Self, ServiceError> {
         for flag in &options.meaningless {
             tracing::warn!("{flag} has no meaning here and is ignored: see docs/compatibility.md");
@@ -113,12 +122,22 @@ impl Owner {
         for plugin in berth_core::IN_TREE.into_iter().filter(in_use) {
             tracing::info!("Enable Scheduler plugin {plugin:?}");
         }
-        let engine = Engine::new(EngineOptions {
+        let accurate = options.estimator.as_ref().map(|estimator| {
+            let (client, limit) = (writer.client.clone(), writer.limit.clone());
+            Accurate::new(client, limit, estimator, cancel.clone())
+        });
+        let mut plugins = Plugins::default();
+        if let Some(accurate) = &accurate {
+            plugins.estimators.push(Box::new(accurate.desk.estimator()));
+            probes.show_estimators(accurate.client.clone());
+        }
+        let engine_options = EngineOptions {
             plugins: options.plugins.clone(),
             gates: options.gates,
             empty_workload_propagation: options.empty_workload_propagation,
-        })
-        .map_err(|error| ServiceError::Engine(error.to_string()))?;
+        };
+        let engine = Engine::with_plugins(engine_options, plugins)
+            .map_err(|error| ServiceError::Engine(error.to_string()))?;
         Ok(Self {
             scheduler_name: options.scheduler_name.clone(),
             multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
@@ -134,6 +153,7 @@ impl Owner {
                 .scheduling_overcommit_protection
                 .then(Assumptions::default),
             groups: options.gates.workload_affinity.then(Groups::default),
+            accurate,
             listing: HashMap::new(),
             synced: HashSet::new(),
             leading: false,
@@ -141,6 +161,7 @@ impl Owner {
             writes: JoinSet::new(),
             recorder,
             metrics,
+            oldest: (Instant::now(), Duration::ZERO),
             probes,
         })
     }
@@ -188,6 +209,7 @@ impl Owner {
                         self.finish(finished);
                     }
                 }
+                Some(answered) = next_answer(&mut self.accurate) => self.answered(answered),
                 input = inbox.recv() => {
                     let Some(input) = input else { break };
                     self.take(input);
@@ -214,15 +236,19 @@ impl Owner {
         self.leading
             && self.synced.len() == 3
             && self.writes.len() < WRITES_IN_FLIGHT
+            && self.accurate.as_ref().is_none_or(Accurate::has_room)
             && self.queue.has_ready()
     }
 
-    fn report_queue(&self, now: Instant) {
-        let oldest = self
-            .queue
-            .oldest_ready()
-            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        self.metrics.queue(self.queue.depth(), oldest);
+    /// Looking for the oldest key costs a look at each ready one, so it is not done at every turn.
+    fn report_queue(&mut self, now: Instant) {
+        if !self.queue.has_ready() {
+            self.oldest = (now, Duration::ZERO);
+        } else if now.saturating_duration_since(self.oldest.0) >= AGE_REPORTED_EVERY {
+            let since = self.queue.oldest_ready().unwrap_or(now);
+            self.oldest = (now, now.saturating_duration_since(since));
+        }
+        self.metrics.queue(self.queue.depth(), self.oldest.1);
     }
 
     /// Begins to lead: every binding of ours is looked at once.
@@ -236,5 +262,15 @@ impl Owner {
                 self.metrics.incoming(Incoming::BindingAdd);
             }
         }
+    }
+}
+
+/// The next answer of the estimators; never, where none are asked.
+async fn next_answer(
+    accurate: &mut Option<Accurate>,
+) -> Option<Result<Answered, tokio::task::JoinError>> {
+    match accurate {
+        Some(accurate) if !accurate.asks.is_empty() => accurate.asks.join_next().await,
+        _ => std::future::pending().await,
     }
 }

@@ -90,7 +90,7 @@ pub async fn run_with_client(
     let (sender, inbox) = mpsc::channel(INBOX);
     start_watches(&client, &sender, options.patience.watch, &cancel);
     let (lead_sender, lead_receiver) = tokio::sync::watch::channel(candidate.is_none());
-    let state = Owner::new(&options, writer, recorder, metrics, probes)?;
+    let state = Owner::new(&options, writer, recorder, metrics, probes, &cancel)?;
     let owner = tokio::spawn(state.run(inbox, lead_receiver, cancel.clone()));
 
     let outcome = match candidate {

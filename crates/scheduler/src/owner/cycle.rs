@@ -6,6 +6,7 @@ use std::time::Instant;
 use berth_api::canonical::placement_json;
 use berth_core::Request;
 
+use super::estimates::Round;
 use super::references::{binding_reference, template_reference};
 use super::{Finished, Owner};
 use crate::binding::{Binding, BindingKey};
@@ -29,12 +30,12 @@ impl Owner {
                 return;
             }
             let Some(key) = self.queue.pop() else { return };
-            self.cycle(&key, now);
+            self.cycle(&key, now, None);
         }
     }
 
-    fn cycle(&mut self, key: &BindingKey, now: Instant) {
-        let began = Instant::now();
+    /// One cycle of a key; `earlier` is what the estimators have been asked for it so far.
+    pub(super) fn cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
         let Some(binding) = self.bindings.get(key).map(|entry| entry.binding.clone()) else {
             self.queue.done(key, Verdict::Done, now);
             return;
@@ -49,7 +50,14 @@ impl Owner {
             self.queue.done(key, Verdict::Done, now);
             return;
         }
-        let (plan, schedule_type) = self.plan(&binding);
+        let round = match earlier {
+            Some(round) => round.for_now(&binding),
+            None => Round::first(&binding, now),
+        };
+        let began = round.began;
+        let Some((plan, schedule_type)) = self.plan(&binding, round) else {
+            return;
+        };
         if plan.is_empty() {
             if plan.verdict != Verdict::Done {
                 self.metrics.incoming(Incoming::ScheduleAttemptFailure);
@@ -107,24 +115,22 @@ impl Owner {
         }
     }
 
-    /// What one cycle of a binding writes, and why it ran.
-    fn plan(&mut self, binding: &Binding) -> (Plan, Option<ScheduleType>) {
+    /// What one cycle of a binding writes, and why it ran; `None` where the estimators are asked first.
+    fn plan(&mut self, binding: &Binding, round: Round) -> Option<(Plan, Option<ScheduleType>)> {
         let Some(placement) = &binding.spec.placement else {
             // Nothing can be decided until the binding gets one, and that is an update.
-            return (Plan::nothing(Verdict::Done), None);
+            return Some((Plan::nothing(Verdict::Done), None));
         };
         let json = match placement_json(placement) {
             Ok(json) => json,
             Err(error) => {
-                return (
-                    Plan::failure(
-                        binding,
-                        Reason::SchedulerError,
-                        error.to_string(),
-                        Verdict::Wait,
-                    ),
-                    None,
+                let plan = Plan::failure(
+                    binding,
+                    Reason::SchedulerError,
+                    error.to_string(),
+                    Verdict::Wait,
                 );
+                return Some((plan, None));
             }
         };
         let leaving = |name: &str| self.leaving.contains(name);
@@ -135,7 +141,7 @@ impl Owner {
             self.multiple_pod_templates,
             leaving,
         ) else {
-            return (Plan::observe_only(binding), None);
+            return Some((Plan::observe_only(binding), None));
         };
         let key = &binding.key;
         let plan = match Request::new(
@@ -160,9 +166,23 @@ impl Owner {
                     .as_ref()
                     .map(|assumptions| assumptions.assumed(now));
                 let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
-                let outcome = match &assumed {
-                    Some(assumed) => self.engine.schedule_with(snapshot, &request, assumed),
-                    None => self.engine.schedule(snapshot, &request),
+                let engine = &mut self.engine;
+                let mut decide = || match &assumed {
+                    Some(assumed) => engine.schedule_with(snapshot, &request, assumed),
+                    None => engine.schedule(snapshot, &request),
+                };
+                let outcome = match &mut self.accurate {
+                    None => decide(),
+                    Some(accurate) => {
+                        let (outcome, wanted) = accurate.desk.decide(round.answers.clone(), decide);
+                        let assumptions = self.assumptions.as_ref();
+                        if let Some(wanted) = wanted
+                            && accurate.ask(binding, wanted, round, assumptions).is_ok()
+                        {
+                            return None;
+                        }
+                        outcome
+                    }
                 };
                 Plan::of(binding, &json, &outcome)
             }
@@ -174,7 +194,7 @@ impl Owner {
                 Verdict::Done,
             ),
         };
-        (plan, Some(why))
+        Some((plan, Some(why)))
     }
 
     pub(super) fn finish(&mut self, finished: Result<Finished, tokio::task::JoinError>) {

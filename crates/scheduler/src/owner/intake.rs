@@ -79,6 +79,9 @@ impl Owner {
             named.insert(name.clone());
         }
         self.fleet.apply(cluster);
+        if let Some(accurate) = &self.accurate {
+            accurate.client.follow(cluster);
+        }
         self.snapshot = None;
         let member = Member::new(cluster);
         if member.deleting() {
@@ -103,6 +106,9 @@ impl Owner {
     /// looked at now; its name counts as leaving until it comes back.
     fn cluster_gone(&mut self, name: &str) {
         self.fleet.remove(name);
+        if let Some(accurate) = &self.accurate {
+            accurate.client.forget(name);
+        }
         self.snapshot = None;
         self.members.remove(name);
         self.leaving.insert(name.to_owned());

@@ -28,7 +28,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 pub(crate) struct Fixture {
     pub(crate) client: EstimatorClient,
-    server: Server,
+    pub(crate) server: Server,
     _end: DropGuard,
 }
 

@@ -12,4 +12,5 @@ mod decision;
 mod fake;
 mod fixture;
 mod secured;
+mod service;
 mod wire;
