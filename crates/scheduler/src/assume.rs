@@ -122,9 +122,11 @@ impl Assumptions {
         }
     }
 
-    /// The binding is gone.
-    pub fn gone(&mut self, key: &BindingKey) {
-        self.held.remove(key);
+    /// The binding is gone. Returns the clusters on which it had a share.
+    pub fn gone(&mut self, key: &BindingKey) -> Vec<String> {
+        let held = self.held.remove(key);
+        let shares = held.into_iter().flat_map(|held| held.shares);
+        shares.map(|share| share.cluster).collect()
     }
 
     /// Gives up the shares of clusters that report the workload healthy now and did not before. Says whether

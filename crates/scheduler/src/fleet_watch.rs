@@ -45,6 +45,11 @@ impl Member {
         self.cluster.metadata.deletion_timestamp.is_some()
     }
 
+    /// Whether the cluster reports other capacity than it did.
+    pub fn reports_otherwise(&self, old: Option<&Self>) -> bool {
+        !self.deleting() && old.is_none_or(|old| old.capacity != self.capacity)
+    }
+
     fn generation(&self) -> Option<i64> {
         self.cluster.metadata.generation
     }

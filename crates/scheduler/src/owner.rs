@@ -205,19 +205,20 @@ impl Owner {
                 }
                 Some(finished) = self.writes.join_next(), if !self.writes.is_empty() => {
                     self.finish(finished);
-                    while let Some(finished) = self.writes.try_join_next() {
-                        self.finish(finished);
-                    }
                 }
                 Some(answered) = next_answer(&mut self.accurate) => self.answered(answered),
                 input = inbox.recv() => {
                     let Some(input) = input else { break };
                     self.take(input);
-                    while let Ok(input) = inbox.try_recv() {
-                        self.take(input);
-                    }
                 }
                 () = pause => {}
+            }
+            // Neither may keep the other waiting: under load there is always one more write that ends.
+            while let Some(finished) = self.writes.try_join_next() {
+                self.finish(finished);
+            }
+            while let Ok(input) = inbox.try_recv() {
+                self.take(input);
             }
         }
         let last = async {

@@ -90,7 +90,11 @@ impl Owner {
             self.leaving.remove(&name);
         }
         let new = member.cluster.clone();
-        let meaning = Meaning::of(self.members.get(&name), &member);
+        let mut meaning = Meaning::of(self.members.get(&name), &member);
+        if self.assumptions.is_some() {
+            // Shares are given up between two reports: less room than before may still be more than assumed.
+            meaning.more_room |= member.reports_otherwise(self.members.get(&name));
+        }
         let old = self.members.insert(name, member);
         if meaning.reconcile
             && let Some(old) = old
@@ -308,10 +312,22 @@ impl Owner {
             groups.replace(old.as_ref().map(|entry| &*entry.binding), None);
             groups.settled(key);
         }
-        if let Some(assumptions) = &mut self.assumptions {
-            assumptions.gone(key);
-        }
         self.queue.remove(key);
+        let freed = match &mut self.assumptions {
+            Some(assumptions) => assumptions.gone(key),
+            None => Vec::new(),
+        };
+        for name in freed {
+            // What never ran will not be reported as gone either.
+            if let Some(member) = self.members.get(&name) {
+                let cluster = member.cluster.clone();
+                let meaning = Meaning {
+                    more_room: true,
+                    ..Meaning::default()
+                };
+                self.wake(&cluster, meaning);
+            }
+        }
     }
 
     /// An object that a write gave back. If the watch has seen its deletion meanwhile, it stays deleted.
