@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod eventually;
 mod furnish;
 pub mod kubectl;
+pub mod load;
 pub mod plane;
 pub mod proxy;
 mod real_server;

@@ -1,0 +1,58 @@
+//! Puts load on a scheduler and prints what it achieves, as JSON.
+//!
+//! `docs/performance.md` says how to run it. Called as `load scheduler …` it is the scheduler itself: the
+//! generator starts itself again in this form.
+
+use std::process::ExitCode;
+
+use berth_e2e::load::{self, Burst, LoadError, Scale, Steady};
+use clap::{Parser, Subcommand};
+use serde_json::Value;
+
+/// Puts load on a scheduler and prints what it achieves, as JSON.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Debug, Subcommand)]
+enum Scenario {
+    /// Bindings created beforehand, against a writer that only writes
+    Burst(Burst),
+    /// A stream of bindings: from created to Scheduled
+    Steady(Steady),
+    /// Thousands of clusters, tens of thousands of bindings
+    Scale(Scale),
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("scheduler") {
+        return berth::cli::main();
+    }
+    let arguments = Arguments::parse();
+    match run(&arguments.scenario) {
+        Ok(report) => {
+            println!("{report:#}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(scenario: &Scenario) -> Result<Value, LoadError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| LoadError::Wrong(error.to_string()))?;
+    runtime.block_on(async {
+        match scenario {
+            Scenario::Burst(burst) => load::burst(burst).await,
+            Scenario::Steady(steady) => load::steady(steady).await,
+            Scenario::Scale(scale) => load::scale(scale).await,
+        }
+    })
+}

@@ -1,0 +1,65 @@
+//! The load generator: what a scheduler process achieves on the embedded server, in figures.
+//!
+//! The server and the generator share this process; the scheduler is a process of its own, so that its
+//! processor time and memory are its own.
+
+mod burst;
+mod scale;
+mod steady;
+mod subject;
+mod workload;
+
+pub use burst::{Burst, burst};
+pub use scale::{Scale, scale};
+pub use steady::{Steady, steady};
+
+use std::time::Duration;
+
+/// A scenario that could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The scheduler process does not start, or ended.
+    #[error("the scheduler: {0}")]
+    Subject(String),
+    /// The server refuses something.
+    #[error("the API server: {0}")]
+    Server(#[from] kube::Error),
+    /// The kubeconfig cannot be used.
+    #[error(transparent)]
+    Connect(#[from] berth_scheduler::connect::ConnectError),
+    /// It takes too long.
+    #[error("{what} took longer than {limit:?}")]
+    Late {
+        /// What took so long.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The result is not what it should be.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// So many things in this time, each second.
+fn rate(count: usize, time: Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+    let count = count as f64;
+    (count / time.as_secs_f64() * 10.0).round() / 10.0
+}
+
+/// Milliseconds with two digits.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 100_000.0).round() / 100.0
+}
+
+/// The value below which such a part of the sorted values is.
+fn percentile(sorted: &[Duration], part: f64) -> Duration {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index into a small list"
+    )]
+    let index = ((sorted.len() as f64 * part).ceil() as usize).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or_default()
+}

@@ -1,0 +1,165 @@
+//! Bindings that are all there when the scheduler starts, and a writer that only writes, for comparison.
+
+use std::time::{Duration, Instant};
+
+use berth_api::canonical::placement_json;
+use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_api::{Cluster, ResourceBinding};
+use berth_core::{Engine, EngineOptions, Fleet, Request};
+use clap::Args;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::subject::Subject;
+use super::{LoadError, millis, rate, workload};
+use crate::Bare;
+
+/// A fleet and bindings, created beforehand.
+#[derive(Args, Clone, Debug)]
+pub struct Burst {
+    /// The number of clusters.
+    #[arg(long, default_value_t = 100)]
+    pub clusters: usize,
+    /// The number of bindings.
+    #[arg(long, default_value_t = 2000)]
+    pub bindings: usize,
+    /// How many bindings the bare writer has in flight; the scheduler has 64.
+    #[arg(long, default_value_t = 64)]
+    pub in_flight: usize,
+    /// Requests each second (`--kube-api-qps`); 0 means no limit.
+    #[arg(long, default_value_t = 0.0)]
+    pub qps: f32,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// When something does not end as it should.
+pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
+    let clusters = workload::clusters(burst.clusters)?;
+    let bare = Bare::start(&clusters).await;
+    let namespaces = ["default".to_owned()];
+    let ours = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
+    let theirs = workload::bindings("w", burst.bindings, &namespaces, "nobody")?;
+    bare.bind_all(&theirs).await;
+    bare.bind_all(&ours).await;
+
+    let writes = plans(&clusters, &theirs)?;
+    let began = Instant::now();
+    write(bare.remote_client().await, &writes, burst.in_flight).await?;
+    let written = began.elapsed();
+
+    let flags = [
+        "--leader-elect=false".to_owned(),
+        format!("--kube-api-qps={}", burst.qps),
+        "--v=0".to_owned(),
+    ];
+    let mut subject = Subject::start(&bare.kubeconfig(), &flags).await?;
+    let limit = Duration::from_mins(10);
+    let first = subject.scheduled(1, limit).await?;
+    let count = u64::try_from(burst.bindings).unwrap_or(u64::MAX);
+    let last = subject.scheduled(count, limit).await?;
+    let processor = subject.processor_time();
+    let peak = subject.peak_mib();
+    let settled = bare
+        .all_bindings()
+        .await
+        .iter()
+        .filter(|binding| {
+            let status = binding.status.as_ref();
+            binding.spec.scheduler_name.as_deref() == Some("default-scheduler")
+                && status.and_then(|s| s.scheduler_observed_generation)
+                    == binding.metadata.generation
+        })
+        .count();
+    if settled != burst.bindings {
+        return Err(LoadError::Wrong(format!(
+            "only {settled} of {count} bindings are settled"
+        )));
+    }
+    let ours = rate(burst.bindings, last);
+    let bare_writer = rate(burst.bindings, written);
+    bare.stop().await;
+    Ok(json!({
+        "scenario": "burst",
+        "clusters": burst.clusters, "bindings": burst.bindings, "qps": burst.qps,
+        "bare writer, bindings/s": bare_writer,
+        "scheduler from its start, bindings/s": ours,
+        "scheduler from its first, bindings/s":
+            rate(burst.bindings, last.saturating_sub(first)),
+        "part of the bare writer": (ours / bare_writer * 1000.0).round() / 1000.0,
+        "start to first, ms": millis(first),
+        "CPU per binding, ms": millis(processor / u32::try_from(burst.bindings).unwrap_or(1)),
+        "peak memory, MiB": peak,
+    }))
+}
+
+/// The two patches of a binding, as the scheduler would send them.
+struct Write {
+    name: String,
+    result: Value,
+    status: Value,
+}
+
+fn plans(clusters: &[Cluster], bindings: &[ResourceBinding]) -> Result<Vec<Write>, LoadError> {
+    let mut fleet = Fleet::new();
+    for cluster in clusters {
+        fleet.apply(cluster);
+    }
+    let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
+    let mut engine = Engine::new(EngineOptions::default()).map_err(|error| wrong(&error))?;
+    let mut writes = Vec::new();
+    for binding in bindings {
+        let name = binding.name_any();
+        let request = Request::new(
+            binding.metadata.namespace.as_deref(),
+            &name,
+            &binding.spec,
+            &Default::default(),
+        );
+        let request = request.map_err(|error| wrong(&error))?;
+        let outcome = engine.schedule(&fleet.snapshot(), &request);
+        let placed = outcome.result.map_err(|error| wrong(&error))?;
+        let targets: Vec<Value> = placed
+            .targets
+            .iter()
+            .map(|target| json!({ "name": &*target.name, "replicas": target.replicas }))
+            .collect();
+        let placement = binding.spec.placement.clone().unwrap_or_default();
+        let placement = placement_json(&placement).map_err(|error| wrong(&error))?;
+        let now = "2026-01-01T00:00:00Z";
+        writes.push(Write {
+            name,
+            result: json!({
+                "metadata": { "annotations": { APPLIED_PLACEMENT: placement } },
+                "spec": { "clusters": targets } }),
+            status: json!({ "status": {
+                "schedulerObservedGeneration": 2, "lastScheduledTime": now,
+                "conditions": [{ "type": "Scheduled", "status": "True", "reason": "Success",
+                    "message": "Binding has been scheduled successfully.",
+                    "lastTransitionTime": now }] } }),
+        });
+    }
+    Ok(writes)
+}
+
+async fn write(client: Client, writes: &[Write], in_flight: usize) -> Result<(), LoadError> {
+    let api: Api<ResourceBinding> = Api::namespaced(client, "default");
+    stream::iter(writes)
+        .map(|write| {
+            let api = &api;
+            async move {
+                let parameters = PatchParams::default();
+                api.patch(&write.name, &parameters, &Patch::Merge(&write.result))
+                    .await?;
+                api.patch_status(&write.name, &parameters, &Patch::Merge(&write.status))
+                    .await
+            }
+        })
+        .buffer_unordered(in_flight)
+        .try_for_each(|_| async { Ok(()) })
+        .await?;
+    Ok(())
+}

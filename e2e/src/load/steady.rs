@@ -1,0 +1,109 @@
+//! Bindings that come one after the other, and how long each takes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use berth_api::ResourceBinding;
+use clap::Args;
+use futures::StreamExt as _;
+use kube::ResourceExt as _;
+use kube::api::{Api, PostParams};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use serde_json::{Value, json};
+
+use super::subject::Subject;
+use super::{LoadError, millis, percentile, workload};
+use crate::Bare;
+
+/// A stream of bindings.
+#[derive(Args, Clone, Debug)]
+pub struct Steady {
+    /// The number of clusters.
+    #[arg(long, default_value_t = 100)]
+    pub clusters: usize,
+    /// Bindings created each second.
+    #[arg(long, default_value_t = 50)]
+    pub rate: u32,
+    /// For how long.
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u32,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// When something does not end as it should.
+pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
+    let bare = Bare::start(&workload::clusters(steady.clusters)?).await;
+    let count = usize::try_from(steady.rate * steady.seconds).unwrap_or(usize::MAX);
+    let namespaces = ["default".to_owned()];
+    let bindings = workload::bindings("s", count, &namespaces, "default-scheduler")?;
+    let warm_up = workload::bindings("warm", 1, &namespaces, "default-scheduler")?;
+    bare.bind_all(&warm_up).await;
+    let flags = [
+        "--leader-elect=false".to_owned(),
+        "--kube-api-qps=0".to_owned(),
+    ];
+    let mut subject = Subject::start(&bare.kubeconfig(), &flags).await?;
+    subject.scheduled(1, Duration::from_mins(1)).await?;
+
+    let seen: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
+    let watching = tokio::spawn(watch(Api::all(bare.client.clone()), seen.clone()));
+    let api = bare.bindings("default");
+    let mut created = Vec::with_capacity(count);
+    let mut clock = tokio::time::interval(Duration::from_secs(1) / steady.rate);
+    for binding in &bindings {
+        clock.tick().await;
+        created.push((binding.name_any(), Instant::now()));
+        api.create(&PostParams::default(), binding).await?;
+    }
+    let all = u64::try_from(count).unwrap_or(u64::MAX);
+    let limit = Duration::from_mins(5);
+    subject.scheduled(all.saturating_add(1), limit).await?;
+    let mut latencies = Vec::with_capacity(count);
+    while latencies.len() < count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        latencies = created
+            .iter()
+            .filter_map(|(name, at)| Some(seen.get(name)?.saturating_duration_since(*at)))
+            .collect();
+        if subject.started.elapsed() > limit {
+            break;
+        }
+    }
+    watching.abort();
+    latencies.sort_unstable();
+    let report = json!({
+        "scenario": "steady",
+        "clusters": steady.clusters, "bindings": latencies.len(), "rate": steady.rate,
+        "created to Scheduled p50, ms": millis(percentile(&latencies, 0.5)),
+        "created to Scheduled p99, ms": millis(percentile(&latencies, 0.99)),
+        "created to Scheduled max, ms": millis(percentile(&latencies, 1.0)),
+        "peak memory, MiB": subject.peak_mib(),
+    });
+    drop(subject);
+    bare.stop().await;
+    Ok(report)
+}
+
+/// Notes when each binding is seen to be scheduled.
+async fn watch(api: Api<ResourceBinding>, seen: Arc<Mutex<HashMap<String, Instant>>>) {
+    let mut stream = watcher(api, watcher::Config::default())
+        .applied_objects()
+        .boxed();
+    while let Some(next) = stream.next().await {
+        let Ok(binding) = next else { continue };
+        let is_scheduled = binding.status.as_ref().is_some_and(|status| {
+            let conditions = &status.conditions;
+            conditions
+                .iter()
+                .any(|c| c.type_ == "Scheduled" && c.status == "True")
+        });
+        if is_scheduled {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.entry(binding.name_any()).or_insert_with(Instant::now);
+        }
+    }
+}

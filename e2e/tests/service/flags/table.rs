@@ -1,0 +1,200 @@
+//! What each flag does to the options of the service.
+
+use std::time::Duration;
+
+use berth_scheduler::Options;
+use berth_scheduler::flags::SchedulerArgs;
+use berth_scheduler::options::BindAddress;
+use berth_scheduler::queue::QueueOrder;
+use berth_scheduler::rate_limit::Rate;
+use clap::{CommandFactory as _, Parser};
+
+#[derive(Parser)]
+struct Scheduler {
+    #[command(flatten)]
+    flags: SchedulerArgs,
+}
+
+fn options(flags: &str) -> Options {
+    let words = ["scheduler"].into_iter().chain(flags.split_whitespace());
+    let parsed =
+        Scheduler::try_parse_from(words).unwrap_or_else(|error| panic!("{flags}: {error}"));
+    Options::try_from(parsed.flags).unwrap_or_else(|error| panic!("{flags}: {error}"))
+}
+
+/// An address as flags write it.
+fn at(text: &str) -> BindAddress {
+    text.parse().unwrap()
+}
+
+type Row = (&'static str, fn(&Options) -> bool);
+
+/// Flags, and what holds with them and does not hold without them.
+const TABLE: &[Row] = &[
+    ("--kubeconfig=/etc/kubeconfig", |o| {
+        o.target.kubeconfig.as_deref() == Some("/etc/kubeconfig".as_ref())
+    }),
+    ("--master=https://a:1", |o| {
+        o.target.master.as_deref() == Some("https://a:1")
+    }),
+    ("--scheduler-name=mine", |o| o.scheduler_name == "mine"),
+    ("--plugins=*,-TaintToleration", |o| {
+        !o.plugins.contains("TaintToleration") && o.plugins.contains("ClusterAffinity")
+    }),
+    ("--plugins=ClusterAffinity --plugins=APIEnablement", |o| {
+        o.plugins.contains("ClusterAffinity")
+            && o.plugins.contains("APIEnablement")
+            && !o.plugins.contains("ClusterEviction")
+    }),
+    ("--plugins=-ClusterAffinity", |o| {
+        berth_core::IN_TREE
+            .iter()
+            .all(|name| !o.plugins.contains(name))
+    }),
+    ("--feature-gates=WorkloadAffinity=true", |o| {
+        o.gates.workload_affinity
+    }),
+    ("--feature-gates=SchedulingOvercommitProtection=true", |o| {
+        o.gates.scheduling_overcommit_protection
+    }),
+    ("--feature-gates=MultiplePodTemplatesScheduling=true", |o| {
+        o.gates.multiple_pod_templates_scheduling
+    }),
+    (
+        "--feature-gates=CustomizedClusterResourceModeling=false",
+        |o| !o.gates.customized_cluster_resource_modeling,
+    ),
+    ("--feature-gates=PriorityBasedScheduling=false", |o| {
+        o.order
+            == QueueOrder::Arrival {
+                base: Duration::from_millis(5),
+                max: Duration::from_secs(1000),
+                qps: 10,
+                burst: 100,
+            }
+    }),
+    (
+        "--feature-gates=PriorityBasedScheduling=false --rate-limiter-base-delay=7ms \
+         --rate-limiter-max-delay=3s --rate-limiter-qps=4 --rate-limiter-bucket-size=9",
+        |o| {
+            o.order
+                == QueueOrder::Arrival {
+                    base: Duration::from_millis(7),
+                    max: Duration::from_secs(3),
+                    qps: 4,
+                    burst: 9,
+                }
+        },
+    ),
+    ("--enable-empty-workload-propagation", |o| {
+        o.empty_workload_propagation
+    }),
+    ("--enable-empty-workload-propagation=true", |o| {
+        o.empty_workload_propagation
+    }),
+    ("--leader-elect=false", |o| o.lease.is_none()),
+    (
+        "--leader-elect --leader-elect-resource-name=n --leader-elect-resource-namespace=s \
+         --leader-elect-lease-duration=5s --leader-elect-renew-deadline=4s \
+         --leader-elect-retry-period=1s",
+        |o| {
+            o.lease.as_ref().is_some_and(|lease| {
+                (lease.name.as_str(), lease.namespace.as_str()) == ("n", "s")
+                    && lease.lease_duration == Duration::from_secs(5)
+                    && lease.renew_deadline == Duration::from_secs(4)
+                    && lease.retry_period == Duration::from_secs(1)
+            })
+        },
+    ),
+    ("--metrics-bind-address=127.0.0.1:9", |o| {
+        o.metrics == at("127.0.0.1:9") && o.health == at(":10351")
+    }),
+    ("--metrics-bind-address=0", |o| {
+        o.metrics == BindAddress::Off
+    }),
+    ("--health-probe-bind-address=127.0.0.1:9", |o| {
+        o.health == at("127.0.0.1:9") && o.metrics == at(":8080")
+    }),
+    ("--bind-address=127.0.0.1", |o| {
+        o.health == at("127.0.0.1:10351") && o.metrics == o.health
+    }),
+    ("--bind-address=0.0.0.0 --secure-port=10444", |o| {
+        o.health == at(":10444") && o.metrics == o.health
+    }),
+    ("--kube-api-qps=7 --kube-api-burst=9", |o| {
+        o.rate == Rate::new(7.0, 9) && o.rate.is_some()
+    }),
+    ("--kube-api-qps=0", |o| o.rate.is_none()),
+    ("--kube-api-qps=-1", |o| o.rate.is_none()),
+    ("--kube-api-burst=-1", |o| o.rate.is_none()),
+    ("--enable-pprof=true --profiling-bind-address=:6060", |o| {
+        o.meaningless == ["--enable-pprof", "--profiling-bind-address"]
+    }),
+    (
+        "--log-flush-frequency=5s --vmodule=a=1 --log-json-split-stream --log-json-info-buffer-size=1 \
+         --log-text-split-stream --log-text-info-buffer-size=1 --add-dir-header --alsologtostderr \
+         --log-backtrace-at=:0 --log-dir=/tmp --log-file=x --log-file-max-size=1 --logtostderr \
+         --one-output --skip-headers --skip-log-headers --stderrthreshold=2",
+        |o| o.meaningless.len() == 17,
+    ),
+];
+
+#[test]
+fn each_flag_changes_the_options() {
+    let without = options("");
+    for (flags, holds) in TABLE {
+        assert!(!holds(&without), "{flags}: holds without it");
+        assert!(holds(&options(flags)), "{flags}: {:?}", options(flags));
+    }
+}
+
+#[test]
+fn no_flag_is_left_out() {
+    let elsewhere = |name: &str| {
+        // Held by the tests of the estimator client.
+        name.contains("scheduler-estimator") || name == "insecure-skip-estimator-verify"
+    };
+    let command = Scheduler::command();
+    let missing: Vec<&str> = command
+        .get_arguments()
+        .filter_map(|argument| argument.get_long())
+        .filter(|name| *name != "help" && !elsewhere(name))
+        .filter(|name| {
+            let flag = format!("--{name}");
+            let named = |row: &Row| {
+                row.0
+                    .split_whitespace()
+                    .any(|w| w.split('=').next() == Some(&flag))
+            };
+            !TABLE.iter().any(named)
+        })
+        .collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
+}
+
+#[test]
+fn the_defaults_are_karmadas() {
+    let defaults = options("");
+    let lease = defaults.lease.as_ref().unwrap();
+    assert_eq!(defaults.scheduler_name, "default-scheduler");
+    assert_eq!(
+        (lease.name.as_str(), lease.namespace.as_str()),
+        ("karmada-scheduler", "karmada-system")
+    );
+    assert_eq!(
+        [
+            lease.lease_duration,
+            lease.renew_deadline,
+            lease.retry_period
+        ]
+        .map(|d| d.as_secs()),
+        [15, 10, 2]
+    );
+    assert_eq!(
+        (defaults.metrics, defaults.health),
+        (at(":8080"), at(":10351"))
+    );
+    assert_eq!(defaults.rate, Rate::new(40.0, 60));
+    assert!(!defaults.empty_workload_propagation && defaults.meaningless.is_empty());
+    assert_eq!(defaults.order, QueueOrder::Priority);
+}
