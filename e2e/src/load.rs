@@ -4,12 +4,14 @@
 //! processor time and memory are its own.
 
 mod burst;
+mod herd;
 mod scale;
 mod steady;
 mod subject;
 mod workload;
 
 pub use burst::{Burst, burst};
+pub use herd::{Herd, herd};
 pub use scale::{Scale, scale};
 pub use steady::{Steady, steady};
 

@@ -113,7 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl Proxy {
     /// Starts a proxy that breaks nothing yet.
-    pub async fn start(upstream: Client) -> Self {
+    pub fn start(upstream: Client) -> Self {
         let mut proxy = Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             shared: Arc::new(Shared {
@@ -152,6 +152,9 @@ impl Proxy {
     }
 
     /// A configuration of a client of the proxy.
+    ///
+    /// # Panics
+    /// Never: the address is valid.
     pub fn config(&self) -> kube::Config {
         let mut config = kube::Config::new(self.url().parse().unwrap());
         config.default_retry = false;
@@ -159,6 +162,9 @@ impl Proxy {
     }
 
     /// A client of the proxy.
+    ///
+    /// # Panics
+    /// Where no TLS provider is installed.
     pub fn client(&self) -> Client {
         Client::try_from(self.config()).unwrap()
     }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::rate_limit::RateLimit;
@@ -19,6 +19,10 @@ use crate::writer::in_time;
 
 /// How many notes may wait before new ones are dropped and counted.
 const BACKLOG: usize = 100_000;
+/// With more notes than this waiting, placements are not left way any more.
+const YIELDING_BACKLOG: usize = BACKLOG / 2;
+/// How long placements are left way before each event.
+const LONGEST_YIELD: Duration = Duration::from_millis(20);
 /// How many series are remembered in order to count repetitions.
 const REMEMBERED: usize = 4096;
 /// How long the recorder goes on after the end was asked for, to write what waits.
@@ -69,9 +73,16 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     sender: mpsc::Sender<Entry>,
+    busy: Arc<watch::Sender<bool>>,
 }
 
 impl Recorder {
+    /// Tells whether placements are under way: events then leave the API server to them for a while.
+    pub fn set_busy(&self, busy: bool) {
+        self.busy
+            .send_if_modified(|known| std::mem::replace(known, busy) != busy);
+    }
+
     /// Records a note about an object. A full backlog drops the note and says so in the log.
     pub fn record(&self, object: &ObjectReference, note: Note) {
         if let Err(error) = self.sender.try_send(Entry {
@@ -92,15 +103,17 @@ pub fn start(
     cancel: CancellationToken,
 ) -> (Recorder, tokio::task::JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
+    let busy = Arc::new(watch::Sender::new(false));
     let worker = Worker {
         client,
         component: component.to_owned(),
         limit,
         patience,
+        busy: busy.subscribe(),
         series: Series::default(),
     };
     let task = tokio::spawn(worker.run(receiver, cancel));
-    (Recorder { sender }, task)
+    (Recorder { sender, busy }, task)
 }
 
 struct Worker {
@@ -108,6 +121,7 @@ struct Worker {
     component: String,
     limit: Arc<RateLimit>,
     patience: Duration,
+    busy: watch::Receiver<bool>,
     series: Series,
 }
 
@@ -119,6 +133,12 @@ impl Worker {
                 () = cancel.cancelled() => break,
             };
             let Some(entry) = entry else { return };
+            if receiver.len() < YIELDING_BACKLOG {
+                tokio::select! {
+                    () = self.leave_way() => {}
+                    () = cancel.cancelled() => {}
+                }
+            }
             self.write(entry).await;
         }
         receiver.close();
@@ -130,6 +150,12 @@ impl Worker {
         if tokio::time::timeout(DRAIN, drain).await.is_err() {
             tracing::warn!("stopped before all events were written");
         }
+    }
+
+    /// Waits while placements are under way, but not for long.
+    async fn leave_way(&mut self) {
+        let quiet = self.busy.wait_for(|busy| !busy);
+        let _ = tokio::time::timeout(LONGEST_YIELD, quiet).await;
     }
 
     async fn write(&mut self, entry: Entry) {

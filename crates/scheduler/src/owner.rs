@@ -184,6 +184,8 @@ impl Owner {
             }
             self.decide(now);
             self.report_queue(now);
+            self.recorder
+                .set_busy(!self.writes.is_empty() || self.may_decide());
             let busy = self.may_decide();
             let next_flush = self.queue.next_flush();
             let pause = async {

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use berth_e2e::load::{self, Burst, LoadError, Scale, Steady};
+use berth_e2e::load::{self, Burst, Herd, LoadError, Scale, Steady};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ enum Scenario {
     Burst(Burst),
     /// A stream of bindings: from created to Scheduled
     Steady(Steady),
+    /// Thousands of bindings that wait while a cluster flaps
+    Herd(Herd),
     /// Thousands of clusters, tens of thousands of bindings
     Scale(Scale),
 }
@@ -52,6 +54,7 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
         match scenario {
             Scenario::Burst(burst) => load::burst(burst).await,
             Scenario::Steady(steady) => load::steady(steady).await,
+            Scenario::Herd(herd) => load::herd(herd).await,
             Scenario::Scale(scale) => load::scale(scale).await,
         }
     })

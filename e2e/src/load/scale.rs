@@ -41,7 +41,7 @@ pub async fn scale(scale: &Scale) -> Result<Value, LoadError> {
         "--leader-elect=false".to_owned(),
         "--kube-api-qps=0".to_owned(),
     ];
-    let mut subject = Subject::start(&bare.kubeconfig(), &flags).await?;
+    let mut subject = Subject::start(&bare.kubeconfig(), &flags)?;
     let first = subject.scheduled(1, Duration::from_mins(5)).await?;
     let drained_by = first + Duration::from_secs(scale.seconds);
     let all = u64::try_from(scale.bindings).unwrap_or(u64::MAX);

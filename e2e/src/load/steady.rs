@@ -45,7 +45,7 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
         "--leader-elect=false".to_owned(),
         "--kube-api-qps=0".to_owned(),
     ];
-    let mut subject = Subject::start(&bare.kubeconfig(), &flags).await?;
+    let mut subject = Subject::start(&bare.kubeconfig(), &flags)?;
     subject.scheduled(1, Duration::from_mins(1)).await?;
 
     let seen: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();

@@ -30,7 +30,7 @@ impl Drop for Subject {
 
 impl Subject {
     /// Starts a scheduler.
-    pub(super) async fn start(kubeconfig: &Path, flags: &[String]) -> Result<Self, LoadError> {
+    pub(super) fn start(kubeconfig: &Path, flags: &[String]) -> Result<Self, LoadError> {
         let failed = |error: std::io::Error| LoadError::Subject(error.to_string());
         let port = std::net::TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
@@ -43,7 +43,7 @@ impl Subject {
             .arg("--metrics-bind-address=0")
             .arg(format!("--health-probe-bind-address=127.0.0.1:{port}"))
             .args(flags)
-            .env_remove("RUST_LOG")
+            .env("RUST_LOG", "off")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -80,10 +80,20 @@ impl Subject {
 
     /// How many bindings it has scheduled.
     pub(super) async fn count(&self) -> u64 {
+        self.attempts("scheduled").await
+    }
+
+    /// How many attempts have failed.
+    pub(super) async fn failed(&self) -> u64 {
+        self.attempts("error").await
+    }
+
+    async fn attempts(&self, result: &str) -> u64 {
         let text = self.metrics().await.unwrap_or_default();
+        let label = format!("result=\"{result}\"");
         text.lines()
             .filter(|line| line.starts_with("karmada_scheduler_schedule_attempts_total{"))
-            .filter(|line| line.contains("result=\"scheduled\""))
+            .filter(|line| line.contains(&label))
             .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
             .sum()
     }

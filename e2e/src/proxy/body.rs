@@ -51,8 +51,7 @@ impl ProxyBody {
                     bytes.slice(..end + rest / 2)
                 }
                 _ => {
-                    let seen = bytes.iter().filter(|byte| **byte == b'\n').count();
-                    *left = Some(lines - seen);
+                    *left = Some(lines - lines_of(&bytes));
                     bytes
                 }
             };
@@ -82,8 +81,12 @@ pub(super) async fn frost(frozen: &mut watch::Receiver<u64>, connection: u64) {
         .is_err()
     {
         // The proxy is gone and its connections are cut.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
+}
+
+fn lines_of(bytes: &[u8]) -> usize {
+    bytes.split(|byte| *byte == b'\n').count() - 1
 }
 
 impl Body for ProxyBody {

@@ -14,9 +14,10 @@ const SECRET: &str = "eyJ-this-must-not-be-seen";
 async fn places(bare: &Bare, name: &str) {
     bare.bind(&binding(name, 1, on("m1"))).await;
     eventually("a binding to be placed", async || {
-        match is_settled(&bare.bindings("default").get(name).await.unwrap()) {
-            true => Ok(()),
-            false => Err("not yet"),
+        if is_settled(&bare.bindings("default").get(name).await.unwrap()) {
+            Ok(())
+        } else {
+            Err("not yet")
         }
     })
     .await;
@@ -25,7 +26,7 @@ async fn places(bare: &Bare, name: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_token_is_ever_logged() {
     let bare = Bare::start(&fleet(1)).await;
-    let proxy = Proxy::start(bare.client.clone()).await;
+    let proxy = Proxy::start(bare.client.clone());
     proxy.require_token(SECRET);
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({ "token": SECRET }))).unwrap();
@@ -64,7 +65,7 @@ async fn no_token_is_ever_logged() {
 #[ignore = "takes 50 s: a token that was read is used for so long, as in client-go"]
 async fn a_token_file_is_read_again() {
     let bare = Bare::start(&fleet(1)).await;
-    let proxy = Proxy::start(bare.client.clone()).await;
+    let proxy = Proxy::start(bare.client.clone());
     let token = bare.folder().join("token");
     std::fs::write(&token, "one").unwrap();
     proxy.require_token("one");
@@ -81,9 +82,8 @@ async fn a_token_file_is_read_again() {
     let began = std::time::Instant::now();
     while proxy.count(|asked| asked.token == "two") == 0 {
         assert!(began.elapsed().as_secs() < 90, "it is never read again");
-        let touch = kube::api::Patch::Merge(
-            json!({ "spec": { "replicas": began.elapsed().as_millis() as u32 } }),
-        );
+        let touch =
+            kube::api::Patch::Merge(json!({ "spec": { "replicas": began.elapsed().as_secs() } }));
         let api = bare.bindings("default");
         api.patch("first", &Default::default(), &touch)
             .await

@@ -52,9 +52,10 @@ fn start(bare: &Bare, arguments: &[&str]) -> Program {
 async fn places(bare: &Bare, name: &str) {
     bare.bind(&binding(name, 1, on("m1"))).await;
     eventually("a new binding to be placed", async || {
-        match is_settled(&bare.bindings("default").get(name).await.unwrap()) {
-            true => Ok(()),
-            false => Err("not yet"),
+        if is_settled(&bare.bindings("default").get(name).await.unwrap()) {
+            Ok(())
+        } else {
+            Err("not yet")
         }
     })
     .await;
@@ -101,7 +102,7 @@ async fn a_killed_leader_is_replaced_within_the_lease_duration() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
     let bare = Bare::start(&fleet(2)).await;
-    let proxy = Proxy::start(bare.client.clone()).await;
+    let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&SHORT).copied().collect();
@@ -112,9 +113,12 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
     standby.says("caches are filled").await;
 
     // Only the lease is out of reach; work comes in all the time.
-    proxy.rule(|asked| match asked.path.contains("leases") {
-        true => Fault::Silence,
-        false => Fault::None,
+    proxy.rule(|asked| {
+        if asked.path.contains("leases") {
+            Fault::Silence
+        } else {
+            Fault::None
+        }
     });
     let (client, mut number) = (bare.bindings("default"), 0);
     let work = async {
@@ -153,7 +157,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
     let bare = Bare::start(&fleet(4)).await;
-    let proxy = Proxy::start(bare.client.clone()).await;
+    let proxy = Proxy::start(bare.client.clone());
     proxy.rule(|_| Fault::Late(Duration::from_millis(20)));
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();

@@ -50,14 +50,14 @@ async fn a_restart_completes_what_sigterm_interrupted() {
     );
     assert_eq!(placed, begun, "a result without its status was left behind");
 
-    let began = Instant::now();
+    let restarted = Instant::now();
     let _second = Program::start(bare.folder(), &bare.kubeconfig(), &arguments);
     let all = all_placed(&bare, &wanted).await;
     each_written_once(&all);
     println!(
         "SIGTERM after {placed} of {BINDINGS} bindings: ended within {took:.1?}, nothing half-written; \
          the next process placed the rest in {:.1?}",
-        began.elapsed()
+        restarted.elapsed()
     );
     bare.stop().await;
 }

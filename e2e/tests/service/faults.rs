@@ -37,9 +37,12 @@ async fn a_server_that_asks_for_patience() {
     let mut scene = Scene::start().await;
     scene.settled().await;
     let begins = scene.proxy.asked().len();
-    scene.proxy.rule(|asked| match asked.writes_a_binding() {
-        true => Fault::Answer(StatusCode::TOO_MANY_REQUESTS, Some(2)),
-        false => Fault::None,
+    scene.proxy.rule(|asked| {
+        if asked.writes_a_binding() {
+            Fault::Answer(StatusCode::TOO_MANY_REQUESTS, Some(2))
+        } else {
+            Fault::None
+        }
     });
     scene.add("late", 30).await;
     scene.asks(20, Asked::writes_a_binding).await;
@@ -95,9 +98,12 @@ async fn a_storm_of_other_writers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_that_are_cut_in_the_middle_of_a_line() {
-    let mut scene = Scene::start_with(|asked| match asked.is_watch() {
-        true => Fault::CutInLine(asked.number % 4),
-        false => Fault::None,
+    let mut scene = Scene::start_with(|asked| {
+        if asked.is_watch() {
+            Fault::CutInLine(asked.number % 4)
+        } else {
+            Fault::None
+        }
     })
     .await;
     for round in 0..5 {
@@ -112,9 +118,12 @@ async fn watches_that_are_cut_in_the_middle_of_a_line() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn versions_that_are_gone() {
-    let mut scene = Scene::start_with(|asked| match asked.is_watch() {
-        true => Fault::Expired,
-        false => Fault::None,
+    let mut scene = Scene::start_with(|asked| {
+        if asked.is_watch() {
+            Fault::Expired
+        } else {
+            Fault::None
+        }
     })
     .await;
     scene.add("late", 30).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{by_free_room, fleet, mixed, on, raw_binding};
 use crate::scene::impatient;
-use crate::watching::{all_decided, all_placed, events};
+use crate::watching::events;
 
 /// Lets anything into the server that is JSON.
 async fn without_schemas(bare: &Bare) {

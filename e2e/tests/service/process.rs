@@ -79,11 +79,6 @@ impl Program {
         .await
     }
 
-    /// Where it serves health, and metrics where they share an address.
-    pub(crate) async fn address(&self) -> String {
-        self.says("serving health and metrics address=").await
-    }
-
     /// Sends it a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill")
@@ -101,14 +96,5 @@ impl Program {
             }
         })
         .await
-    }
-
-    /// The memory that it holds, in MiB.
-    pub(crate) fn resident_mib(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(path).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        line.and_then(|line| line.trim().split(' ').next()?.parse().ok())
-            .map_or(0, |kib: u64| kib / 1024)
     }
 }

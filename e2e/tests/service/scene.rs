@@ -42,7 +42,7 @@ impl Scene {
     /// A scheduler that meets this rule from its first request on, and 20 bindings.
     pub(crate) async fn start_with(rule: impl Fn(&Asked) -> Fault + Send + Sync + 'static) -> Self {
         let bare = Bare::start(&fleet(4)).await;
-        let proxy = Proxy::start(bare.client.clone()).await;
+        let proxy = Proxy::start(bare.client.clone());
         proxy.rule(rule);
         let mut config = proxy.config();
         limit_silence(&mut config, PATIENCE);

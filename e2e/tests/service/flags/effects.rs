@@ -31,9 +31,10 @@ fn free_port() -> u16 {
 async fn placement(bare: &Bare, name: &str) -> Vec<(String, i32)> {
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
-        match is_settled(&stored) {
-            true => Ok(targets(&stored).into_iter().collect()),
-            false => Err(format!("{:?}", stored.status)),
+        if is_settled(&stored) {
+            Ok(targets(&stored).into_iter().collect())
+        } else {
+            Err(format!("{:?}", stored.status))
         }
     })
     .await
