@@ -6,11 +6,12 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use crate::guard::Guarded;
 
 /// The first pause after a watch broke; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -36,7 +37,7 @@ pub enum Seen<T> {
 /// pause, and one that is silent for longer than it may last counts as broken; a version that the server no
 /// longer has leads to a new list.
 pub async fn run<K, M>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Guarded<K>>,
     sender: mpsc::Sender<M>,
     wrap: fn(Seen<K>) -> M,
     lasts: Duration,
