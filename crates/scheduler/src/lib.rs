@@ -1,7 +1,7 @@
 //! The scheduler service: everything around the decision engine.
 //!
 //! ```text
-//! watches ──> Service (one task, owns all state) ──> engine ──> Plan ──> writer tasks ──> API server
+//! watches ──> Owner (one task, holds all state) ──> engine ──> Plan ──> writer tasks ──> API server
 //!                ^  cache, queue, fleet                                     │
 //!                └───────────────────────── reports ───────────────────────┘
 //! ```
