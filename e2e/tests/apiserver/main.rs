@@ -1,0 +1,13 @@
+//! What Kubernetes clients expect of an API server, asked of the embedded one and, where
+//! `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, of a real one: the same assertions.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod auth;
+mod server;
+
+pub(crate) use server::server;

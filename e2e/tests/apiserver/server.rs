@@ -1,0 +1,201 @@
+//! The server that the tests of this process share. Each test keeps to namespaces and names of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use berth_apiserver::{Server, ServerConfig};
+use berth_e2e::{RealServer, kubectl};
+use http::{Request, Response};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+/// A server for a test: it ends with the last test that holds it.
+pub(crate) struct Served {
+    /// A client with all rights, of the runtime of this test.
+    pub(crate) client: Client,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    kubeconfig: PathBuf,
+    folder: tempfile::TempDir,
+    real: Option<RealServer>,
+    embedded: Option<(Server, Runtime)>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some((server, runtime)) = self.embedded.take() {
+            drop(server);
+            // Not waited for: this may be within the runtime of a test.
+            runtime.shutdown_background();
+        }
+        drop(self.real.take());
+    }
+}
+
+static RUNNING: tokio::sync::Mutex<Weak<Shared>> = tokio::sync::Mutex::const_new(Weak::new());
+
+/// The shared server, started if no other test holds it now.
+pub(crate) async fn server() -> Served {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let shared = {
+        let mut running = RUNNING.lock().await;
+        if let Some(shared) = running.upgrade() {
+            shared
+        } else {
+            let shared = Arc::new(start().await);
+            *running = Arc::downgrade(&shared);
+            shared
+        }
+    };
+    let client = client_of(config(&shared.kubeconfig).await);
+    Served { client, shared }
+}
+
+async fn start() -> Shared {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
+        let real = RealServer::start(Path::new(&assets), folder.path()).await;
+        return Shared {
+            kubeconfig: folder.path().join("kubeconfig"),
+            folder,
+            real: Some(real),
+            embedded: None,
+        };
+    }
+    // Of its own: the runtime of the test that happens to be first ends with that test.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let started = runtime.spawn(Server::start(ServerConfig::default()));
+    let server = started.await.unwrap().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, server.kubeconfig("shared")).unwrap();
+    Shared {
+        kubeconfig,
+        folder,
+        real: None,
+        embedded: Some((server, runtime)),
+    }
+}
+
+async fn config(kubeconfig: &Path) -> Config {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap()
+}
+
+pub(crate) fn client_of(config: Config) -> Client {
+    Client::try_from(config).unwrap()
+}
+
+/// An answer that was read to its end.
+#[allow(dead_code, reason = "each module looks at what it needs")]
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) text: String,
+    /// Null if the text is no JSON.
+    pub(crate) json: Value,
+}
+
+#[allow(dead_code, reason = "each module uses what it needs")]
+impl Served {
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.shared.kubeconfig
+    }
+
+    /// Whether it is a real kube-apiserver.
+    pub(crate) fn is_real(&self) -> bool {
+        self.shared.real.is_some()
+    }
+
+    /// How the client reaches the server, for clients that differ in something.
+    pub(crate) async fn config(&self) -> Config {
+        config(&self.shared.kubeconfig).await
+    }
+
+    /// A new namespace, for one test.
+    pub(crate) async fn namespace(&self) -> String {
+        let name = format!("t-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]);
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        Api::<Namespace>::all(self.client.clone())
+            .create(&PostParams::default(), &namespace)
+            .await
+            .unwrap();
+        name
+    }
+
+    /// A request of the administrator with headers of the test's choice.
+    pub(crate) async fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) -> Answer {
+        raw(&self.client, method, path, headers, body).await
+    }
+
+    /// Runs kubectl; empty where it is not installed.
+    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Option<std::process::Output> {
+        if !kubectl::is_installed() {
+            return None;
+        }
+        let (kubeconfig, cache) = (
+            self.shared.kubeconfig.clone(),
+            self.shared.folder.path().join("cache"),
+        );
+        let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
+        tokio::task::spawn_blocking(move || {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            kubectl::run(&kubeconfig, &cache, &arguments).unwrap()
+        })
+        .await
+        .ok()
+    }
+}
+
+/// A request as it is, and the whole answer.
+pub(crate) async fn raw(
+    client: &Client,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Vec<u8>>,
+) -> Answer {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::from(body.into())).unwrap();
+    let response: Response<Body> = client.send(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = http_body_util::BodyExt::collect(body)
+        .await
+        .unwrap()
+        .to_bytes();
+    Answer {
+        code: parts.status.as_u16(),
+        headers: parts.headers,
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+    }
+}
