@@ -14,6 +14,7 @@ use crate::options::{EngineOptions, Gates};
 use crate::outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
 use crate::plugins::{EngineError, Plugins};
 use crate::prepared::{Key, Prepared, PreparedCache};
+use crate::probe::{Probe, Probed, Step};
 use crate::request::placement::{SpreadBy, Strategy, Term};
 use crate::request::{Mode, Request};
 use crate::score::Score;
@@ -94,6 +95,17 @@ impl Engine {
         self.decide(snapshot, request, assumed, &mut Silent)
     }
 
+    /// Decides as [`Self::schedule_with`] does, and tells a probe when the stages begin and end.
+    pub fn schedule_probed<P: Probe>(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &Request,
+        assumed: &Assumed,
+        probe: &mut P,
+    ) -> Outcome {
+        self.decide(snapshot, request, assumed, &mut Probed(probe))
+    }
+
     /// Decides, and tells why.
     pub fn explain(&mut self, snapshot: &Snapshot, request: &Request) -> (Outcome, Explanation) {
         self.explain_with(snapshot, request, &Assumed::default())
@@ -171,6 +183,7 @@ impl Engine {
         trace: &mut T,
     ) -> Result<Vec<Target>, ScheduleError> {
         let result = self.run_stages(snapshot, request, assumed, term, trace);
+        trace.leaves();
         if let Err(error) = &result {
             trace.failed(error);
         }
@@ -185,6 +198,7 @@ impl Engine {
         term: Option<usize>,
         trace: &mut T,
     ) -> Result<Vec<Target>, ScheduleError> {
+        trace.enters(Step::Filter);
         let placement = PlacementContext {
             snapshot,
             placement: &request.placement,
@@ -208,7 +222,9 @@ impl Engine {
             }
         }
         let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &prior);
+        trace.enters(Step::Score);
         self.score(&binding, &mut candidates, trace)?;
+        trace.enters(Step::Select);
         let tiered = is_tiered(request, term);
         let way = Way::of(&request.placement, self.honoured());
         if T::LISTENS || needs_estimates(request, way, tiered) {
@@ -224,6 +240,7 @@ impl Engine {
         };
         let mut selected = select(&context, candidates)?;
         trace.selected(&selected);
+        trace.enters(Step::Assign);
         let context = AssignContext {
             request,
             static_weights: &prepared.static_weights,

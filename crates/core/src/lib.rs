@@ -26,6 +26,7 @@ mod options;
 mod outcome;
 mod plugins;
 mod prepared;
+mod probe;
 mod request;
 pub mod score;
 mod select;
@@ -43,6 +44,7 @@ pub use fleet::{Aspect, ClusterChange, ClusterView, Fleet, Snapshot};
 pub use options::{EngineOptions, GATED, Gates, IN_TREE, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
 pub use plugins::{EngineError, Plugins};
+pub use probe::{Probe, Step};
 pub use request::{
     BindingName, CompiledPlacement, ComponentRequest, Mode, Request, RequestError, ResourceAsk,
     ResourceRequest, ResourceRequestError, TieOrder, WorkloadPeers,

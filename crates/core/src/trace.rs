@@ -4,6 +4,7 @@ use crate::candidate::{Candidate, Share};
 use crate::error::ScheduleError;
 use crate::filter::Reason;
 use crate::fleet::Snapshot;
+use crate::probe::Step;
 
 /// Listens to a decision. The engine is compiled once for each listener, so that the silent one costs
 /// nothing.
@@ -13,6 +14,10 @@ pub(crate) trait Trace {
 
     /// An affinity term is tried; None without terms.
     fn term(&mut self, _snapshot: &Snapshot, _term: Option<&str>) {}
+    /// A stage begins, and ends the one before it.
+    fn enters(&mut self, _step: Step) {}
+    /// The last stage that began is over.
+    fn leaves(&mut self) {}
     /// A cluster does not pass.
     fn refused(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
     /// What a plugin added to the score of each candidate.

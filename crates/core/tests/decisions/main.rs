@@ -7,6 +7,7 @@ mod fixtures;
 mod gates;
 mod parsers;
 mod plugins;
+mod probe;
 mod promises;
 mod quirks;
 mod snapshots;
