@@ -1,4 +1,4 @@
-//! A control plane without any controller: the embedded server, Karmada's definitions, and clusters.
+//! A control plane without any controller: a server, Karmada's definitions, and clusters.
 //!
 //! Tests of the scheduler service put bindings into it as the detector would, and start schedulers
 //! themselves.
@@ -16,15 +16,24 @@ use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::RealServer;
+
 /// How many objects are created at the same time.
 const AT_ONCE: usize = 16;
 
 /// A control plane without any controller.
 pub struct Bare {
-    /// A client that is a function call away from the server: for the test's own looks.
+    /// A client for the test's own looks; to the embedded server it is a function call.
     pub client: Client,
-    server: Server,
+    /// Ended before its folder goes.
+    server: Backend,
     folder: tempfile::TempDir,
+}
+
+/// What serves the API.
+enum Backend {
+    Embedded(Server),
+    Real(RealServer),
 }
 
 impl std::fmt::Debug for Bare {
@@ -35,18 +44,24 @@ impl std::fmt::Debug for Bare {
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl Bare {
-    /// Starts a server and registers clusters with their status.
+    /// Starts a server and registers clusters with their status. It is a real kube-apiserver where
+    /// `KUBEBUILDER_ASSETS` names a folder with one.
     ///
     /// # Panics
     /// When it does not start.
     pub async fn start(clusters: &[Cluster]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         berth_scheduler::logging::init(&LogArgs::default(), "off");
-        let server = Server::start(ServerConfig::default()).await.unwrap();
-        let client = server.client();
-        berth::up::prepare(&client, clusters).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig("bare")).unwrap();
+        let (client, server) = if let Some(assets) = RealServer::assets() {
+            let server = RealServer::start(&assets, folder.path()).await;
+            (server.client().await, Backend::Real(server))
+        } else {
+            let server = Server::start(ServerConfig::default()).await.unwrap();
+            std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig("bare")).unwrap();
+            (server.client(), Backend::Embedded(server))
+        };
+        berth::up::prepare(&client, clusters).await.unwrap();
         Self {
             client,
             server,
@@ -56,17 +71,15 @@ impl Bare {
 
     /// The server's address, `https://…`.
     pub fn url(&self) -> String {
-        self.server.url()
+        match &self.server {
+            Backend::Embedded(server) => server.url(),
+            Backend::Real(server) => server.url().to_owned(),
+        }
     }
 
-    /// The administrator's token.
-    pub fn token(&self) -> &str {
-        self.server.token()
-    }
-
-    /// The certificate authority of the server.
-    pub fn ca_pem(&self) -> &str {
-        self.server.ca_pem()
+    /// Whether the server is a real kube-apiserver.
+    pub fn is_real(&self) -> bool {
+        matches!(self.server, Backend::Real(_))
     }
 
     /// A kubeconfig for the server.
@@ -165,7 +178,10 @@ impl Bare {
 
     /// Stops the server.
     pub async fn stop(self) {
-        self.server.shutdown().await;
+        match self.server {
+            Backend::Embedded(server) => server.shutdown().await,
+            Backend::Real(server) => drop(server),
+        }
     }
 }
 

@@ -90,8 +90,8 @@ impl Plane {
             remove_our_members(&client).await;
             furnish(&client, setup.members, &cancel).await;
             (client, Kind::Existing(alone))
-        } else if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-            let server = RealServer::start(Path::new(&assets), folder.path()).await;
+        } else if let Some(assets) = RealServer::assets() {
+            let server = RealServer::start(&assets, folder.path()).await;
             let client = server.client().await;
             furnish(&client, setup.members, &cancel).await;
             (client, Kind::Real(server))

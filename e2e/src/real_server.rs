@@ -1,102 +1,220 @@
 //! A real kube-apiserver with etcd, started from a folder of binaries as envtest does it.
+//!
+//! Each test that starts one has it for itself, as with the embedded server. It knows nothing of Karmada.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::eventually::eventually;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use kube::api::Api;
+
 use crate::furnish::client_of;
+
+/// How long a server may take to get ready on a machine that starts others at the same time.
+const PATIENCE: Duration = Duration::from_mins(2);
+const STEP: Duration = Duration::from_millis(50);
+/// Somebody else may take a free port before the server does.
+const ATTEMPTS: usize = 3;
+/// How many of the last lines of a log are told when a server does not start.
+const TAIL: usize = 15;
 
 /// The two processes; they end when this is dropped.
 #[derive(Debug)]
 pub struct RealServer {
     kubeconfig: PathBuf,
-    etcd: Child,
-    apiserver: Child,
+    url: String,
+    token: String,
+    /// Dropped, and so ended, before what it depends on.
+    apiserver: Process,
+    etcd: Process,
 }
 
-#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "this is how a test fails"
+)]
 impl RealServer {
-    /// Starts both on free ports, and writes a kubeconfig with all rights into the folder.
+    /// The folder of binaries that the environment names.
+    pub fn assets() -> Option<PathBuf> {
+        std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from)
+    }
+
+    /// Starts both on free ports, and writes their logs, and a kubeconfig with all rights, into the folder.
     ///
     /// # Panics
-    /// When they do not start.
+    /// When they do not get ready, with the end of their logs.
     pub async fn start(assets: &Path, folder: &Path) -> Self {
-        let kubeconfig = &folder.join("kubeconfig");
+        for _ in 1..ATTEMPTS {
+            if let Ok(server) = Self::attempt(assets, folder).await {
+                return server;
+            }
+        }
+        match Self::attempt(assets, folder).await {
+            Ok(server) => server,
+            Err(reason) => panic!("the real kube-apiserver does not start: {reason}"),
+        }
+    }
+
+    async fn attempt(assets: &Path, folder: &Path) -> Result<Self, String> {
         let [etcd_port, peer_port, port] = free_ports();
         let etcd_url = format!("http://127.0.0.1:{etcd_port}");
         let peer_url = format!("http://127.0.0.1:{peer_port}");
-        let etcd = quiet(Command::new(assets.join("etcd")).args([
-            &format!("--data-dir={}", folder.join("etcd").display()),
-            &format!("--listen-client-urls={etcd_url}"),
-            &format!("--advertise-client-urls={etcd_url}"),
-            &format!("--listen-peer-urls={peer_url}"),
-            "--unsafe-no-fsync",
-        ]));
+        let data = folder.join("etcd");
+        let _ = std::fs::remove_dir_all(&data);
+        let etcd = Process::start(
+            Command::new(assets.join("etcd")).args([
+                "--name=e2e",
+                &format!("--data-dir={}", data.display()),
+                &format!("--listen-client-urls={etcd_url}"),
+                &format!("--advertise-client-urls={etcd_url}"),
+                &format!("--listen-peer-urls={peer_url}"),
+                &format!("--initial-advertise-peer-urls={peer_url}"),
+                &format!("--initial-cluster=e2e={peer_url}"),
+                "--unsafe-no-fsync",
+            ]),
+            folder.join("etcd.log"),
+        )?;
         let token = uuid::Uuid::new_v4().to_string();
         let tokens = folder.join("tokens.csv");
         std::fs::write(&tokens, format!("{token},admin,admin,system:masters\n")).unwrap();
-        let key = folder.join("sa.key");
+        // For the tokens of service accounts. The public half needs a file of its own: kube-apiserver finds
+        // none in a PKCS #8 key of this type.
+        let (key, public) = (folder.join("sa.key"), folder.join("sa.pub"));
         let pair = rcgen::KeyPair::generate().unwrap();
         std::fs::write(&key, pair.serialize_pem()).unwrap();
-        let apiserver = quiet(Command::new(assets.join("kube-apiserver")).args([
-            &format!("--etcd-servers={etcd_url}"),
-            &format!("--secure-port={port}"),
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
-            &format!("--cert-dir={}", folder.join("certs").display()),
-            &format!("--token-auth-file={}", tokens.display()),
-            "--authorization-mode=RBAC",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            &format!("--service-account-key-file={}", key.display()),
-            &format!("--service-account-signing-key-file={}", key.display()),
-            "--service-account-issuer=https://kubernetes.default.svc",
-            "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
-        ]));
-        let server = Self {
-            kubeconfig: kubeconfig.clone(),
-            etcd,
+        std::fs::write(&public, pair.public_key_pem()).unwrap();
+        let certificates = folder.join("certs");
+        let apiserver = Process::start(
+            Command::new(assets.join("kube-apiserver")).args([
+                &format!("--etcd-servers={etcd_url}"),
+                &format!("--secure-port={port}"),
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                &format!("--cert-dir={}", certificates.display()),
+                &format!("--token-auth-file={}", tokens.display()),
+                "--authorization-mode=RBAC",
+                "--service-cluster-ip-range=10.0.0.0/24",
+                &format!("--service-account-key-file={}", public.display()),
+                &format!("--service-account-signing-key-file={}", key.display()),
+                "--service-account-issuer=https://kubernetes.default.svc",
+                "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
+            ]),
+            folder.join("kube-apiserver.log"),
+        )?;
+        let url = format!("https://127.0.0.1:{port}");
+        let kubeconfig = folder.join("kubeconfig");
+        // The server makes its certificate and the authority that signs it, and writes both to one file.
+        let authority = certificates.join("apiserver.crt");
+        std::fs::write(&kubeconfig, kubeconfig_text(&url, &authority, &token)).unwrap();
+        let mut server = Self {
+            kubeconfig,
+            url,
+            token,
             apiserver,
+            etcd,
         };
-        std::fs::write(kubeconfig, kubeconfig_text(port, &token)).unwrap();
-        eventually("the real kube-apiserver", async || {
-            let ready = Command::new("kubectl")
-                .arg(format!("--kubeconfig={}", kubeconfig.display()))
-                .args(["get", "--raw", "/readyz"])
-                .output();
-            match ready {
-                Ok(output) if output.status.success() => Ok(()),
-                Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-                Err(error) => Err(error.to_string()),
+        server.ready(&authority).await?;
+        Ok(server)
+    }
+
+    async fn ready(&mut self, authority: &Path) -> Result<(), String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.etcd.runs()?;
+            self.apiserver.runs()?;
+            let answer = if authority.exists() {
+                answers(&client_of(&self.kubeconfig).await).await
+            } else {
+                Err("it has no certificate yet".to_owned())
+            };
+            match answer {
+                Ok(()) => return Ok(()),
+                Err(reason) if Instant::now() >= end => {
+                    return Err(format!("not ready: {reason}\n{}", self.apiserver.tail()));
+                }
+                Err(_) => tokio::time::sleep(STEP).await,
             }
-        })
-        .await;
-        server
+        }
     }
 
     /// A client with all rights.
-    pub async fn client(&self) -> kube::Client {
+    pub async fn client(&self) -> Client {
         client_of(&self.kubeconfig).await
     }
-}
 
-impl Drop for RealServer {
-    fn drop(&mut self) {
-        for child in [&mut self.apiserver, &mut self.etcd] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    /// A kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The server's address, `https://…`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The administrator's token.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 }
 
-#[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-fn quiet(command: &mut Command) -> Child {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+/// Whether the server says that it is ready, and has the namespace that it makes itself.
+async fn answers(client: &Client) -> Result<(), String> {
+    let ready = http::Request::get("/readyz").body(Vec::new());
+    let ready = ready.map_err(|error| error.to_string())?;
+    let said = client.request_text(ready).await;
+    said.map_err(|error| error.to_string())?;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = namespaces.get("default").await;
+    found.map(drop).map_err(|error| error.to_string())
+}
+
+/// A process that logs to a file; it ends when this is dropped.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Process {
+    fn start(command: &mut Command, log: PathBuf) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("{command:?}: {error}");
+        let output = File::create(&log).map_err(failed)?;
+        let errors = output.try_clone().map_err(failed)?;
+        let child = command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        let child = child.spawn();
+        let child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        Ok(Self { child, log })
+    }
+
+    fn runs(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("it ended, {status}\n{}", self.tail())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The end of its log.
+    fn tail(&self) -> String {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines.len().saturating_sub(TAIL);
+        format!("{}:\n{}", self.log.display(), lines[last..].join("\n"))
+    }
 }
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
@@ -105,14 +223,14 @@ fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-fn kubeconfig_text(port: u16, token: &str) -> String {
+fn kubeconfig_text(url: &str, authority: &Path, token: &str) -> String {
     serde_json::json!({
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "real",
         "contexts": [{ "name": "real", "context": { "cluster": "real", "user": "real" } }],
         "clusters": [{ "name": "real", "cluster": {
-            "server": format!("https://127.0.0.1:{port}"), "insecure-skip-tls-verify": true } }],
+            "server": url, "certificate-authority": authority } }],
         "users": [{ "name": "real", "user": { "token": token } }],
     })
     .to_string()

@@ -1,6 +1,5 @@
 //! A control plane without a scheduler, so that what is in a binding comes from the detector alone.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use berth::admission::KarmadaAdmission;
@@ -50,12 +49,12 @@ impl Plane {
 
     /// A server that no webhook answers for: a real one where `KUBEBUILDER_ASSETS` names it.
     pub async fn bare() -> Self {
-        let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") else {
+        let Some(assets) = RealServer::assets() else {
             return Self::without_admission().await;
         };
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
-        let server = RealServer::start(Path::new(&assets), folder.path()).await;
+        let server = RealServer::start(&assets, folder.path()).await;
         let client = server.client().await;
         berth::up::prepare(&client, &[]).await.unwrap();
         Self::run(client, Backend::Real(server, folder), Gates::default())
