@@ -1,0 +1,26 @@
+//! The framework: what a plugin is, where it can act, and how it is found.
+//!
+//! `berth-core` has the extension points of a decision: PreFilter, Filter, PreScore, Score, Select and
+//! Assign. Here are those around it, and what ties both together: [`Plugin`], [`Registry`], [`Args`]. A plugin knows
+//! bindings, clusters and the results of decisions; it does not know queues, watches or leases.
+
+pub mod args;
+pub mod events;
+pub mod handle;
+pub mod plugin;
+pub mod points;
+pub mod preempt;
+pub mod registry;
+pub mod waiting;
+
+pub use args::{Args, ArgsError};
+pub use events::{Event, EventKind, Hint, Registration};
+pub use handle::Handle;
+pub use plugin::{Plugin, Point};
+pub use points::{
+    Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
+    QueueSort, Rank, Reserve,
+};
+pub use preempt::{Nomination, PostFilterContext, Victim};
+pub use registry::{DuplicatePlugin, Factory, FactoryError, Registry};
+pub use waiting::{Bindings, Permits, Waiting};

@@ -1,0 +1,281 @@
+//! A plugin: a name, and what it does at each extension point.
+
+use std::sync::Arc;
+
+use berth_core::{
+    Assign, BindingFilter, Estimator, PlacementFilter, PreFilter, PreScore, Score, Select,
+};
+
+use super::events::Registration;
+use super::points::{
+    Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve,
+};
+
+/// A plugin, made by its factory: one object, or several, at one extension point or several.
+///
+/// ```ignore
+/// let plugin = Arc::new(CostAware { .. });
+/// Plugin::new("CostAware").filter(plugin.clone()).score(plugin)
+/// ```
+#[derive(Clone, Debug)]
+pub struct Plugin {
+    pub(crate) name: Arc<str>,
+    pub(crate) pre_enqueue: Option<Arc<dyn PreEnqueue>>,
+    pub(crate) queue_sort: Option<Arc<dyn QueueSort>>,
+    pub(crate) pre_filter: Option<Arc<dyn PreFilter>>,
+    pub(crate) filter: Option<FilterPoint>,
+    pub(crate) post_filter: Option<Arc<dyn PostFilter>>,
+    pub(crate) pre_score: Option<Arc<dyn PreScore>>,
+    pub(crate) score: Option<Arc<dyn Score>>,
+    pub(crate) select: Option<Arc<dyn Select>>,
+    pub(crate) assign: Option<Arc<dyn Assign>>,
+    pub(crate) reserve: Option<Arc<dyn Reserve>>,
+    pub(crate) permit: Option<Arc<dyn Permit>>,
+    pub(crate) pre_bind: Option<Arc<dyn PreBind>>,
+    pub(crate) bind: Option<Arc<dyn Bind>>,
+    pub(crate) post_bind: Option<Arc<dyn PostBind>>,
+    pub(crate) estimator: Option<Arc<dyn Estimator>>,
+    pub(crate) registrations: Vec<Registration>,
+    pub(crate) needs: Needs,
+}
+
+/// What the Filter point of a plugin depends on.
+#[derive(Clone, Debug)]
+pub(crate) enum FilterPoint {
+    Placement(Arc<dyn PlacementFilter>),
+    Binding(Arc<dyn BindingFilter>),
+}
+
+/// What a plugin needs that costs memory, or changes what the engine counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// The objects of clusters, as [`berth_core::ClusterView::object`] gives them.
+    pub(crate) objects: bool,
+    /// Decisions that wait, or are being written, take room.
+    pub(crate) assumed_capacity: bool,
+}
+
+macro_rules! points {
+    ($($(#[$doc:meta])* $point:ident: $Trait:ident),+ $(,)?) => {
+        $($(#[$doc])*
+        #[must_use]
+        pub fn $point(mut self, point: Arc<dyn $Trait>) -> Self {
+            self.$point = Some(point);
+            self
+        })+
+    };
+}
+
+impl Plugin {
+    /// A plugin that does nothing yet.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            pre_enqueue: None,
+            queue_sort: None,
+            pre_filter: None,
+            filter: None,
+            post_filter: None,
+            pre_score: None,
+            score: None,
+            select: None,
+            assign: None,
+            reserve: None,
+            permit: None,
+            pre_bind: None,
+            bind: None,
+            post_bind: None,
+            estimator: None,
+            registrations: Vec::new(),
+            needs: Needs::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    points! {
+        /// Gates bindings.
+        pre_enqueue: PreEnqueue,
+        /// Orders the queue.
+        queue_sort: QueueSort,
+        /// Looks at the binding once, before any cluster.
+        pre_filter: PreFilter,
+        /// Makes room where nothing fits.
+        post_filter: PostFilter,
+        /// Looks at the clusters that passed, before they are scored.
+        pre_score: PreScore,
+        /// Prefers clusters.
+        score: Score,
+        /// Selects clusters, in place of the in-tree plugin.
+        select: Select,
+        /// Divides replicas, in place of the in-tree plugin.
+        assign: Assign,
+        /// Keeps books of decisions.
+        reserve: Reserve,
+        /// Lets decisions pass, or not, or later.
+        permit: Permit,
+        /// Prepares the write.
+        pre_bind: PreBind,
+        /// Writes.
+        bind: Bind,
+        /// Learns of the write.
+        post_bind: PostBind,
+        /// Says how many replicas fit. It belongs to no point that a profile can turn off by itself.
+        estimator: Estimator,
+    }
+
+    /// Keeps clusters out, by what the binding is.
+    #[must_use]
+    pub fn filter(mut self, filter: Arc<dyn BindingFilter>) -> Self {
+        self.filter = Some(FilterPoint::Binding(filter));
+        self
+    }
+
+    /// Keeps clusters out, by the placement alone: the answers are remembered with the placement.
+    #[must_use]
+    pub fn placement_filter(mut self, filter: Arc<dyn PlacementFilter>) -> Self {
+        self.filter = Some(FilterPoint::Placement(filter));
+        self
+    }
+
+    /// EventsToRegister: a change that may help a binding that this plugin stopped.
+    #[must_use]
+    pub fn wakes_on(mut self, registration: Registration) -> Self {
+        self.registrations.push(registration);
+        self
+    }
+
+    /// The plugin reads the objects of clusters; they are not kept otherwise.
+    #[must_use]
+    pub fn reads_objects(mut self) -> Self {
+        self.needs.objects = true;
+        self
+    }
+
+    /// Decisions that wait for a permit, or for their write, count against the capacity of clusters, as
+    /// under the gate SchedulingOvercommitProtection.
+    #[must_use]
+    pub fn assumes_capacity(mut self) -> Self {
+        self.needs.assumed_capacity = true;
+        self
+    }
+
+    /// The points that it serves.
+    pub fn points(&self) -> Vec<Point> {
+        [
+            (Point::PreEnqueue, self.pre_enqueue.is_some()),
+            (Point::QueueSort, self.queue_sort.is_some()),
+            (Point::PreFilter, self.pre_filter.is_some()),
+            (Point::Filter, self.filter.is_some()),
+            (Point::PostFilter, self.post_filter.is_some()),
+            (Point::PreScore, self.pre_score.is_some()),
+            (Point::Score, self.score.is_some()),
+            (Point::Select, self.select.is_some()),
+            (Point::Assign, self.assign.is_some()),
+            (Point::Reserve, self.reserve.is_some()),
+            (Point::Permit, self.permit.is_some()),
+            (Point::PreBind, self.pre_bind.is_some()),
+            (Point::Bind, self.bind.is_some()),
+            (Point::PostBind, self.post_bind.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(point, serves)| serves.then_some(point))
+        .collect()
+    }
+}
+
+/// An extension point, as configuration and metrics name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// May the binding be scheduled yet?
+    PreEnqueue,
+    /// In which order?
+    QueueSort,
+    /// Once for each cycle.
+    PreFilter,
+    /// Which clusters can take it?
+    Filter,
+    /// None can: what has to go?
+    PostFilter,
+    /// Once for the clusters that passed.
+    PreScore,
+    /// Which are preferred?
+    Score,
+    /// Which are used?
+    Select,
+    /// How many replicas does each get?
+    Assign,
+    /// Books.
+    Reserve,
+    /// May it be stored now?
+    Permit,
+    /// Before the write.
+    PreBind,
+    /// The write.
+    Bind,
+    /// After the write.
+    PostBind,
+}
+
+impl Point {
+    /// All of them, in the order of a cycle.
+    pub const ALL: [Self; 14] = [
+        Self::PreEnqueue,
+        Self::QueueSort,
+        Self::PreFilter,
+        Self::Filter,
+        Self::PostFilter,
+        Self::PreScore,
+        Self::Score,
+        Self::Select,
+        Self::Assign,
+        Self::Reserve,
+        Self::Permit,
+        Self::PreBind,
+        Self::Bind,
+        Self::PostBind,
+    ];
+
+    /// Its name in metrics, as `PreFilter`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreEnqueue => "PreEnqueue",
+            Self::QueueSort => "QueueSort",
+            Self::PreFilter => "PreFilter",
+            Self::Filter => "Filter",
+            Self::PostFilter => "PostFilter",
+            Self::PreScore => "PreScore",
+            Self::Score => "Score",
+            Self::Select => "Select",
+            Self::Assign => "Assign",
+            Self::Reserve => "Reserve",
+            Self::Permit => "Permit",
+            Self::PreBind => "PreBind",
+            Self::Bind => "Bind",
+            Self::PostBind => "PostBind",
+        }
+    }
+
+    /// Its name in configuration files, as `preFilter`.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::PreEnqueue => "preEnqueue",
+            Self::QueueSort => "queueSort",
+            Self::PreFilter => "preFilter",
+            Self::Filter => "filter",
+            Self::PostFilter => "postFilter",
+            Self::PreScore => "preScore",
+            Self::Score => "score",
+            Self::Select => "select",
+            Self::Assign => "assign",
+            Self::Reserve => "reserve",
+            Self::Permit => "permit",
+            Self::PreBind => "preBind",
+            Self::Bind => "bind",
+            Self::PostBind => "postBind",
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The registry: which plugins there are, and how they are made.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::args::{Args, ArgsError};
+use super::handle::Handle;
+use super::plugin::Plugin;
+
+/// Why a plugin cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FactoryError {
+    /// Its arguments are wrong.
+    #[error(transparent)]
+    Args(#[from] ArgsError),
+    /// Something else, in the plugin's words.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Makes a plugin of its arguments. It is called once for each profile that uses the plugin, and again
+/// after the configuration has changed.
+pub type Factory = Arc<dyn Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync>;
+
+/// Two plugins have the same name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a plugin named {0:?} is registered already")]
+pub struct DuplicatePlugin(pub String);
+
+/// The plugins there are, by name, in the order in which they were registered.
+#[derive(Clone, Default)]
+pub struct Registry {
+    factories: BTreeMap<Arc<str>, Factory>,
+    order: Vec<Arc<str>>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registry").field(&self.order).finish()
+    }
+}
+
+impl Registry {
+    /// No plugins.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a plugin.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn register(
+        &mut self,
+        name: &str,
+        factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
+    ) -> Result<(), DuplicatePlugin> {
+        self.add(name.into(), Arc::new(factory))
+    }
+
+    /// Takes a plugin out, and says whether it was there.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        self.order.retain(|known| &**known != name);
+        self.factories.remove(name).is_some()
+    }
+
+    /// Adds all plugins of another registry, after those of this one.
+    ///
+    /// # Errors
+    /// When a name is taken; nothing is added then.
+    pub fn merge(&mut self, other: Self) -> Result<(), DuplicatePlugin> {
+        if let Some(taken) = other.order.iter().find(|name| self.contains(name)) {
+            return Err(DuplicatePlugin(taken.to_string()));
+        }
+        let Self { factories, order } = other;
+        self.factories.extend(factories);
+        self.order.extend(order);
+        Ok(())
+    }
+
+    /// Whether a plugin is registered.
+    pub fn contains(&self, name: &str) -> bool {
+        self.factories.contains_key(name)
+    }
+
+    /// The names, in the order in which they were registered.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(|name| &**name)
+    }
+
+    /// How a plugin is made.
+    pub fn factory(&self, name: &str) -> Option<&Factory> {
+        self.factories.get(name)
+    }
+
+    fn add(&mut self, name: Arc<str>, factory: Factory) -> Result<(), DuplicatePlugin> {
+        if self.contains(&name) {
+            return Err(DuplicatePlugin(name.to_string()));
+        }
+        self.factories.insert(Arc::clone(&name), factory);
+        self.order.push(name);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(names: &[&str]) -> Registry {
+        let mut registry = Registry::new();
+        for name in names {
+            let made = (*name).to_owned();
+            registry
+                .register(name, move |_, _| Ok(Plugin::new(made.as_str())))
+                .unwrap();
+        }
+        registry
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut one = registry(&["B", "A"]);
+        let error = one.register("A", |_, _| Ok(Plugin::new("A"))).unwrap_err();
+        assert_eq!(error, DuplicatePlugin("A".into()));
+        let error = one.merge(registry(&["C", "B"])).unwrap_err();
+        assert_eq!(error, DuplicatePlugin("B".into()));
+        assert_eq!(one.names().collect::<Vec<_>>(), ["B", "A"]);
+    }
+
+    #[test]
+    fn merged_plugins_come_after() {
+        let mut one = registry(&["B", "A"]);
+        one.merge(registry(&["D", "C"])).unwrap();
+        assert_eq!(one.names().collect::<Vec<_>>(), ["B", "A", "D", "C"]);
+        assert!(one.unregister("A") && !one.unregister("A"));
+        assert_eq!(one.names().collect::<Vec<_>>(), ["B", "D", "C"]);
+        one.register("A", |_, _| Ok(Plugin::new("A"))).unwrap();
+        assert_eq!(one.names().collect::<Vec<_>>(), ["B", "D", "C", "A"]);
+    }
+}
