@@ -30,7 +30,7 @@ use crate::need::ScheduleType;
 use crate::options::Options;
 use crate::peers::Groups;
 use crate::plan::Plan;
-use crate::queue::Queue;
+use crate::queue::{Queue, Rank};
 use crate::service::ServiceError;
 use crate::watch::Seen;
 use crate::writer::{Report, Writer};
@@ -261,7 +261,8 @@ impl Owner {
         let now = Instant::now();
         for (key, entry) in &self.bindings {
             if filter::passes(&entry.binding, &self.scheduler_name) {
-                self.queue.push(key, entry.binding.spec.priority(), now);
+                self.queue
+                    .push(key, Rank::of(entry.binding.spec.priority().into()), now);
                 self.metrics.incoming(Incoming::BindingAdd);
             }
         }

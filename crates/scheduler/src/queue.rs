@@ -3,8 +3,8 @@
 //! A key is in one state at a time. Ready keys wait in one of two lanes: `fresh` for keys whose own
 //! object changed or that are retried, `woken` for keys that wait for room and were woken because the
 //! fleet changed. Fresh keys go first, with one woken key after every few of them, so that a flapping
-//! cluster and thousands of waiting bindings never hold up new work. Within a lane the higher priority
-//! goes first, then the older key. The queue is pure: the time is an argument.
+//! cluster and thousands of waiting bindings never hold up new work. Within a lane the greater
+//! rank goes first, then the older key. The queue is pure: the time is an argument.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -24,11 +24,11 @@ const FRESH_PER_WOKEN: u32 = 4;
 /// In which order keys are served, and how failed ones come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// The higher priority first, then the older; failed keys come back after 1 to 10 s, and those that wait
+    /// The greater rank first, then the older; failed keys come back after 1 to 10 s, and those that wait
     /// for the fleet when it changes.
     #[default]
     Priority,
-    /// The older first, whatever its priority; every failed key comes back after an exponential delay, and
+    /// The older first, whatever its rank; every failed key comes back after an exponential delay, and
     /// no more often than a rate (the gate PriorityBasedScheduling is off).
     Arrival {
         /// The first delay; each further one doubles it.
@@ -74,8 +74,19 @@ enum Lane {
     Woken,
 }
 
-/// The order of ready keys: priority, then age, then arrival.
-type Rank = (Reverse<i32>, Instant, u64);
+/// A place in the queue: the first number that differs decides, the greater goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub [i64; 3]);
+
+impl Rank {
+    /// A rank of one number.
+    pub const fn of(number: i64) -> Self {
+        Self([number, 0, 0])
+    }
+}
+
+/// The order of ready keys: rank, then age, then arrival.
+type Place = (Reverse<Rank>, Instant, u64);
 
 /// What came for a key while it was being processed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +101,7 @@ struct Meanwhile {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Ready { lane: Lane, rank: Rank },
+    Ready { lane: Lane, place: Place },
     Processing(Meanwhile),
     Backoff { ready_at: Instant, serial: u64 },
     Waiting { since: Instant, serial: u64 },
@@ -99,7 +110,7 @@ enum State {
 #[derive(Debug)]
 struct Item {
     state: State,
-    priority: i32,
+    rank: Rank,
     attempts: u32,
 }
 
@@ -107,8 +118,8 @@ struct Item {
 #[derive(Debug, Default)]
 pub struct Queue {
     items: HashMap<BindingKey, Item>,
-    fresh: BTreeSet<(Rank, BindingKey)>,
-    woken: BTreeSet<(Rank, BindingKey)>,
+    fresh: BTreeSet<(Place, BindingKey)>,
+    woken: BTreeSet<(Place, BindingKey)>,
     backoff: BTreeSet<(Instant, u64, BindingKey)>,
     waiting: BTreeSet<(Instant, u64, BindingKey)>,
     processing: HashSet<BindingKey>,
@@ -128,32 +139,32 @@ impl Queue {
         }
     }
 
-    /// Makes a key ready. A key that is ready already takes the new priority and keeps its age; a key that
+    /// Makes a key ready. A key that is ready already takes the new rank and keeps its age; a key that
     /// is being processed becomes ready again when it is done.
-    pub fn push(&mut self, key: &BindingKey, priority: i32, now: Instant) {
+    pub fn push(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
         match self.items.get_mut(key) {
             None => {
                 let item = Item {
                     state: State::Processing(Meanwhile::default()),
-                    priority,
+                    rank,
                     attempts: 0,
                 };
                 self.items.insert(key.clone(), item);
                 self.make_ready(key, Lane::Fresh, now);
             }
             Some(item) => {
-                item.priority = priority;
+                item.rank = rank;
                 match &mut item.state {
                     State::Processing(meanwhile) => meanwhile.pushed = true,
                     State::Ready {
                         lane: Lane::Fresh,
-                        rank,
-                    } if rank.0 == Reverse(priority) => {}
+                        place,
+                    } if place.0 == Reverse(rank) => {}
                     State::Ready {
                         lane: Lane::Fresh,
-                        rank,
+                        place,
                     } => {
-                        let age = rank.1;
+                        let age = place.1;
                         self.take_out(key);
                         self.make_ready(key, Lane::Fresh, age);
                     }
@@ -167,7 +178,7 @@ impl Queue {
     }
 
     /// As [`Queue::push`], because the fleet changed: no [`Queue::calm`] takes that back.
-    pub fn reconcile(&mut self, key: &BindingKey, priority: i32, now: Instant) {
+    pub fn reconcile(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
         if let Some(Item {
             state: State::Processing(meanwhile),
             ..
@@ -175,7 +186,7 @@ impl Queue {
         {
             meanwhile.reconciled = true;
         } else {
-            self.push(key, priority, now);
+            self.push(key, rank, now);
         }
     }
 
@@ -385,15 +396,15 @@ impl Queue {
             return;
         };
         self.serial += 1;
-        let priority = match self.order {
-            QueueOrder::Priority => item.priority,
-            QueueOrder::Arrival { .. } => 0,
+        let rank = match self.order {
+            QueueOrder::Priority => item.rank,
+            QueueOrder::Arrival { .. } => Rank::default(),
         };
-        let rank = (Reverse(priority), age, self.serial);
-        item.state = State::Ready { lane, rank };
+        let place = (Reverse(rank), age, self.serial);
+        item.state = State::Ready { lane, place };
         match lane {
-            Lane::Fresh => self.fresh.insert((rank, key.clone())),
-            Lane::Woken => self.woken.insert((rank, key.clone())),
+            Lane::Fresh => self.fresh.insert((place, key.clone())),
+            Lane::Woken => self.woken.insert((place, key.clone())),
         };
     }
 
@@ -405,12 +416,12 @@ impl Queue {
         match item.state {
             State::Ready {
                 lane: Lane::Fresh,
-                rank,
-            } => self.fresh.remove(&(rank, key.clone())),
+                place,
+            } => self.fresh.remove(&(place, key.clone())),
             State::Ready {
                 lane: Lane::Woken,
-                rank,
-            } => self.woken.remove(&(rank, key.clone())),
+                place,
+            } => self.woken.remove(&(place, key.clone())),
             State::Backoff { ready_at, serial } => {
                 self.backoff.remove(&(ready_at, serial, key.clone()))
             }
@@ -421,216 +432,5 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(name: &str) -> BindingKey {
-        BindingKey {
-            namespace: Some("n".into()),
-            name: name.into(),
-        }
-    }
-
-    fn order(queue: &mut Queue) -> Vec<String> {
-        std::iter::from_fn(|| queue.pop())
-            .map(|key| key.name.to_string())
-            .collect()
-    }
-
-    #[test]
-    fn a_change_of_the_fleet_during_the_write_is_not_lost() {
-        let now = Instant::now();
-        let ends = [
-            ("woken, failed", true, Verdict::Wait, true),
-            ("woken, to be retried", true, Verdict::Retry, true),
-            ("woken, done", true, Verdict::Done, false),
-            ("reconciled, done", false, Verdict::Done, true),
-        ];
-        for (name, woken, verdict, ready) in ends {
-            let mut queue = Queue::default();
-            queue.push(&key("a"), 0, now);
-            queue.pop();
-            assert_eq!(queue.in_processing().count(), 1, "{name}");
-            // The event of the key's own write is calmed, the change of the fleet is not.
-            queue.push(&key("a"), 0, now);
-            if woken {
-                queue.wake(&key("a"), now);
-            } else {
-                queue.reconcile(&key("a"), 0, now);
-            }
-            queue.calm(&key("a"));
-            queue.done(&key("a"), verdict, now);
-            assert_eq!(queue.pop().is_some(), ready, "{name}");
-        }
-    }
-
-    #[test]
-    fn higher_priority_first_then_older() {
-        let (mut queue, start) = (Queue::default(), Instant::now());
-        queue.push(&key("old"), 0, start);
-        queue.push(&key("new"), 0, start + Duration::from_millis(1));
-        queue.push(&key("urgent"), 10, start + Duration::from_millis(2));
-        assert_eq!(order(&mut queue), ["urgent", "old", "new"]);
-    }
-
-    #[test]
-    fn a_priority_that_changes_while_queued_takes_effect() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        queue.push(&key("a"), 0, now);
-        queue.push(&key("b"), 0, now);
-        queue.push(&key("b"), 5, now);
-        assert_eq!(order(&mut queue), ["b", "a"]);
-    }
-
-    #[test]
-    fn a_key_pushed_while_processed_comes_again_with_its_new_priority() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        queue.push(&key("a"), 0, now);
-        assert_eq!(queue.pop(), Some(key("a")));
-        queue.push(&key("a"), 7, now);
-        queue.push(&key("b"), 3, now);
-        queue.done(&key("a"), Verdict::Wait, now);
-        assert_eq!(order(&mut queue), ["a", "b"]);
-    }
-
-    #[test]
-    fn our_own_write_does_not_bring_the_key_back() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        queue.push(&key("a"), 0, now);
-        queue.pop();
-        queue.push(&key("a"), 0, now);
-        queue.calm(&key("a"));
-        queue.done(&key("a"), Verdict::Done, now);
-        assert_eq!(queue.depth(), Depth::default());
-    }
-
-    #[test]
-    fn retries_back_off_from_one_to_ten_seconds() {
-        let (mut queue, mut now) = (Queue::default(), Instant::now());
-        queue.push(&key("a"), 0, now);
-        for expected in [1, 2, 4, 8, 10, 10] {
-            queue.pop();
-            queue.done(&key("a"), Verdict::Retry, now);
-            let wait = Duration::from_secs(expected);
-            assert_eq!(queue.next_flush(), Some(now + wait));
-            queue.flush(now + wait.saturating_sub(Duration::from_millis(1)));
-            assert!(!queue.has_ready());
-            now += wait;
-            queue.flush(now);
-            assert!(queue.has_ready());
-        }
-    }
-
-    #[test]
-    fn a_server_that_asks_for_patience_gets_it() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        queue.push(&key("a"), 0, now);
-        queue.pop();
-        queue.done(&key("a"), Verdict::Retry, now);
-        queue.postpone(&key("a"), now + Duration::from_secs(7));
-        assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(7)));
-        queue.postpone(&key("a"), now);
-        assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(7)));
-        assert_eq!(queue.depth().backoff, 1);
-    }
-
-    #[test]
-    fn success_forgets_the_attempts() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        queue.push(&key("a"), 0, now);
-        queue.pop();
-        queue.done(&key("a"), Verdict::Retry, now);
-        queue.push(&key("a"), 0, now);
-        queue.pop();
-        queue.done(&key("a"), Verdict::Done, now);
-        queue.push(&key("a"), 0, now);
-        queue.pop();
-        queue.done(&key("a"), Verdict::Retry, now);
-        assert_eq!(queue.next_flush(), Some(now + INITIAL_BACKOFF));
-    }
-
-    #[test]
-    fn a_waiting_key_comes_back_when_woken_pushed_or_after_five_minutes() {
-        let now = Instant::now();
-        let waiting = || {
-            let mut queue = Queue::default();
-            queue.push(&key("a"), 0, now);
-            queue.pop();
-            queue.done(&key("a"), Verdict::Wait, now);
-            queue
-        };
-        let mut queue = waiting();
-        queue.flush(now + MAX_WAITING.saturating_sub(Duration::from_secs(1)));
-        assert!(!queue.has_ready());
-        queue.flush(now + MAX_WAITING);
-        assert_eq!(queue.pop(), Some(key("a")));
-        let mut queue = waiting();
-        queue.wake(&key("a"), now);
-        assert_eq!(queue.pop(), Some(key("a")));
-        let mut queue = waiting();
-        queue.push(&key("a"), 0, now);
-        assert_eq!(queue.pop(), Some(key("a")));
-        assert_eq!(queue.sleepers().count(), 0);
-    }
-
-    #[test]
-    fn woken_keys_go_behind_new_work_but_are_not_starved() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        for name in ["w0", "w1"] {
-            queue.push(&key(name), 100, now);
-            queue.pop();
-            queue.done(&key(name), Verdict::Wait, now);
-            queue.wake(&key(name), now);
-        }
-        for name in ["f0", "f1", "f2", "f3", "f4"] {
-            queue.push(&key(name), 0, now + Duration::from_secs(1));
-        }
-        queue.fresh_served = 0;
-        assert_eq!(
-            order(&mut queue),
-            ["f0", "f1", "f2", "f3", "w0", "f4", "w1"]
-        );
-    }
-
-    #[test]
-    fn a_removed_key_is_gone_from_every_state() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        for (name, verdict) in [
-            ("ready", None),
-            ("backoff", Some(Verdict::Retry)),
-            ("waiting", Some(Verdict::Wait)),
-        ] {
-            queue.push(&key(name), 0, now);
-            if let Some(verdict) = verdict {
-                queue.pop();
-                queue.done(&key(name), verdict, now);
-            }
-            queue.remove(&key(name));
-            assert_eq!(queue.depth(), Depth::default(), "{name}");
-        }
-    }
-
-    #[test]
-    fn without_priorities_the_older_goes_first_and_delays_are_those_of_the_flags() {
-        let order = QueueOrder::Arrival {
-            base: Duration::from_millis(5),
-            max: Duration::from_millis(20),
-            qps: 10,
-            burst: 3,
-        };
-        let (mut queue, now) = (Queue::new(order), Instant::now());
-        queue.push(&key("old"), 0, now);
-        queue.push(&key("urgent"), 100, now + Duration::from_millis(1));
-        assert_eq!(queue.pop(), Some(key("old")));
-        for expected in [5, 10, 20, 100] {
-            // The fourth failure within a moment is one more than the bucket holds.
-            queue.done(&key("old"), Verdict::Wait, now);
-            assert_eq!(
-                queue.next_flush(),
-                Some(now + Duration::from_millis(expected))
-            );
-            queue.push(&key("old"), 0, now);
-            assert_eq!(queue.pop(), Some(key("old")));
-        }
-    }
-}
+#[path = "queue_tests.rs"]
+mod tests;

@@ -23,6 +23,7 @@ use futures::future::BoxFuture;
 use super::preempt::{Nomination, PostFilterContext};
 use super::waiting::Waiting;
 use crate::binding::Binding;
+pub use crate::queue::Rank;
 use crate::writer::Report;
 
 /// Decides whether a binding may be scheduled at all yet.
@@ -49,17 +50,6 @@ pub trait QueueSort: Debug + Send + Sync {
     /// It is asked once each time the binding becomes ready, not at each comparison, so that no plugin can
     /// put the queue into disorder.
     fn rank(&self, binding: &Binding) -> Rank;
-}
-
-/// A place in the queue: the first number that differs decides, the greater goes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rank(pub [i64; 3]);
-
-impl Rank {
-    /// A rank of one number.
-    pub const fn of(number: i64) -> Self {
-        Self([number, 0, 0])
-    }
 }
 
 /// Makes room for a binding that fits nowhere.

@@ -16,6 +16,7 @@ use crate::filter;
 use crate::fleet_watch::{Concern, Meaning, Member};
 use crate::metrics::Incoming;
 use crate::plan::REASON_FAILED;
+use crate::queue::Rank;
 use crate::watch::Seen;
 
 impl Owner {
@@ -124,7 +125,8 @@ impl Owner {
             let binding = &entry.binding;
             let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
             if is_target && filter::in_charge(binding, &self.scheduler_name) {
-                self.queue.reconcile(key, binding.spec.priority(), now);
+                self.queue
+                    .reconcile(key, Rank::of(binding.spec.priority().into()), now);
                 self.metrics.incoming(Incoming::ClusterChanged);
             }
         }
@@ -145,7 +147,8 @@ impl Owner {
             if filter::in_charge(binding, &self.scheduler_name)
                 && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
             {
-                self.queue.reconcile(key, binding.spec.priority(), now);
+                self.queue
+                    .reconcile(key, Rank::of(binding.spec.priority().into()), now);
                 self.metrics.incoming(Incoming::ClusterChanged);
             }
         }
@@ -248,12 +251,12 @@ impl Owner {
                     .then_some(Incoming::BindingUpdate)
             }
         };
-        let priority = binding.spec.priority();
+        let rank = Rank::of(binding.spec.priority().into());
         self.remember(binding, 0);
         if let Some(event) = event
             && self.leading
         {
-            self.queue.push(&key, priority, Instant::now());
+            self.queue.push(&key, rank, Instant::now());
             self.metrics.incoming(event);
         }
     }
