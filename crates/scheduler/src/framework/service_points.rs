@@ -1,0 +1,229 @@
+//! The points around a decision, as one profile runs them: in order, each plugin on its own feet.
+//!
+//! A plugin that panics has failed its binding, never the process.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_core::{CycleState, PluginError};
+use futures::FutureExt;
+
+use super::events::{Event, Registration};
+use super::plugin::Point;
+use super::points::{
+    Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
+    Reserve,
+};
+use super::preempt::{Nomination, PostFilterContext};
+use super::waiting::Waiting;
+use crate::binding::Binding;
+use crate::metrics::Metrics;
+use crate::writer::Report;
+
+/// A plugin at one of its points.
+#[derive(Clone, Debug)]
+pub(crate) struct Named<T: ?Sized> {
+    pub(crate) name: Arc<str>,
+    pub(crate) point: Arc<T>,
+}
+
+/// The points around a decision, each with its plugins in their order.
+#[derive(Debug, Default)]
+pub(crate) struct ServicePoints {
+    pub(crate) pre_enqueue: Vec<Named<dyn PreEnqueue>>,
+    pub(crate) post_filter: Vec<Named<dyn PostFilter>>,
+    pub(crate) reserve: Vec<Named<dyn Reserve>>,
+    pub(crate) permit: Vec<Named<dyn Permit>>,
+    pub(crate) pre_bind: Vec<Named<dyn PreBind>>,
+    /// Berth's own writer comes after these and is not among them.
+    pub(crate) bind: Vec<Named<dyn Bind>>,
+    pub(crate) post_bind: Vec<Named<dyn PostBind>>,
+    /// What wakes the bindings that a plugin has stopped.
+    pub(crate) registrations: Vec<(Arc<str>, Registration)>,
+    pub(crate) metrics: Metrics,
+}
+
+impl ServicePoints {
+    /// Whether nothing happens between a decision and its write.
+    pub(crate) fn are_bare(&self) -> bool {
+        self.reserve.is_empty()
+            && self.permit.is_empty()
+            && self.pre_bind.is_empty()
+            && self.bind.is_empty()
+            && self.post_bind.is_empty()
+    }
+
+    /// The first plugin that gates the binding, with what it waits for.
+    pub(crate) fn gate(&self, binding: &Binding) -> Option<PluginError> {
+        self.pre_enqueue.iter().find_map(|plugin| {
+            let gate = self.run(&plugin.name, Point::PreEnqueue, || {
+                plugin.point.pre_enqueue(binding)
+            });
+            match gate {
+                Ok(Gate::Open) => None,
+                Ok(Gate::Closed(why)) => {
+                    Some(PluginError::unschedulable(&plugin.name, "PreEnqueue", why))
+                }
+                Err(error) => Some(error),
+            }
+        })
+    }
+
+    /// The first plugin that knows what has to go. One that cannot tell is passed over.
+    pub(crate) fn post_filter(
+        &self,
+        context: &mut PostFilterContext<'_>,
+        state: &mut CycleState,
+    ) -> Option<(Arc<str>, Nomination)> {
+        self.post_filter.iter().find_map(|plugin| {
+            let nomination = self.run(&plugin.name, Point::PostFilter, || {
+                plugin.point.post_filter(context, state)
+            });
+            match nomination.and_then(|inner| inner) {
+                Ok(nomination) => Some((Arc::clone(&plugin.name), nomination?)),
+                Err(error) => {
+                    tracing::warn!(binding = %context.binding.key, %error, "no room was made");
+                    None
+                }
+            }
+        })
+    }
+
+    /// Reserves with every plugin, until one refuses. Undone by [`Self::unreserve`], in either case.
+    pub(crate) fn reserve(
+        &self,
+        decided: &Decided,
+        state: &mut CycleState,
+    ) -> Result<(), PluginError> {
+        for plugin in &self.reserve {
+            self.run(&plugin.name, Point::Reserve, || {
+                plugin.point.reserve(decided, state)
+            })
+            .and_then(|inner| inner)?;
+        }
+        Ok(())
+    }
+
+    /// Gives back what was reserved, the last plugin first.
+    pub(crate) fn unreserve(&self, decided: &Decided, state: &mut CycleState) {
+        for plugin in self.reserve.iter().rev() {
+            let done = self.run(&plugin.name, Point::Reserve, || {
+                plugin.point.unreserve(decided, state);
+            });
+            if let Err(error) = done {
+                tracing::error!(binding = %decided.binding.key, %error, "Unreserve failed");
+            }
+        }
+    }
+
+    /// What one plugin says of a decision.
+    pub(crate) fn permit(
+        &self,
+        plugin: &Named<dyn Permit>,
+        decided: &Decided,
+        state: &mut CycleState,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<Permission, PluginError> {
+        self.run(&plugin.name, Point::Permit, || {
+            plugin.point.permit(decided, state, waiting)
+        })
+    }
+
+    /// Tells a plugin that a waiting decision was rejected.
+    pub(crate) fn rejected(
+        &self,
+        plugin: &Named<dyn Permit>,
+        binding: &Binding,
+        waiting: &mut Waiting<'_>,
+    ) {
+        let told = self.run(&plugin.name, Point::Permit, || {
+            plugin.point.rejected(binding, waiting);
+        });
+        if let Err(error) = told {
+            tracing::error!(binding = %binding.key, %error, "a plugin could not be told of a rejection");
+        }
+    }
+
+    /// Runs PreBind, and then Bind until a plugin has stored the decision.
+    pub(crate) async fn bind(
+        &self,
+        decided: &Decided,
+        state: &mut CycleState,
+    ) -> Result<Bound, PluginError> {
+        for plugin in &self.pre_bind {
+            let ran = plugin.point.pre_bind(decided, state);
+            self.run_async(&plugin.name, Point::PreBind, ran).await??;
+        }
+        for plugin in &self.bind {
+            let ran = plugin.point.bind(decided, state);
+            if self.run_async(&plugin.name, Point::Bind, ran).await?? == Bound::Stored {
+                return Ok(Bound::Stored);
+            }
+        }
+        Ok(Bound::Skip)
+    }
+
+    /// Tells every plugin that the decision is stored.
+    pub(crate) async fn post_bind(
+        &self,
+        decided: &Decided,
+        state: &mut CycleState,
+        report: &Report,
+    ) {
+        for plugin in &self.post_bind {
+            let ran = plugin.point.post_bind(decided, state, report);
+            if let Err(error) = self.run_async(&plugin.name, Point::PostBind, ran).await {
+                tracing::error!(binding = %decided.binding.key, %error, "PostBind failed");
+            }
+        }
+    }
+
+    /// Whether a change may help a binding that sleeps.
+    pub(crate) fn may_help(&self, binding: &Binding, event: &Event) -> bool {
+        self.registrations
+            .iter()
+            .any(|(_, registration)| registration.helps(binding, event))
+    }
+
+    fn run<T>(
+        &self,
+        plugin: &Arc<str>,
+        point: Point,
+        call: impl FnOnce() -> T,
+    ) -> Result<T, PluginError> {
+        let began = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(call))
+            .map_err(|panic| PluginError::panicked(plugin, point.name(), words(&*panic)));
+        self.metrics
+            .plugin(plugin, point.name(), result.is_ok(), began.elapsed());
+        result
+    }
+
+    async fn run_async<T>(
+        &self,
+        plugin: &Arc<str>,
+        point: Point,
+        call: impl Future<Output = T> + Send,
+    ) -> Result<T, PluginError> {
+        let began = Instant::now();
+        let result = AssertUnwindSafe(call)
+            .catch_unwind()
+            .await
+            .map_err(|panic| PluginError::panicked(plugin, point.name(), words(&*panic)));
+        self.metrics
+            .plugin(plugin, point.name(), result.is_ok(), began.elapsed());
+        result
+    }
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned())
+}
