@@ -109,6 +109,29 @@ impl Cause {
         )
     }
 
+    /// The value is not acceptable, and shown in these words.
+    pub(crate) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        Self::new(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {shown}: {detail}"),
+        )
+    }
+
+    /// The value is not acceptable, and too large to be shown.
+    pub(crate) fn invalid_unshown(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {detail}"),
+        )
+    }
+
+    /// The value is there twice, and too large to be shown.
+    pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
+        Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
+    }
+
     /// The value has the wrong JSON type.
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::new(
@@ -168,6 +191,18 @@ impl Cause {
             "FieldValueTooMany",
             field,
             format!("Too many: {actual}: must have at most {max} items"),
+        )
+    }
+
+    /// True if validation rules cannot be relied on where this is wrong.
+    pub(crate) fn blocks_rules(&self) -> bool {
+        matches!(
+            self.reason.as_str(),
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
         )
     }
 

@@ -9,7 +9,7 @@
 //! | `http` | from bytes to a request on a resource, and back |
 //! | `verbs` | what can be asked of a resource; `verbs::pipeline` is the way of every write |
 //! | `registry`, `discovery`, `openapi` | which resources there are, and telling clients so |
-//! | `schema` | structural schemas: defaulting, pruning, validation |
+//! | `schema` | structural schemas: defaulting, pruning, validation, CEL rules |
 //! | `builtin` | what is special about built-in kinds |
 //! | `patch` | JSON, merge, strategic merge and apply |
 //! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
@@ -42,7 +42,6 @@ mod verbs;
 
 pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 pub use error::{ApiError, Reason};
-pub use schema::rules::{RuleEngine, RuleSource};
 pub use server::{Server, ServerConfig, StartError};
 pub use storage::{Record, Storage, StorageError, Volatile};
 pub use tls::TlsError;

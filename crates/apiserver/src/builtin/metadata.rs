@@ -38,13 +38,18 @@ fn matches(pattern: Option<&Regex>, text: &str) -> bool {
 }
 
 /// What is wrong with a DNS subdomain.
-fn subdomain(text: &str) -> Option<String> {
+pub(crate) fn subdomain(text: &str) -> Option<String> {
     if text.len() > 253 {
         return Some("must be no more than 253 bytes".into());
     }
     (!matches(PATTERNS.subdomain.as_ref(), text)).then(|| {
         format!("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SUBDOMAIN}')")
     })
+}
+
+/// What is wrong with an RFC 1035 label.
+pub(crate) fn dns_1035(text: &str) -> Option<String> {
+    name(text, NameRule::Service)
 }
 
 fn name(text: &str, rule: NameRule) -> Option<String> {

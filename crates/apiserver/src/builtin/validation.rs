@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::metadata;
 use crate::error::Cause;
-use crate::registry::{Resource, custom};
+use crate::registry::{Resource, definition};
 use crate::verbs::Subresource;
 
 /// What is wrong with an object of a built-in kind.
@@ -56,7 +56,7 @@ pub(crate) fn validate(
         ("", "configmaps") => data(value, old, &["data", "binaryData"], &mut causes),
         ("", "secrets") => data(value, old, &["data"], &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            causes.extend(custom::validate(value));
+            causes.extend(definition::validate(value, old));
         }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             if value["roleRef"]["name"]

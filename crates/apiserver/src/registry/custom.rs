@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::builtin::table_name;
 use super::{NameRule, Resource, ScalePaths, Scope, Snapshot, Source, Style, View};
 use crate::clock;
-use crate::error::Cause;
 use crate::schema::{Schema, compile};
 use crate::table::{Columns, CustomColumn};
 
@@ -123,7 +122,7 @@ fn columns(json: &Value) -> Vec<CustomColumn> {
 pub(crate) fn default(crd: &mut Value) {
     let kind = text(&crd["spec"]["names"]["kind"]);
     let names = &mut crd["spec"]["names"];
-    if names.is_object() {
+    if names.is_object() && !kind.is_empty() {
         if names["singular"].as_str().unwrap_or_default().is_empty() {
             names["singular"] = json!(kind.to_lowercase());
         }
@@ -134,70 +133,6 @@ pub(crate) fn default(crd: &mut Value) {
     if crd["spec"].is_object() && crd["spec"]["conversion"].is_null() {
         crd["spec"]["conversion"] = json!({"strategy": "None"});
     }
-}
-
-/// What is wrong with a CRD.
-pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
-    let spec = &crd["spec"];
-    let mut causes = Vec::new();
-    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-    let name = text(&crd["metadata"]["name"]);
-    let expected = format!("{plural}.{group}");
-    if name != expected {
-        causes.push(Cause::invalid(
-            "metadata.name",
-            &json!(name),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    for (field, value) in [
-        ("spec.group", &spec["group"]),
-        ("spec.names.plural", &spec["names"]["plural"]),
-    ] {
-        if value.as_str().unwrap_or_default().is_empty() {
-            causes.push(Cause::required(field, ""));
-        }
-    }
-    if spec["names"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .is_empty()
-    {
-        causes.push(Cause::required("spec.names.kind", ""));
-    }
-    if !matches!(spec["scope"].as_str(), Some("Namespaced" | "Cluster")) {
-        let allowed = ["Cluster".to_owned(), "Namespaced".to_owned()];
-        causes.push(Cause::not_supported(
-            "spec.scope",
-            &json!(text(&spec["scope"])),
-            &allowed,
-        ));
-    }
-    let versions = spec["versions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if versions.iter().filter(|v| v["storage"] == true).count() != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid("spec.versions", &spec["versions"], detail));
-    }
-    for (i, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{i}].schema.openAPIV3Schema");
-        let schema = &version["schema"]["openAPIV3Schema"];
-        if schema.is_null() {
-            causes.push(Cause::required(path, "schemas are required"));
-        } else if schema["type"] != "object" {
-            let detail = "must be \"object\" at the root";
-            causes.push(Cause::invalid(
-                format!("{path}.type"),
-                &schema["type"],
-                detail,
-            ));
-        } else if let Err(error) = compile::custom(schema) {
-            causes.push(Cause::invalid(path, &json!(""), &error.to_string()));
-        }
-    }
-    causes
 }
 
 /// Sets `status`: accepted names, conditions, stored versions. True if the names are accepted.

@@ -2,6 +2,7 @@
 
 mod builtin;
 pub(crate) mod custom;
+pub(crate) mod definition;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
-use super::rules::RuleSource;
-use super::{Additional, Limits, ListType, Schema, Type};
+use super::{Additional, Limits, ListType, Schema, Type, rules};
 
 /// Why a schema cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +49,11 @@ pub(crate) fn custom(schema: &Value) -> Result<Arc<Schema>, CompileError> {
     let mut root = compile(schema, "", &mut NoReferences, "", 0)?;
     add_embedded(&mut root);
     Ok(Arc::new(root))
+}
+
+/// Compiles the schema of a part of a custom resource.
+pub(crate) fn node(schema: &Value) -> Result<Schema, CompileError> {
+    compile(schema, "", &mut NoReferences, "", 0)
 }
 
 /// Adds apiVersion, kind and metadata, as every resource has them.
@@ -133,18 +137,7 @@ pub(crate) fn compile(
             .filter_map(|r| r.as_str().map(str::to_owned))
             .collect();
     }
-    if let Some(rules) = json["x-kubernetes-validations"].as_array() {
-        schema.rules = rules
-            .iter()
-            .filter_map(|r| {
-                let message = r["message"].as_str().map(str::to_owned);
-                Some(RuleSource {
-                    rule: r["rule"].as_str()?.to_owned(),
-                    message,
-                })
-            })
-            .collect();
-    }
+    schema.rules = rules::compile(json);
     if schema.embedded {
         add_embedded(&mut schema);
     }
@@ -153,6 +146,10 @@ pub(crate) fn compile(
         || schema.properties.values().any(|p| p.has_defaults)
         || schema.items.as_ref().is_some_and(|i| i.has_defaults)
         || matches!(&schema.additional, Additional::Of(s) if s.has_defaults);
+    schema.has_rules = !schema.rules.is_empty()
+        || schema.properties.values().any(|p| p.has_rules)
+        || schema.items.as_ref().is_some_and(|i| i.has_rules)
+        || matches!(&schema.additional, Additional::Of(s) if s.has_rules);
     Ok(schema)
 }
 

@@ -1,13 +1,14 @@
 //! Structural schemas: what an object of a kind may look like, compiled once from OpenAPI JSON.
 //!
 //! [`compile`] reads CRD schemas, [`builtin`] those of the built-in kinds; [`shape`] defaults and prunes,
-//! [`validate`] checks. Nothing here knows where objects are stored or how they arrive.
+//! [`validate`] checks. [`structural`] says whether a CRD schema can be used at all, [`rules`] holds its CEL. Nothing here knows where objects are stored or how they arrive.
 
 pub(crate) mod builtin;
 pub(crate) mod compile;
 mod merge_keys;
 pub(crate) mod rules;
 pub(crate) mod shape;
+pub(crate) mod structural;
 pub(crate) mod validate;
 
 use std::collections::BTreeMap;
@@ -65,6 +66,16 @@ pub(crate) enum ListType {
     Map(Vec<String>),
 }
 
+impl ListType {
+    /// The item of `old` that `item` stands for now.
+    pub(crate) fn correlated<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
+        let Self::Map(keys) = self else { return None };
+        old?.as_array()?
+            .iter()
+            .find(|o| keys.iter().all(|k| o.get(k) == item.get(k)))
+    }
+}
+
 /// How a field merges in a strategic merge patch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Strategy {
@@ -117,7 +128,9 @@ pub(crate) struct Schema {
     pub(crate) map_atomic: bool,
     pub(crate) strategy: Option<Strategy>,
     pub(crate) limits: Option<Box<Limits>>,
-    pub(crate) rules: Vec<rules::RuleSource>,
+    pub(crate) rules: Vec<rules::Rule>,
+    /// True if this node or one below has rules.
+    pub(crate) has_rules: bool,
     /// True if this node or one below has a default.
     pub(crate) has_defaults: bool,
     /// True for `metadata` of the root and of embedded resources.

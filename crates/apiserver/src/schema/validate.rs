@@ -5,13 +5,34 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::shape::join;
-use super::{Additional, Limits, ListType, Schema, Type};
+use super::{Additional, Limits, ListType, Schema, Type, rules};
 use crate::error::Cause;
 
 /// Everything wrong with `value`.
 pub(crate) fn validate(value: &Value, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
-    check(value, schema, "", &mut causes);
+    check(value, None, schema, "", &mut causes);
+    causes
+}
+
+/// Everything wrong with a custom resource that replaces `old`: structure first, then rules. What is wrong in
+/// parts that did not change is let be.
+pub(crate) fn custom(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    check(value, old, schema, "", &mut causes);
+    if !schema.has_rules {
+        return causes;
+    }
+    // Rules may rely on the structure.
+    if causes.iter().any(Cause::blocks_rules) {
+        causes.push(Cause::invalid(
+            "<nil>",
+            &Value::Null,
+            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+        ));
+    } else {
+        causes.extend(rules::evaluate::evaluate(value, old, schema));
+    }
     causes
 }
 
@@ -48,7 +69,10 @@ fn shown_path(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path }
 }
 
-fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
+fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
+    if old == Some(value) {
+        return;
+    }
     if value.is_null() && (schema.nullable || schema.kind == Type::Any) {
         return;
     }
@@ -71,26 +95,44 @@ fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
     }
     match value {
         Value::Object(object) => {
-            for name in &schema.required {
-                if !object.contains_key(name) {
-                    causes.push(Cause::required(join(path, name), ""));
-                }
-            }
             for (name, inner) in object {
                 if let Some(property) = schema.properties.get(name) {
                     // Metadata has validation of its own.
                     if !property.object_meta {
-                        check(inner, property, &join(path, name), causes);
+                        check(
+                            inner,
+                            old.and_then(|o| o.get(name)),
+                            property,
+                            &join(path, name),
+                            causes,
+                        );
                     }
                 } else if let Additional::Of(of) = &schema.additional {
-                    check(inner, of, &join(path, name), causes);
+                    check(
+                        inner,
+                        old.and_then(|o| o.get(name)),
+                        of,
+                        &join(path, name),
+                        causes,
+                    );
+                }
+            }
+            for name in &schema.required {
+                if !object.contains_key(name) {
+                    causes.push(Cause::required(join(path, name), ""));
                 }
             }
         }
         Value::Array(items) => {
             if let Some(of) = &schema.items {
                 for (i, item) in items.iter().enumerate() {
-                    check(item, of, &format!("{path}[{i}]"), causes);
+                    check(
+                        item,
+                        schema.list_type.correlated(item, old),
+                        of,
+                        &format!("{path}[{i}]"),
+                        causes,
+                    );
                 }
             }
             check_unique(items, schema, path, causes);
@@ -243,6 +285,7 @@ fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: 
         let good = match format {
             "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
             "date" => text.parse::<jiff::civil::Date>().is_ok(),
+            "duration" => is_duration(text),
             "uuid" => uuid::Uuid::try_parse(text).is_ok(),
             "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
             "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
@@ -252,9 +295,8 @@ fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: 
             _ => true,
         };
         if !good {
-            refuse(format!(
-                "{shown} in body must be of type {format}: \"{text}\""
-            ));
+            let detail = format!("{shown} in body must be of type {format}: \"{text}\"");
+            causes.push(Cause::type_invalid(path, text, &detail));
         }
     }
 }
@@ -263,11 +305,11 @@ fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut V
     let shown = shown_path(path);
     let ok = |schema: &Schema| {
         let mut inner = Vec::new();
-        check(value, schema, path, &mut inner);
+        check(value, None, schema, path, &mut inner);
         inner.is_empty()
     };
     for schema in &limits.all_of {
-        check(value, schema, path, causes);
+        check(value, None, schema, path, causes);
     }
     let mut refuse = |detail: String| causes.push(Cause::invalid(path, value, &detail));
     if !limits.any_of.is_empty() && !limits.any_of.iter().any(|s| ok(s)) {
@@ -287,6 +329,31 @@ fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut V
             "{shown} in body must not validate the schema (not)"
         ));
     }
+}
+
+/// A duration as Go writes them, `1h30m`.
+fn is_duration(text: &str) -> bool {
+    let rest = text.trim_start_matches(['-', '+']);
+    if rest == "0" {
+        return true;
+    }
+    let mut rest = rest;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(0);
+        let Some(unit) = ["ms", "us", "µs", "ns", "h", "m", "s"]
+            .iter()
+            .find(|u| rest[digits..].starts_with(**u))
+        else {
+            return false;
+        };
+        if rest[..digits].parse::<f64>().is_err() {
+            return false;
+        }
+        rest = &rest[digits + unit.len()..];
+    }
+    !text.is_empty()
 }
 
 #[cfg(test)]

@@ -201,7 +201,7 @@ fn admit(call: &Call, key: &Key, value: &mut Value, old: Option<&Value>) -> Resu
     }
     let mut causes = builtin::metadata::validate(resource, value, old);
     if resource.is_custom() {
-        causes.extend(validate::validate(value, resource.schema()));
+        causes.extend(validate::custom(value, old, resource.schema()));
     } else {
         causes.extend(builtin::validate(resource, value, old, call.subresource));
     }

@@ -26,7 +26,7 @@ async fn objects_are_defaulted_pruned_and_checked() {
     assert_eq!(status.code, 422);
     assert_eq!(
         status.message,
-        "Widget.test.example.com \"b\" is invalid: [spec.color: Required value, spec.size: Unsupported value: \"XL\": supported values: \"S\", \"L\"]"
+        "Widget.test.example.com \"b\" is invalid: [spec.size: Unsupported value: \"XL\": supported values: \"S\", \"L\", spec.color: Required value]"
     );
     assert_eq!(status.details.map(|d| d.causes.len()), Some(2));
 }
