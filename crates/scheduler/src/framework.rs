@@ -11,12 +11,14 @@ pub mod plugin;
 pub mod points;
 pub mod preempt;
 pub mod registry;
+pub(crate) mod runtime;
+pub(crate) mod service_points;
 pub mod waiting;
 
 pub use args::{Args, ArgsError};
 pub use events::{Event, EventKind, Hint, Registration};
 pub use handle::Handle;
-pub use plugin::{Plugin, Point};
+pub use plugin::Plugin;
 pub use points::{
     Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
     QueueSort, Rank, Reserve,

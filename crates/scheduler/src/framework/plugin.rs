@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_core::{
-    Assign, BindingFilter, Estimator, PlacementFilter, PreFilter, PreScore, Score, Select,
+    Assign, BindingFilter, Estimator, PlacementFilter, Point, PreFilter, PreScore, Score, Select,
 };
 
 use super::events::Registration;
@@ -184,98 +184,5 @@ impl Plugin {
         .into_iter()
         .filter_map(|(point, serves)| serves.then_some(point))
         .collect()
-    }
-}
-
-/// An extension point, as configuration and metrics name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
-    /// May the binding be scheduled yet?
-    PreEnqueue,
-    /// In which order?
-    QueueSort,
-    /// Once for each cycle.
-    PreFilter,
-    /// Which clusters can take it?
-    Filter,
-    /// None can: what has to go?
-    PostFilter,
-    /// Once for the clusters that passed.
-    PreScore,
-    /// Which are preferred?
-    Score,
-    /// Which are used?
-    Select,
-    /// How many replicas does each get?
-    Assign,
-    /// Books.
-    Reserve,
-    /// May it be stored now?
-    Permit,
-    /// Before the write.
-    PreBind,
-    /// The write.
-    Bind,
-    /// After the write.
-    PostBind,
-}
-
-impl Point {
-    /// All of them, in the order of a cycle.
-    pub const ALL: [Self; 14] = [
-        Self::PreEnqueue,
-        Self::QueueSort,
-        Self::PreFilter,
-        Self::Filter,
-        Self::PostFilter,
-        Self::PreScore,
-        Self::Score,
-        Self::Select,
-        Self::Assign,
-        Self::Reserve,
-        Self::Permit,
-        Self::PreBind,
-        Self::Bind,
-        Self::PostBind,
-    ];
-
-    /// Its name in metrics, as `PreFilter`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PreEnqueue => "PreEnqueue",
-            Self::QueueSort => "QueueSort",
-            Self::PreFilter => "PreFilter",
-            Self::Filter => "Filter",
-            Self::PostFilter => "PostFilter",
-            Self::PreScore => "PreScore",
-            Self::Score => "Score",
-            Self::Select => "Select",
-            Self::Assign => "Assign",
-            Self::Reserve => "Reserve",
-            Self::Permit => "Permit",
-            Self::PreBind => "PreBind",
-            Self::Bind => "Bind",
-            Self::PostBind => "PostBind",
-        }
-    }
-
-    /// Its name in configuration files, as `preFilter`.
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::PreEnqueue => "preEnqueue",
-            Self::QueueSort => "queueSort",
-            Self::PreFilter => "preFilter",
-            Self::Filter => "filter",
-            Self::PostFilter => "postFilter",
-            Self::PreScore => "preScore",
-            Self::Score => "score",
-            Self::Select => "select",
-            Self::Assign => "assign",
-            Self::Reserve => "reserve",
-            Self::Permit => "permit",
-            Self::PreBind => "preBind",
-            Self::Bind => "bind",
-            Self::PostBind => "postBind",
-        }
     }
 }

@@ -2,17 +2,15 @@
 //!
 //! A plugin that panics has failed its binding, never the process.
 
-use std::any::Any;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_core::{CycleState, PluginError};
+use berth_core::{CycleState, PluginError, Point, Status};
 use futures::FutureExt;
 
 use super::events::{Event, Registration};
-use super::plugin::Point;
 use super::points::{
     Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
     Reserve,
@@ -65,7 +63,7 @@ impl ServicePoints {
             match gate {
                 Ok(Gate::Open) => None,
                 Ok(Gate::Closed(why)) => {
-                    Some(PluginError::unschedulable(&plugin.name, "PreEnqueue", why))
+                    Some(PluginError::unschedulable(why).of(&plugin.name, Point::PreEnqueue))
                 }
                 Err(error) => Some(error),
             }
@@ -79,10 +77,10 @@ impl ServicePoints {
         state: &mut CycleState,
     ) -> Option<(Arc<str>, Nomination)> {
         self.post_filter.iter().find_map(|plugin| {
-            let nomination = self.run(&plugin.name, Point::PostFilter, || {
+            let nomination = self.try_run(&plugin.name, Point::PostFilter, || {
                 plugin.point.post_filter(context, state)
             });
-            match nomination.and_then(|inner| inner) {
+            match nomination {
                 Ok(nomination) => Some((Arc::clone(&plugin.name), nomination?)),
                 Err(error) => {
                     tracing::warn!(binding = %context.binding.key, %error, "no room was made");
@@ -99,10 +97,9 @@ impl ServicePoints {
         state: &mut CycleState,
     ) -> Result<(), PluginError> {
         for plugin in &self.reserve {
-            self.run(&plugin.name, Point::Reserve, || {
+            self.try_run(&plugin.name, Point::Reserve, || {
                 plugin.point.reserve(decided, state)
-            })
-            .and_then(|inner| inner)?;
+            })?;
         }
         Ok(())
     }
@@ -155,11 +152,11 @@ impl ServicePoints {
     ) -> Result<Bound, PluginError> {
         for plugin in &self.pre_bind {
             let ran = plugin.point.pre_bind(decided, state);
-            self.run_async(&plugin.name, Point::PreBind, ran).await??;
+            self.run_async(&plugin.name, Point::PreBind, ran).await?;
         }
         for plugin in &self.bind {
             let ran = plugin.point.bind(decided, state);
-            if self.run_async(&plugin.name, Point::Bind, ran).await?? == Bound::Stored {
+            if self.run_async(&plugin.name, Point::Bind, ran).await? == Bound::Stored {
                 return Ok(Bound::Stored);
             }
         }
@@ -174,7 +171,7 @@ impl ServicePoints {
         report: &Report,
     ) {
         for plugin in &self.post_bind {
-            let ran = plugin.point.post_bind(decided, state, report);
+            let ran = plugin.point.post_bind(decided, state, report).map(Ok);
             if let Err(error) = self.run_async(&plugin.name, Point::PostBind, ran).await {
                 tracing::error!(binding = %decided.binding.key, %error, "PostBind failed");
             }
@@ -188,42 +185,56 @@ impl ServicePoints {
             .any(|(_, registration)| registration.helps(binding, event))
     }
 
+    /// Runs a call that cannot fail but by a panic.
     fn run<T>(
         &self,
         plugin: &Arc<str>,
         point: Point,
         call: impl FnOnce() -> T,
     ) -> Result<T, PluginError> {
+        self.try_run(plugin, point, || Ok(call()))
+    }
+
+    fn try_run<T>(
+        &self,
+        plugin: &Arc<str>,
+        point: Point,
+        call: impl FnOnce() -> Result<T, PluginError>,
+    ) -> Result<T, PluginError> {
         let began = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(call))
-            .map_err(|panic| PluginError::panicked(plugin, point.name(), words(&*panic)));
-        self.metrics
-            .plugin(plugin, point.name(), result.is_ok(), began.elapsed());
-        result
+            .unwrap_or_else(|panic| Err(PluginError::panicked(&*panic)));
+        self.ran(plugin, point, began, result)
     }
 
     async fn run_async<T>(
         &self,
         plugin: &Arc<str>,
         point: Point,
-        call: impl Future<Output = T> + Send,
+        call: impl Future<Output = Result<T, PluginError>> + Send,
     ) -> Result<T, PluginError> {
         let began = Instant::now();
         let result = AssertUnwindSafe(call)
             .catch_unwind()
             .await
-            .map_err(|panic| PluginError::panicked(plugin, point.name(), words(&*panic)));
-        self.metrics
-            .plugin(plugin, point.name(), result.is_ok(), began.elapsed());
-        result
+            .unwrap_or_else(|panic| Err(PluginError::panicked(&*panic)));
+        self.ran(plugin, point, began, result)
     }
-}
 
-/// What a panic says.
-fn words(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "without a message".to_owned())
+    /// Measures a call, and fills in whose error it is.
+    fn ran<T>(
+        &self,
+        plugin: &Arc<str>,
+        point: Point,
+        began: Instant,
+        result: Result<T, PluginError>,
+    ) -> Result<T, PluginError> {
+        let status = match &result {
+            Ok(_) => Status::Success,
+            Err(error) if error.is_unschedulable() => Status::Unschedulable,
+            Err(_) => Status::Error,
+        };
+        self.metrics.plugin(plugin, point, status, began.elapsed());
+        result.map_err(|error| error.of(plugin, point))
+    }
 }
