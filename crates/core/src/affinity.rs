@@ -92,7 +92,7 @@ impl CompiledAffinity {
     }
 
     /// Whether a cluster of a snapshot matches.
-    pub(crate) fn matches_view(&self, cluster: &ClusterView<'_>) -> bool {
+    pub fn matches_view(&self, cluster: &ClusterView<'_>) -> bool {
         !self
             .excluded
             .iter()

@@ -49,7 +49,7 @@ impl Bits {
     }
 
     /// The clusters whose value in a column satisfies the predicate.
-    pub(crate) fn from_column<T: Copy>(column: &[T], holds: impl Fn(T) -> bool) -> Self {
+    pub fn from_column<T: Copy>(column: &[T], holds: impl Fn(T) -> bool) -> Self {
         let words = column
             .chunks(WORD)
             .map(|chunk| {

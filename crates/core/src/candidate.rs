@@ -32,12 +32,3 @@ impl Candidate {
             .then_with(|| self.ordinal.cmp(&other.ordinal))
     }
 }
-
-/// The replicas that a cluster gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
-    /// The cluster.
-    pub ordinal: usize,
-    /// Its replicas.
-    pub replicas: i64,
-}

@@ -5,18 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::framework::PluginError;
+
 /// Why a workload is not placed. The texts are those of conditions and events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// No cluster passes the filters. The earlier result is withdrawn.
     #[error(transparent)]
     NoFit(#[from] FitError),
-    /// The selected clusters cannot take the replicas. The earlier result stays.
-    #[error("{0}")]
-    Unschedulable(String),
-    /// Anything else. The earlier result stays.
-    #[error("{0}")]
-    Other(String),
+    /// A plugin stopped the cycle. The earlier result stays.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
 }
 
 /// No cluster passes the filters.

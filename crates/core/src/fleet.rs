@@ -44,6 +44,8 @@ pub enum Aspect {
     Capacity,
     /// It is being deleted, or no longer.
     Deletion,
+    /// The object, in whatever field, where objects are kept.
+    Object,
 }
 
 /// What [`Fleet::apply`] found changed.
@@ -85,6 +87,7 @@ pub struct Fleet {
     taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
     /// The place of each list of taints in `taint_lists`.
     taint_places: BTreeMap<Arc<[RepellingTaint]>, u32>,
+    keeps_objects: bool,
     snapshot: Arc<Snapshot>,
     /// Whether clusters came or went since `snapshot` was collected.
     stale: bool,
@@ -122,8 +125,16 @@ impl Fleet {
             resources,
             taint_lists,
             taint_places: BTreeMap::from([(untainted, 0)]),
+            keeps_objects: false,
             stale: false,
         }
+    }
+
+    /// Keeps the Cluster objects, without `managedFields`, for plugins that look at more than decisions do.
+    #[must_use]
+    pub fn keeping_objects(mut self) -> Self {
+        self.keeps_objects = true;
+        self
     }
 
     /// Takes in a new or changed cluster, and says what changed.
@@ -217,6 +228,7 @@ impl Fleet {
             apis,
             deleting: cluster.metadata.deletion_timestamp.is_some(),
             capacity,
+            object: self.keeps_objects.then(|| object(cluster, old)),
         };
         (row, capacity_error)
     }
@@ -268,7 +280,10 @@ impl Fleet {
         };
         let snapshot = Arc::make_mut(&mut self.snapshot);
         snapshot.resources = Arc::clone(&self.resources);
-        if aspects != [Aspect::Capacity] {
+        if aspects
+            .iter()
+            .any(|aspect| !matches!(aspect, Aspect::Capacity | Aspect::Object))
+        {
             let topology = Arc::make_mut(&mut snapshot.topology);
             topology.symbols = self.symbols.symbols().clone();
             topology.taint_lists = Arc::clone(&self.taint_lists);
@@ -338,6 +353,31 @@ fn release(symbols: &mut SymbolTable, row: &Row) {
     }
 }
 
+fn same(old: Option<&Arc<Cluster>>, new: Option<&Arc<Cluster>>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// The object as it is kept: the old one, unless something but the bookkeeping of the server has changed.
+fn object(cluster: &Cluster, old: Option<&Row>) -> Arc<Cluster> {
+    let mut new = cluster.clone();
+    new.metadata.managed_fields = None;
+    if let Some(old) = old.and_then(|row| row.object.as_ref()) {
+        let version = std::mem::take(&mut new.metadata.resource_version);
+        new.metadata
+            .resource_version
+            .clone_from(&old.metadata.resource_version);
+        if **old == new {
+            return Arc::clone(old);
+        }
+        new.metadata.resource_version = version;
+    }
+    Arc::new(new)
+}
+
 fn changed_aspects(old: &Row, new: &Row) -> Vec<Aspect> {
     let fields = old.provider != new.provider || old.region != new.region || old.zones != new.zones;
     [
@@ -350,6 +390,10 @@ fn changed_aspects(old: &Row, new: &Row) -> Vec<Aspect> {
         ),
         (!Arc::ptr_eq(&old.capacity, &new.capacity), Aspect::Capacity),
         (old.deleting != new.deleting, Aspect::Deletion),
+        (
+            !same(old.object.as_ref(), new.object.as_ref()),
+            Aspect::Object,
+        ),
     ]
     .into_iter()
     .filter_map(|(changed, aspect)| changed.then_some(aspect))

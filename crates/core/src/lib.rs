@@ -1,53 +1,62 @@
 //! The decision engine: which clusters a workload goes to, and how many replicas each gets.
 //!
 //! [`Fleet`] follows the Cluster objects and hands out immutable [`Snapshot`]s; [`Request`] is a parsed
-//! binding; [`Engine`] turns both into an [`Outcome`], through four stages:
+//! binding; [`Engine`] turns both into an [`Outcome`], through the points of a decision:
 //!
-//! 1. **filter**: which clusters can take the workload at all ([`filter`]);
-//! 2. **score**: which of them are preferred ([`score`]);
+//! 1. **filter**: which clusters can take the workload at all;
+//! 2. **score**: which of them are preferred;
 //! 3. **select**: which of them are used, under the spread constraints;
 //! 4. **assign**: how many replicas each gets.
 //!
-//! How many replicas fit is asked of [`estimate`]. Everything here is pure, synchronous and deterministic:
-//! no clock, no I/O, no randomness, no order of a hash map. API objects stop at the border: inside, a
-//! cluster is an ordinal, which is its rank by name.
+//! What is done at each point is up to [`Plugins`]; [`framework`] says how they are called, and how errors
+//! and panics of theirs are told. How many replicas fit is asked of [`estimate`]. Everything here is pure,
+//! synchronous and deterministic: no clock, no I/O, no randomness, no order of a hash map. API objects stop
+//! at the border: inside, a cluster is an ordinal, which is its rank by name.
 
-pub mod affinity;
-mod assign;
+mod affinity;
 mod bits;
 mod candidate;
 mod engine;
 mod error;
 pub mod estimate;
-mod explain;
-pub mod filter;
-pub mod fleet;
+mod fleet;
+pub mod framework;
 mod options;
 mod outcome;
 mod plugins;
-mod prepared;
 mod probe;
 mod request;
-pub mod score;
-mod select;
-mod trace;
 
-pub use assign::{Party, divide};
+pub use affinity::CompiledAffinity;
 pub use bits::Bits;
 pub use candidate::Candidate;
-pub use engine::Engine;
+pub use engine::{
+    ClusterExplanation, Decision, Engine, Explanation, Refusal, Stage, TermExplanation,
+};
 pub use error::{FitError, ScheduleError};
-pub use estimate::{Assumed, AssumedWorkload, Estimator};
-pub use explain::{ClusterExplanation, Explanation, Refusal, Stage, TermExplanation};
-pub use filter::{BindingFilter, Filter, PlacementFilter};
-pub use fleet::{Aspect, ClusterChange, ClusterView, Fleet, Snapshot};
+pub use estimate::{
+    Assumed, AssumedWorkload, EstimateContext, EstimateError, Estimator, GeneralEstimator, Unit,
+};
+pub use fleet::{
+    Aspect, CapacityError, ClusterChange, ClusterView, Fleet, RepellingEffect, RepellingTaint,
+    Snapshot,
+};
+pub use framework::{
+    Assign, AssignContext, BindingContext, BindingFilter, CycleContext, CycleState, EngineError,
+    Failure, Filter, Observer, Order, PlacementContext, PlacementFilter, PluginError, Plugins,
+    Point, PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, Score, Scores, Select,
+    Selection, Share, Status, Weighted,
+};
 pub use options::{EngineOptions, GATED, Gates, IN_TREE, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
-pub use plugins::{EngineError, Plugins};
+pub use plugins::{
+    ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, Group, Party,
+    SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
+    divide, select_groups,
+};
 pub use probe::{Probe, Step};
 pub use request::{
-    BindingName, CompiledPlacement, ComponentRequest, Mode, Request, RequestError, ResourceAsk,
-    ResourceRequest, ResourceRequestError, TieOrder, WorkloadPeers,
+    BindingName, BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest,
+    Constraint, Mode, Request, RequestError, ResourceAsk, ResourceRequest, ResourceRequestError,
+    SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
 };
-pub use score::Score;
-pub use select::{Group, select_groups};

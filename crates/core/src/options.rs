@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::filter::{
-    ApiEnablement, ClusterAffinity, ClusterEviction, SpreadConstraint, TaintToleration,
-    WorkloadAffinity, WorkloadAntiAffinity,
+use crate::plugins::{
+    ApiEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint,
+    TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
 };
-use crate::score::ClusterLocality;
 
 /// How an engine decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

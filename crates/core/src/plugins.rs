@@ -1,77 +1,62 @@
-//! The plugins of an engine: those of this crate, and those brought along.
+//! The in-tree plugins: Karmada's, by their names, and the two that select and assign.
+//!
+//! They see what every plugin sees: their sources import nothing but what is public at the root of the
+//! crate, and `tests/out_of_tree` compiles them as part of another one.
+
+pub(crate) mod api_enablement;
+pub(crate) mod assign_replicas;
+pub(crate) mod cluster_affinity;
+pub(crate) mod cluster_eviction;
+pub(crate) mod cluster_locality;
+pub(crate) mod select_clusters;
+pub(crate) mod spread_constraint;
+pub(crate) mod taint_toleration;
+pub(crate) mod workload_affinity;
+
+use std::sync::Arc;
 
 use crate::estimate::{Estimator, GeneralEstimator};
-use crate::filter::{
-    ApiEnablement, ClusterAffinity, ClusterEviction, Filter, SpreadConstraint, TaintToleration,
-    WorkloadAffinity, WorkloadAntiAffinity,
-};
-use crate::options::{Gates, PluginSet};
-use crate::score::{ClusterLocality, Score};
+use crate::framework::{Filter, Plugins, Score, Weighted};
+use crate::options::Gates;
 
-/// Why an engine cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    /// Two plugins have the same name.
-    #[error("a plugin named {0:?} exists already")]
-    DuplicatePlugin(String),
-}
-
-/// Plugins that are not part of this crate.
-#[derive(Debug, Default)]
-pub struct Plugins {
-    /// Keep clusters out.
-    pub filters: Vec<Filter>,
-    /// Prefer clusters.
-    pub scores: Vec<Box<dyn Score>>,
-    /// Lower the estimates of the general estimator.
-    pub estimators: Vec<Box<dyn Estimator>>,
-}
+pub use api_enablement::ApiEnablement;
+pub use assign_replicas::{AssignReplicas, Party, divide};
+pub use cluster_affinity::ClusterAffinity;
+pub use cluster_eviction::ClusterEviction;
+pub use cluster_locality::ClusterLocality;
+pub use select_clusters::{Group, SelectClusters, select_groups};
+pub use spread_constraint::SpreadConstraint;
+pub use taint_toleration::TaintToleration;
+pub use workload_affinity::{WorkloadAffinity, WorkloadAntiAffinity};
 
 impl Plugins {
-    /// These plugins after the in-tree ones, without those that are not in use. Estimators are always in use.
-    pub(crate) fn with_in_tree(
-        self,
-        gates: Gates,
-        in_use: &PluginSet,
-    ) -> Result<Self, EngineError> {
-        let mut filters = in_tree_filters(gates);
-        for filter in self.filters {
-            if filters.iter().any(|known| known.name() == filter.name()) {
-                return Err(EngineError::DuplicatePlugin(filter.name().to_owned()));
-            }
-            filters.push(filter);
+    /// The plugins of this crate, as Karmada orders them.
+    pub fn in_tree(gates: Gates) -> Self {
+        let mut filters = vec![
+            Filter::Binding(Arc::new(ApiEnablement)),
+            Filter::Placement(Arc::new(TaintToleration)),
+            Filter::Placement(Arc::new(ClusterAffinity)),
+            Filter::Placement(Arc::new(SpreadConstraint)),
+            Filter::Binding(Arc::new(ClusterEviction)),
+        ];
+        if gates.workload_affinity {
+            filters.push(Filter::Binding(Arc::new(WorkloadAffinity)));
+            filters.push(Filter::Binding(Arc::new(WorkloadAntiAffinity)));
         }
-        let mut scores: Vec<Box<dyn Score>> = vec![Box::new(ClusterLocality)];
-        for score in self.scores {
-            if scores.iter().any(|known| known.name() == score.name()) {
-                return Err(EngineError::DuplicatePlugin(score.name().to_owned()));
-            }
-            scores.push(score);
-        }
-        filters.retain(|filter| in_use.contains(filter.name()));
-        scores.retain(|score| in_use.contains(score.name()));
+        let locality: Arc<dyn Score> = Arc::new(ClusterLocality);
         let general = GeneralEstimator::new(gates.customized_cluster_resource_modeling);
-        let mut estimators: Vec<Box<dyn Estimator>> = vec![Box::new(general)];
-        estimators.extend(self.estimators);
-        Ok(Self {
+        let general: Arc<dyn Estimator> = Arc::new(general);
+        Self {
+            pre_filters: Vec::new(),
             filters,
-            scores,
-            estimators,
-        })
+            pre_scores: Vec::new(),
+            scores: vec![Weighted {
+                plugin: locality,
+                weight: 1,
+            }],
+            estimators: vec![general],
+            select: Arc::new(SelectClusters::new(gates)),
+            assign: Arc::new(AssignReplicas),
+        }
     }
-}
-
-fn in_tree_filters(gates: Gates) -> Vec<Filter> {
-    let mut filters = vec![
-        Filter::Binding(Box::new(ApiEnablement)),
-        Filter::Placement(Box::new(TaintToleration)),
-        Filter::Placement(Box::new(ClusterAffinity)),
-        Filter::Placement(Box::new(SpreadConstraint)),
-        Filter::Binding(Box::new(ClusterEviction)),
-    ];
-    if gates.workload_affinity {
-        filters.push(Filter::Binding(Box::new(WorkloadAffinity)));
-        filters.push(Filter::Binding(Box::new(WorkloadAntiAffinity)));
-    }
-    filters
 }

@@ -1,6 +1,11 @@
-//! Who wants to know how long the stages take brings a clock along: the engine has none.
+//! The four steps of a decision, for who measures no more than these.
 
-use crate::trace::Trace;
+use crate::engine::Engine;
+use crate::estimate::Assumed;
+use crate::fleet::Snapshot;
+use crate::framework::{Observer, Point, Status};
+use crate::outcome::Outcome;
+use crate::request::Request;
 
 /// A stage of a decision, as metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,8 +20,7 @@ pub enum Step {
     Assign,
 }
 
-/// Is told when stages begin and end. The engine is compiled once for each probe, so that decisions without
-/// one pay nothing.
+/// Is told when stages begin and end.
 pub trait Probe {
     /// A stage begins, and ends the one before it.
     fn enters(&mut self, step: Step);
@@ -24,18 +28,44 @@ pub trait Probe {
     fn leaves(&mut self);
 }
 
-/// Passes the borders of the stages on, and explains nothing.
-#[derive(Debug)]
-pub(crate) struct Probed<'a, P>(pub(crate) &'a mut P);
+struct Steps<'a, P> {
+    probe: &'a mut P,
+    step: Option<Step>,
+}
 
-impl<P: Probe> Trace for Probed<'_, P> {
-    const LISTENS: bool = false;
-
-    fn enters(&mut self, step: Step) {
-        self.0.enters(step);
+impl<P: Probe> Observer for Steps<'_, P> {
+    fn point_begins(&mut self, point: Point) {
+        let step = match point {
+            Point::PreScore | Point::Score => Step::Score,
+            Point::Estimate | Point::Select => Step::Select,
+            Point::Assign => Step::Assign,
+            _ => Step::Filter,
+        };
+        if self.step != Some(step) {
+            self.step = Some(step);
+            self.probe.enters(step);
+        }
     }
 
-    fn leaves(&mut self) {
-        self.0.leaves();
+    fn point_ends(&mut self, point: Point, status: Status) {
+        if point == Point::Assign || matches!(status, Status::Error | Status::Unschedulable) {
+            self.step = None;
+            self.probe.leaves();
+        }
+    }
+}
+
+impl Engine {
+    /// Decides as [`Self::schedule_with`] does, and tells a probe when the stages begin and end.
+    pub fn schedule_probed<P: Probe>(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &Request,
+        assumed: &Assumed,
+        probe: &mut P,
+    ) -> Outcome {
+        let mut steps = Steps { probe, step: None };
+        self.decide(snapshot, request, assumed, Some(&mut steps))
+            .outcome
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Whatever can be wrong with a binding is found here, so that the stages work with numbers and enums.
 
-pub(crate) mod placement;
+mod placement;
 mod resources;
 
 use std::fmt;
@@ -10,8 +10,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub use placement::CompiledPlacement;
+pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
 pub use resources::{ResourceAsk, ResourceRequest, ResourceRequestError};
 
 /// Why a binding cannot be scheduled, whatever the fleet.
@@ -104,27 +105,37 @@ pub struct WorkloadPeers {
     pub anti_affinity: Vec<Vec<String>>,
 }
 
+/// The object behind a request, for plugins that look at more than a decision does.
+pub trait BindingObject: fmt::Debug + Send + Sync {
+    /// Its metadata: labels, annotations, UID.
+    fn metadata(&self) -> &ObjectMeta;
+
+    /// Its spec.
+    fn spec(&self) -> &BindingSpec;
+}
+
 /// A binding, parsed.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub(crate) name: BindingName,
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) ties: TieOrder,
-    pub(crate) replicas: i64,
+    name: BindingName,
+    api_version: String,
+    kind: String,
+    ties: TieOrder,
+    replicas: i64,
     /// What each replica asks for; None where no requirements are given.
-    pub(crate) requirements: Option<ResourceRequest>,
-    pub(crate) components: Vec<ComponentRequest>,
+    requirements: Option<ResourceRequest>,
+    components: Vec<ComponentRequest>,
     /// The clusters that hold the workload, with their replicas; no name twice.
-    pub(crate) prior: Vec<(String, i64)>,
+    prior: Vec<(String, i64)>,
     /// Clusters that the workload is leaving.
-    pub(crate) evicting: Vec<String>,
-    pub(crate) mode: Mode,
+    evicting: Vec<String>,
+    mode: Mode,
     /// The name of the term to go on with.
-    pub(crate) observed_term: Option<String>,
-    pub(crate) placement: Arc<CompiledPlacement>,
-    pub(crate) placement_hash: u64,
-    pub(crate) peers: WorkloadPeers,
+    observed_term: Option<String>,
+    placement: Arc<CompiledPlacement>,
+    placement_hash: u64,
+    peers: WorkloadPeers,
+    object: Option<Arc<dyn BindingObject>>,
 }
 
 impl Request {
@@ -196,6 +207,7 @@ impl Request {
             placement_hash: hash_of(&placement),
             placement,
             peers: WorkloadPeers::default(),
+            object: None,
             name,
         })
     }
@@ -205,6 +217,18 @@ impl Request {
     pub fn with_peers(mut self, peers: WorkloadPeers) -> Self {
         self.peers = peers;
         self
+    }
+
+    /// Brings along the object that the request was made of.
+    #[must_use]
+    pub fn with_object(mut self, object: Arc<dyn BindingObject>) -> Self {
+        self.object = Some(object);
+        self
+    }
+
+    /// The object that the request was made of, where it was brought along.
+    pub fn object(&self) -> Option<&dyn BindingObject> {
+        self.object.as_deref()
     }
 
     /// The name of the binding.
@@ -237,6 +261,11 @@ impl Request {
         &self.prior
     }
 
+    /// Whether a cluster holds the workload.
+    pub fn holds(&self, cluster: &str) -> bool {
+        self.prior.iter().any(|(name, _)| name == cluster)
+    }
+
     /// Clusters that the workload is leaving.
     pub fn evicting(&self) -> &[String] {
         &self.evicting
@@ -252,8 +281,33 @@ impl Request {
         self.replicas > 0 || self.requirements.is_some() || !self.components.is_empty()
     }
 
+    /// Which of two clusters that are equal in everything but the name comes first.
+    pub fn ties(&self) -> TieOrder {
+        self.ties
+    }
+
+    /// Where the workloads of the same affinity groups are.
+    pub fn peers(&self) -> &WorkloadPeers {
+        &self.peers
+    }
+
+    /// The placement.
+    pub fn placement(&self) -> &CompiledPlacement {
+        &self.placement
+    }
+
+    /// The placement, to be shared, and its hash.
+    pub(crate) fn shared_placement(&self) -> (&Arc<CompiledPlacement>, u64) {
+        (&self.placement, self.placement_hash)
+    }
+
+    /// The name of the affinity term that was used last.
+    pub fn observed_term(&self) -> Option<&str> {
+        self.observed_term.as_deref()
+    }
+
     /// Whether replicas are dealt out at all, rather than the resource copied to each cluster.
-    pub(crate) fn deals_replicas(&self) -> bool {
+    pub fn deals_replicas(&self) -> bool {
         (self.replicas > 0 || self.requirements.is_some()) && self.components.len() <= 1
     }
 }

@@ -7,7 +7,7 @@ use berth_api::Cluster;
 use berth_api::cluster::{ClusterStatus, ResourceList, ResourceSummary};
 use berth_api::placement::{ClusterAffinity, Placement};
 use berth_api::quantity::Quantity;
-use berth_core::affinity::CompiledAffinity;
+use berth_core::CompiledAffinity;
 
 use crate::binding::Binding;
 

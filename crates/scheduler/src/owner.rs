@@ -126,9 +126,9 @@ impl Owner {
             let (client, limit) = (writer.client.clone(), writer.limit.clone());
             Accurate::new(client, limit, estimator, cancel.clone())
         });
-        let mut plugins = Plugins::default();
+        let mut plugins = Plugins::in_tree(options.gates);
         if let Some(accurate) = &accurate {
-            plugins.estimators.push(Box::new(accurate.desk.estimator()));
+            plugins.estimators.push(Arc::new(accurate.desk.estimator()));
             probes.show_estimators(accurate.client.clone());
         }
         let engine_options = EngineOptions {

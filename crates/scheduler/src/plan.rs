@@ -166,8 +166,10 @@ fn failure(
     let message = error.to_string();
     let (reason, mut verdict) = match error {
         ScheduleError::NoFit(_) => (Reason::NoClusterFit, Verdict::Wait),
-        ScheduleError::Unschedulable(_) => (Reason::Unschedulable, Verdict::Wait),
-        ScheduleError::Other(_) => (Reason::SchedulerError, Verdict::Retry),
+        ScheduleError::Plugin(error) if error.is_unschedulable() => {
+            (Reason::Unschedulable, Verdict::Wait)
+        }
+        ScheduleError::Plugin(_) => (Reason::SchedulerError, Verdict::Retry),
     };
     let no_fit = reason == Reason::NoClusterFit;
     // What fits nowhere any more is withdrawn; any other failure leaves the old result in place.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth_api::canonical::placement_json;
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{FailedTerm, FitError, Placement as Placed};
+use berth_core::{FailedTerm, FitError, Placement as Placed, PluginError};
 use serde_json::Value;
 
 use super::*;
@@ -56,7 +56,7 @@ fn placed(clusters: &[(&str, i32)]) -> Outcome {
 }
 
 fn unschedulable(text: &str) -> ScheduleError {
-    ScheduleError::Unschedulable(text.to_owned())
+    PluginError::unschedulable(text).into()
 }
 
 fn plan(binding: &Binding, outcome: &Outcome) -> Plan {
@@ -154,7 +154,7 @@ fn what_fits_nowhere_is_withdrawn_and_waits() {
 
 #[test]
 fn any_other_failure_is_retried_keeps_the_old_result_and_is_told_once() {
-    let error = ScheduleError::Other("no region".to_owned());
+    let error: ScheduleError = PluginError::failed("no region").into();
     let outcome = Outcome {
         failed_terms: Vec::new(),
         result: Err(error),

@@ -67,8 +67,8 @@ fn compare(expected: &Expected, decided: &Result<Outcome, String>) -> Result<(),
         Err(error) => {
             let kind = match error {
                 ScheduleError::NoFit(_) => "FitError",
-                ScheduleError::Unschedulable(_) => "Unschedulable",
-                ScheduleError::Other(_) => "Error",
+                ScheduleError::Plugin(error) if error.is_unschedulable() => "Unschedulable",
+                ScheduleError::Plugin(_) => "Error",
             };
             let differs = || format!("expected {}, got {kind}: {error}", describe(expected));
             if expected.failure.as_deref() != Some(kind) {

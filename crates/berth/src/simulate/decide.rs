@@ -220,8 +220,10 @@ fn effect(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<Failure>)
             let (reason, clusters) = match error {
                 // What fits nowhere any more is withdrawn; any other failure leaves the old result.
                 ScheduleError::NoFit(_) => (Reason::NoClusterFit, Vec::new()),
-                ScheduleError::Unschedulable(_) => (Reason::Unschedulable, shares(&binding.spec)),
-                ScheduleError::Other(_) => (Reason::SchedulerError, shares(&binding.spec)),
+                ScheduleError::Plugin(error) if error.is_unschedulable() => {
+                    (Reason::Unschedulable, shares(&binding.spec))
+                }
+                ScheduleError::Plugin(_) => (Reason::SchedulerError, shares(&binding.spec)),
             };
             let failure = Failure {
                 kind: reason.as_str(),

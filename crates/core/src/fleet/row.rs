@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use berth_api::Cluster;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::capacity::Capacity;
@@ -86,6 +87,8 @@ pub(crate) struct Row {
     pub(crate) apis: Arc<[u32]>,
     pub(crate) deleting: bool,
     pub(crate) capacity: Arc<Capacity>,
+    /// Where the fleet keeps objects.
+    pub(crate) object: Option<Arc<Cluster>>,
 }
 
 impl Row {

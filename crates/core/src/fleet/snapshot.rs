@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use berth_api::Cluster;
 use berth_api::quantity::Quantity;
 
 use super::block::{BLOCK, Block, ResourceId};
 use super::row::{RepellingTaint, Row};
+use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
+use crate::affinity::CompiledAffinity;
 use crate::bits::Bits;
 
 /// The fleet at one moment. Clusters are numbered by ordinals, which are their ranks by name.
@@ -62,12 +65,76 @@ impl Snapshot {
         &self.topology.deleting
     }
 
+    /// The clusters that an affinity matches.
+    pub fn matching(&self, affinity: &CompiledAffinity) -> Bits {
+        affinity.mask(&self.topology)
+    }
+
+    /// The clusters with a label whose value satisfies a predicate, which is asked once for each value.
+    pub fn with_label(&self, key: &str, holds: impl Fn(&str) -> bool) -> Bits {
+        let topology = &self.topology;
+        let column = topology
+            .symbols
+            .get(key)
+            .and_then(|symbol| topology.labels.get(&symbol));
+        let Some(column) = column else {
+            return Bits::none(self.len());
+        };
+        let mut known: BTreeMap<Symbol, bool> = BTreeMap::from([(NONE, false)]);
+        Bits::from_fn(self.len(), |ordinal| {
+            let value = column.get(ordinal).copied().unwrap_or(NONE);
+            *known.entry(value).or_insert_with(|| {
+                self.cluster(ordinal)
+                    .and_then(|cluster| cluster.label(key))
+                    .is_some_and(&holds)
+            })
+        })
+    }
+
+    /// The clusters that have a provider.
+    pub fn with_provider(&self) -> Bits {
+        Bits::from_column(&self.topology.providers, |provider| provider != NONE)
+    }
+
+    /// The clusters that have a region.
+    pub fn with_region(&self) -> Bits {
+        Bits::from_column(&self.topology.regions, |region| region != NONE)
+    }
+
+    /// The clusters that have zones.
+    pub fn with_zones(&self) -> Bits {
+        let zones = &self.topology.zones;
+        Bits::from_fn(self.len(), |ordinal| {
+            zones.get(ordinal).is_some_and(|zones| !zones.is_empty())
+        })
+    }
+
+    /// A number that stands for the region of a cluster, the same for the same region in this snapshot.
+    pub fn region_number(&self, ordinal: usize) -> Option<u32> {
+        let region = self.topology.regions.get(ordinal).copied();
+        region.filter(|&region| region != NONE)
+    }
+
+    /// The clusters whose taints satisfy a predicate, which is asked once for each distinct list.
+    pub fn with_taints(&self, holds: impl Fn(&[RepellingTaint]) -> bool) -> Bits {
+        let topology = &self.topology;
+        let holding: Vec<bool> = topology
+            .taint_lists
+            .iter()
+            .map(|taints| holds(taints))
+            .collect();
+        Bits::from_column(&topology.taint_list_of, |list| {
+            holding.get(list as usize).copied().unwrap_or(false)
+        })
+    }
+
     pub(crate) fn row(&self, ordinal: usize) -> Option<&Arc<Row>> {
         self.blocks.get(ordinal / BLOCK)?.rows.get(ordinal % BLOCK)
     }
 
-    pub(crate) fn name(&self, ordinal: usize) -> &Arc<str> {
-        &self.topology.names[ordinal]
+    /// The name of a cluster, to be shared, if the ordinal is one.
+    pub fn name(&self, ordinal: usize) -> Option<&Arc<str>> {
+        self.topology.names.get(ordinal)
     }
 }
 
@@ -140,6 +207,11 @@ impl<'a> ClusterView<'a> {
     /// Whether it is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.row.deleting
+    }
+
+    /// The object, where the fleet keeps objects. It is without `managedFields`.
+    pub fn object(&self) -> Option<&'a Arc<Cluster>> {
+        self.row.object.as_ref()
     }
 
     /// What it has free of a resource: `allocatable - allocated - allocating`.

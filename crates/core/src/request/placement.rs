@@ -15,31 +15,36 @@ use crate::fleet::RepellingTaint;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompiledPlacement {
     /// `clusterAffinity`, which wins over the terms.
-    pub(crate) affinity: Option<CompiledAffinity>,
+    affinity: Option<CompiledAffinity>,
     /// `clusterAffinities`.
-    pub(crate) terms: Vec<Term>,
-    pub(crate) tolerations: Vec<CompiledToleration>,
-    pub(crate) constraints: Vec<Constraint>,
-    pub(crate) strategy: Strategy,
-    pub(crate) static_weights_skip_constraints: bool,
+    terms: Vec<Term>,
+    tolerations: Vec<CompiledToleration>,
+    constraints: Vec<Constraint>,
+    strategy: Strategy,
+    static_weights_skip_constraints: bool,
 }
 
 /// One of the ordered groups of clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Term {
-    pub(crate) name: Arc<str>,
-    pub(crate) primary: CompiledAffinity,
+pub struct Term {
+    name: Arc<str>,
+    primary: CompiledAffinity,
     /// The groups that take what the primary clusters cannot hold.
-    pub(crate) overflow: Vec<CompiledAffinity>,
+    overflow: Vec<CompiledAffinity>,
 }
 
 /// What clusters are grouped by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum SpreadBy {
+pub enum SpreadBy {
+    /// Each cluster is a group.
     Cluster,
+    /// The region.
     Region,
+    /// The zones.
     Zone,
+    /// The provider.
     Provider,
+    /// The values of a label.
     Label(String),
     /// A field that nobody knows, or nothing at all.
     Unknown,
@@ -47,16 +52,16 @@ pub(crate) enum SpreadBy {
 
 /// A bound on the number of groups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Constraint {
-    pub(crate) by: SpreadBy,
-    pub(crate) min: usize,
+pub struct Constraint {
+    by: SpreadBy,
+    min: usize,
     /// None where no limit is given.
-    pub(crate) max: Option<usize>,
+    max: Option<usize>,
 }
 
 /// How replicas are dealt out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Strategy {
+pub enum Strategy {
     /// Every cluster gets all of them.
     Duplicated,
     /// Shares by fixed weights; without rules that match, equal ones.
@@ -67,14 +72,16 @@ pub(crate) enum Strategy {
     Aggregated,
     /// Something else, as written.
     Unsupported {
+        /// The type of scheduling.
         scheduling: String,
+        /// The preference in dividing.
         division: String,
     },
 }
 
 /// A toleration of cluster taints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct CompiledToleration {
+pub struct CompiledToleration {
     key: Option<String>,
     effect: Option<String>,
     value: ToleratedValue,
@@ -115,13 +122,43 @@ impl CompiledPlacement {
         }
     }
 
+    /// `clusterAffinity`, which wins over the terms.
+    pub fn affinity(&self) -> Option<&CompiledAffinity> {
+        self.affinity.as_ref()
+    }
+
+    /// `clusterAffinities`, in order.
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// The tolerations of cluster taints.
+    pub fn tolerations(&self) -> &[CompiledToleration] {
+        &self.tolerations
+    }
+
+    /// The spread constraints.
+    pub fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    /// How replicas are dealt out.
+    pub fn strategy(&self) -> &Strategy {
+        &self.strategy
+    }
+
+    /// Whether Karmada skips all constraints because it sees static weights.
+    pub fn static_weights_skip_constraints(&self) -> bool {
+        self.static_weights_skip_constraints
+    }
+
     /// The place of a term by name.
-    pub(crate) fn term_named(&self, name: &str) -> Option<usize> {
+    pub fn term_named(&self, name: &str) -> Option<usize> {
         self.terms.iter().position(|term| &*term.name == name)
     }
 
     /// The constraint by this field. Of several the last counts.
-    pub(crate) fn constraint(&self, by: &SpreadBy) -> Option<&Constraint> {
+    pub fn constraint(&self, by: &SpreadBy) -> Option<&Constraint> {
         self.constraints
             .iter()
             .rev()
@@ -129,12 +166,27 @@ impl CompiledPlacement {
     }
 
     /// Whether capacity is of no interest: every cluster gets all replicas.
-    pub(crate) fn duplicates(&self) -> bool {
+    pub fn duplicates(&self) -> bool {
         self.strategy == Strategy::Duplicated
     }
 }
 
 impl Term {
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The clusters that are filled first.
+    pub fn primary(&self) -> &CompiledAffinity {
+        &self.primary
+    }
+
+    /// The groups that take what the primary clusters cannot hold, in order.
+    pub fn overflow(&self) -> &[CompiledAffinity] {
+        &self.overflow
+    }
+
     fn new(term: &ClusterAffinityTerm) -> Self {
         Self {
             name: term.affinity_name.as_str().into(),
@@ -149,6 +201,21 @@ impl Term {
 }
 
 impl Constraint {
+    /// What clusters are grouped by.
+    pub fn by(&self) -> &SpreadBy {
+        &self.by
+    }
+
+    /// The fewest groups.
+    pub fn min(&self) -> usize {
+        self.min
+    }
+
+    /// The most groups; None where no limit is given.
+    pub fn max(&self) -> Option<usize> {
+        self.max
+    }
+
     fn new(constraint: &SpreadConstraint) -> Self {
         let label = constraint
             .spread_by_label
@@ -238,7 +305,7 @@ impl CompiledToleration {
     }
 
     /// Whether the taint is tolerated.
-    pub(crate) fn tolerates(&self, taint: &RepellingTaint) -> bool {
+    pub fn tolerates(&self, taint: &RepellingTaint) -> bool {
         self.effect
             .as_ref()
             .is_none_or(|effect| effect == taint.effect.as_str())

@@ -1,11 +1,11 @@
 //! Plugins that are not part of the crate.
 
-use berth_core::estimate::{EstimateContext, EstimateError};
-use berth_core::filter::{BindingContext, PlacementContext, Reason};
-use berth_core::score::ScoreError;
+use std::sync::Arc;
+
 use berth_core::{
-    BindingFilter, ClusterView, Engine, EngineError, EngineOptions, Estimator, Filter,
-    PlacementFilter, PluginSet, Plugins, Score,
+    BindingContext, BindingFilter, ClusterView, Engine, EngineError, EngineOptions,
+    EstimateContext, EstimateError, Estimator, Filter, Gates, PlacementContext, PlacementFilter,
+    PluginError, PluginSet, Plugins, Reason, Score, Weighted,
 };
 use serde_json::json;
 
@@ -56,12 +56,19 @@ impl Score for Cheap {
         "Cheap"
     }
 
-    fn score(&self, _: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<i64, ScoreError> {
+    fn score(&self, _: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<i64, PluginError> {
         match cluster.label("price") {
-            Some("unknown") => Err(ScoreError("no price".to_owned())),
+            Some("unknown") => Err(PluginError::failed("no price")),
             Some(price) => Ok(100 - price.parse::<i64>().unwrap_or(100)),
             None => Ok(0),
         }
+    }
+}
+
+fn cheap() -> Weighted<Arc<dyn Score>> {
+    Weighted {
+        plugin: Arc::new(Cheap),
+        weight: 1,
     }
 }
 
@@ -101,9 +108,10 @@ impl Estimator for Accurate {
 
 #[test]
 fn filters_scores_and_estimators_take_part() {
-    let with_filters = |filters| Plugins {
-        filters,
-        ..Plugins::default()
+    let with = |change: &dyn Fn(&mut Plugins)| {
+        let mut plugins = Plugins::in_tree(Gates::default());
+        change(&mut plugins);
+        plugins
     };
     let clusters = [
         with_label(cluster("m1", 10), "price", "60"),
@@ -118,38 +126,33 @@ fn filters_scores_and_estimators_take_part() {
     let one = json!({"replicaScheduling": aggregated(), "spreadConstraints": top});
     let all = json!({"replicaScheduling": dynamic()});
     for (plugins, placement, expected) in [
-        (Plugins::default(), &all, "m1:2 m2:2 m3:1"),
+        (with(&|_| {}), &all, "m1:2 m2:2 m3:1"),
         (
-            with_filters(vec![Filter::Placement(Box::new(Closed))]),
+            with(&|plugins| plugins.filters.push(Filter::Placement(Arc::new(Closed)))),
             &all,
             "m1:3 m3:2",
         ),
         (
-            with_filters(vec![Filter::Binding(Box::new(NotShop))]),
+            with(&|plugins| plugins.filters.push(Filter::Binding(Arc::new(NotShop)))),
             &all,
             "m2:3 m3:2",
         ),
+        (with(&|plugins| plugins.scores.push(cheap())), &one, "m2:5"),
         (
-            Plugins {
-                scores: vec![Box::new(Cheap)],
-                ..Plugins::default()
-            },
-            &one,
-            "m2:5",
-        ),
-        (
-            Plugins {
-                estimators: vec![Box::new(Accurate { available: true })],
-                ..Plugins::default()
-            },
+            with(&|plugins| {
+                plugins
+                    .estimators
+                    .push(Arc::new(Accurate { available: true }))
+            }),
             &all,
             "m1:0 m2:3 m3:2",
         ),
         (
-            Plugins {
-                estimators: vec![Box::new(Accurate { available: false })],
-                ..Plugins::default()
-            },
+            with(&|plugins| {
+                plugins
+                    .estimators
+                    .push(Arc::new(Accurate { available: false }))
+            }),
             &all,
             "m1:2 m2:2 m3:1",
         ),
@@ -166,10 +169,8 @@ fn filters_scores_and_estimators_take_part() {
 
 #[test]
 fn a_score_that_fails_decides_nothing() {
-    let plugins = Plugins {
-        scores: vec![Box::new(Cheap)],
-        ..Plugins::default()
-    };
+    let mut plugins = Plugins::in_tree(Gates::default());
+    plugins.scores.push(cheap());
     let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
     let clusters = [with_label(cluster("m1", 10), "price", "unknown")];
     let outcome = engine.schedule(
@@ -184,13 +185,10 @@ fn a_score_that_fails_decides_nothing() {
 
 #[test]
 fn names_are_unique_and_can_be_switched_off() {
-    let twice = Plugins {
-        filters: vec![
-            Filter::Placement(Box::new(Closed)),
-            Filter::Placement(Box::new(Closed)),
-        ],
-        ..Plugins::default()
-    };
+    let mut twice = Plugins::in_tree(Gates::default());
+    for _ in 0..2 {
+        twice.filters.push(Filter::Placement(Arc::new(Closed)));
+    }
     let error = Engine::with_plugins(EngineOptions::default(), twice).unwrap_err();
     assert_eq!(error, EngineError::DuplicatePlugin("Closed".to_owned()));
     let options = EngineOptions {
@@ -200,10 +198,8 @@ fn names_are_unique_and_can_be_switched_off() {
         ),
         ..EngineOptions::default()
     };
-    let plugins = Plugins {
-        filters: vec![Filter::Placement(Box::new(Closed))],
-        ..Plugins::default()
-    };
+    let mut plugins = Plugins::in_tree(Gates::default());
+    plugins.filters.push(Filter::Placement(Arc::new(Closed)));
     let mut engine = Engine::with_plugins(options, plugins).unwrap();
     let mut closed = with_label(cluster("m1", 10), "closed", "yes");
     closed["status"]["apiEnablements"] = json!([]);

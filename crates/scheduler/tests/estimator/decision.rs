@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_core::estimate::Unit;
-use berth_core::{Engine, EngineOptions, Fleet, Outcome, Plugins, Request, Snapshot};
+use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Plugins, Request, Snapshot};
 use berth_scheduler::estimator::{Answer, Answers, Desk, Missing};
 use serde_json::json;
 
@@ -46,10 +46,8 @@ fn request(affinity: serde_json::Value) -> Request {
 }
 
 fn engine(desk: &Desk) -> Engine {
-    let plugins = Plugins {
-        estimators: vec![Box::new(desk.estimator())],
-        ..Plugins::default()
-    };
+    let mut plugins = Plugins::in_tree(Gates::default());
+    plugins.estimators.push(Arc::new(desk.estimator()));
     Engine::with_plugins(EngineOptions::default(), plugins).unwrap()
 }
 

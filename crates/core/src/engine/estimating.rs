@@ -1,0 +1,81 @@
+//! Estimates: what the candidates can take, where anything depends on it.
+
+use super::guard::call;
+use super::{Engine, Silent, Trace};
+use crate::candidate::Candidate;
+use crate::error::ScheduleError;
+use crate::estimate::{Assumed, EstimateContext, UNBOUNDED};
+use crate::framework::{BindingContext, PluginError, Point};
+
+impl Engine {
+    /// Whether anything depends on what clusters can take.
+    pub(super) fn needs_estimates(
+        &self,
+        context: &BindingContext<'_>,
+    ) -> Result<bool, PluginError> {
+        let mut silent = Silent;
+        let (select, assign) = (&self.roster.select, &self.roster.assign);
+        Ok(call(&mut silent, Point::Select, select, |plugin| {
+            Ok(plugin.needs_estimates(context))
+        })? || call(&mut silent, Point::Assign, assign, |plugin| {
+            Ok(plugin.needs_estimates(context))
+        })?)
+    }
+
+    /// Asks every estimator what the candidates can take; the least answer counts.
+    pub(super) fn estimate<T: Trace>(
+        &self,
+        context: &BindingContext<'_>,
+        assumed: &Assumed,
+        candidates: &mut [Candidate],
+        trace: &mut T,
+    ) -> Result<(), ScheduleError> {
+        let request = context.request();
+        if request.replicas() == 0 && request.components().is_empty() {
+            for candidate in candidates {
+                candidate.allocatable = i64::from(UNBOUNDED);
+            }
+            return Ok(());
+        }
+        let context = EstimateContext {
+            snapshot: context.snapshot(),
+            request,
+            unit: context.cycle().unit(),
+            assumed,
+        };
+        let clusters: Vec<usize> = candidates
+            .iter()
+            .map(|candidate| candidate.ordinal)
+            .collect();
+        let mut estimates = vec![UNBOUNDED; clusters.len()];
+        for (place, listed) in self.roster.estimators.iter().enumerate() {
+            let mut apart = Vec::new();
+            // The first one needs no list of its own: nothing is in the common one yet.
+            let answers = if place == 0 {
+                &mut estimates
+            } else {
+                apart.resize(clusters.len(), UNBOUNDED);
+                &mut apart
+            };
+            let answered = call(trace, Point::Estimate, listed, |estimator| {
+                Ok(estimator.estimate(&context, &clusters, answers))
+            })?;
+            if answered.is_err() {
+                answers.fill(UNBOUNDED);
+                continue;
+            }
+            trace.estimated(&listed.name, &clusters, answers);
+            for (estimate, answer) in estimates.iter_mut().zip(apart) {
+                *estimate = (*estimate).min(answer);
+            }
+        }
+        for (candidate, estimate) in candidates.iter_mut().zip(estimates) {
+            candidate.allocatable = if estimate == UNBOUNDED {
+                request.replicas()
+            } else {
+                i64::from(estimate)
+            };
+        }
+        Ok(())
+    }
+}

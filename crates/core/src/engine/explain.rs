@@ -1,0 +1,208 @@
+//! Why a decision is what it is, cluster by cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::trace::Trace;
+use crate::candidate::Candidate;
+use crate::error::ScheduleError;
+use crate::fleet::Snapshot;
+use crate::framework::{Reason, Share};
+
+/// How far a cluster came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    /// It is being deleted and was not looked at.
+    Deleting,
+    /// A filter refused it.
+    Filtered,
+    /// It passed the filters, but was not selected.
+    Considered,
+    /// It was selected, but got no replicas.
+    Selected,
+    /// It is part of the result.
+    Placed,
+}
+
+/// Why a cluster is, or is not, part of the result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterExplanation {
+    /// How far it came.
+    pub stage: Stage,
+    /// What stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+    /// What each plugin adds to its score, its weight included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, i64>,
+    /// The replicas that each estimator says it can take.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub estimates: BTreeMap<String, i32>,
+    /// The tier it belongs to, above 0 only for overflow groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<u32>,
+    /// What it can take with what it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available: Option<i64>,
+    /// The replicas it held before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<i64>,
+    /// The replicas it gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i64>,
+}
+
+/// The filter that refused a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// Its name.
+    pub plugin: String,
+    /// Its words.
+    pub reason: String,
+}
+
+/// Why one affinity term, or the placement without terms, led to what it led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TermExplanation {
+    /// The name of the term.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<String>,
+    /// Why it will not do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Each cluster of the fleet.
+    pub clusters: BTreeMap<String, ClusterExplanation>,
+}
+
+/// Why a decision is what it is: every term that was tried, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The terms; one without a name where the placement has none.
+    pub terms: Vec<TermExplanation>,
+}
+
+impl Explanation {
+    /// Each cluster under the term that decided: the last one tried.
+    pub fn clusters(&self) -> Option<&BTreeMap<String, ClusterExplanation>> {
+        self.terms.last().map(|term| &term.clusters)
+    }
+}
+
+/// Collects an explanation while the engine decides.
+#[derive(Debug, Default)]
+pub(super) struct Explainer {
+    explanation: Explanation,
+    names: Vec<Arc<str>>,
+}
+
+impl Explainer {
+    pub(super) fn finish(self) -> Explanation {
+        self.explanation
+    }
+
+    fn cluster(&mut self, ordinal: usize) -> Option<&mut ClusterExplanation> {
+        let name = self.names.get(ordinal)?;
+        self.explanation.terms.last_mut()?.clusters.get_mut(&**name)
+    }
+}
+
+impl Trace for Explainer {
+    const EXPLAINS: bool = true;
+
+    fn term(&mut self, snapshot: &Snapshot, term: Option<&str>) {
+        self.names = snapshot.topology.names.to_vec();
+        let clusters = snapshot.clusters().map(|cluster| {
+            let stage = if cluster.is_deleting() {
+                Stage::Deleting
+            } else {
+                Stage::Considered
+            };
+            let explanation = ClusterExplanation {
+                stage,
+                refusal: None,
+                scores: BTreeMap::new(),
+                estimates: BTreeMap::new(),
+                tier: None,
+                available: None,
+                before: None,
+                replicas: None,
+            };
+            (cluster.name().to_owned(), explanation)
+        });
+        self.explanation.terms.push(TermExplanation {
+            affinity: term.map(str::to_owned),
+            failure: None,
+            clusters: clusters.collect(),
+        });
+    }
+
+    fn refused(&mut self, ordinal: usize, plugin: &str, reason: &Reason) {
+        if let Some(cluster) = self.cluster(ordinal) {
+            cluster.stage = Stage::Filtered;
+            cluster.refusal = Some(Refusal {
+                plugin: plugin.to_owned(),
+                reason: reason.to_string(),
+            });
+        }
+    }
+
+    fn scored(&mut self, plugin: &str, candidates: &[Candidate], added: &[i64]) {
+        for (candidate, score) in candidates.iter().zip(added) {
+            if let Some(cluster) = self.cluster(candidate.ordinal) {
+                cluster.scores.insert(plugin.to_owned(), *score);
+            }
+        }
+    }
+
+    fn estimated(&mut self, estimator: &str, clusters: &[usize], estimates: &[i32]) {
+        for (&ordinal, &estimate) in clusters.iter().zip(estimates) {
+            if let Some(cluster) = self.cluster(ordinal) {
+                cluster.estimates.insert(estimator.to_owned(), estimate);
+            }
+        }
+    }
+
+    fn candidates(&mut self, candidates: &[Candidate]) {
+        for candidate in candidates {
+            if let Some(cluster) = self.cluster(candidate.ordinal) {
+                cluster.tier = Some(candidate.tier);
+                cluster.available = Some(candidate.available());
+            }
+        }
+    }
+
+    fn selected(&mut self, selected: &[Candidate]) {
+        for candidate in selected {
+            if let Some(cluster) = self.cluster(candidate.ordinal) {
+                cluster.stage = Stage::Selected;
+            }
+        }
+    }
+
+    fn dealt(&mut self, shares: &[Share], prior: &[Share]) {
+        for share in prior {
+            if let Some(cluster) = self.cluster(share.ordinal) {
+                cluster.before = Some(share.replicas);
+            }
+        }
+        for share in shares {
+            if let Some(cluster) = self.cluster(share.ordinal) {
+                cluster.stage = Stage::Placed;
+                cluster.replicas = Some(share.replicas);
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &ScheduleError) {
+        if let Some(term) = self.explanation.terms.last_mut() {
+            term.failure = Some(error.to_string());
+        }
+    }
+}

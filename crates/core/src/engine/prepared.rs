@@ -1,0 +1,183 @@
+//! What depends on the placement and on who is in the fleet, worked out once for both.
+//!
+//! A result is never remembered, and neither is anything that depends on free capacity or the binding.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::guard::call;
+use super::roster::{Listed, Switches};
+use super::trace::Trace;
+use crate::bits::Bits;
+use crate::fleet::topology::Topology;
+use crate::framework::{Filter, PlacementContext, PluginError, Point};
+use crate::request::{CompiledPlacement, Strategy};
+
+/// The tier of clusters that no affinity of the term matches.
+const NO_TIER: u32 = 1000;
+
+/// What depends on the placement and on who is in the fleet.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The clusters that pass the placement filters that spare nobody, and are not being deleted.
+    pub(super) passing: Bits,
+    /// The clusters that pass the placement filters that spare clusters with the workload; None means all.
+    pub(super) passing_if_new: Option<Bits>,
+    /// The tier of each cluster, with affinity terms.
+    tiers: Option<Vec<u32>>,
+    /// The clusters that each rule of static weights matches, with the weight.
+    pub(super) static_weights: Vec<(Bits, i64)>,
+}
+
+impl Prepared {
+    pub(super) fn new<'a, T: Trace>(
+        context: &PlacementContext<'_>,
+        filters: impl Iterator<Item = &'a Listed<Filter>>,
+        trace: &mut T,
+    ) -> Result<Self, PluginError> {
+        let fleet = &context.snapshot().topology;
+        let mut passing = Bits::all(fleet.len());
+        passing.subtract(&fleet.deleting);
+        let mut passing_if_new: Option<Bits> = None;
+        for listed in filters {
+            if matches!(listed.plugin, Filter::Binding(_)) {
+                continue;
+            }
+            let (mask, spares_prior) = call(trace, Point::Filter, listed, |filter| {
+                Ok(match filter {
+                    Filter::Placement(filter) => (filter.mask(context), filter.spares_prior()),
+                    Filter::Binding(_) => (None, false),
+                })
+            })?;
+            let Some(mask) = mask else {
+                continue;
+            };
+            if spares_prior {
+                match &mut passing_if_new {
+                    Some(all) => all.intersect(&mask),
+                    None => passing_if_new = Some(mask),
+                }
+            } else {
+                passing.intersect(&mask);
+            }
+        }
+        Ok(Self {
+            passing,
+            passing_if_new,
+            tiers: tiers(context),
+            static_weights: static_weights(context),
+        })
+    }
+
+    /// The tier of a cluster.
+    pub(super) fn tier(&self, ordinal: usize) -> u32 {
+        let tiers = self.tiers.as_deref();
+        tiers.map_or(0, |tiers| tiers.get(ordinal).copied().unwrap_or(NO_TIER))
+    }
+}
+
+fn tiers(context: &PlacementContext<'_>) -> Option<Vec<u32>> {
+    if context.placement().affinity().is_some() {
+        return None;
+    }
+    let term = context.term()?;
+    let fleet = &context.snapshot().topology;
+    let mut tiers = vec![NO_TIER; fleet.len()];
+    let affinities = std::iter::once(term.primary()).chain(term.overflow());
+    // A cluster is in the first tier that matches, so the first is written last.
+    for (tier, affinity) in affinities.enumerate().collect::<Vec<_>>().into_iter().rev() {
+        for ordinal in affinity.mask(fleet).iter() {
+            tiers[ordinal] = u32::try_from(tier).unwrap_or(NO_TIER);
+        }
+    }
+    Some(tiers)
+}
+
+fn static_weights(context: &PlacementContext<'_>) -> Vec<(Bits, i64)> {
+    let Strategy::StaticWeights(rules) = context.placement().strategy() else {
+        return Vec::new();
+    };
+    let fleet = &context.snapshot().topology;
+    rules
+        .iter()
+        .map(|(affinity, weight)| (affinity.mask(fleet), *weight))
+        .collect()
+}
+
+/// What a preparation is for, besides the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) placement_hash: u64,
+    pub(super) term: Option<usize>,
+    pub(super) is_workload: bool,
+    /// The filters that are switched off in the cycle.
+    pub(super) switches: Switches,
+}
+
+#[derive(Debug)]
+struct Entry {
+    placement: Arc<CompiledPlacement>,
+    /// Held, so that another fleet cannot take its address.
+    topology: Arc<Topology>,
+    prepared: Arc<Prepared>,
+    last_used: u64,
+}
+
+/// Remembers preparations for the placements used last.
+#[derive(Debug)]
+pub(super) struct PreparedCache {
+    entries: BTreeMap<Key, Entry>,
+    capacity: usize,
+    clock: u64,
+}
+
+impl PreparedCache {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            capacity,
+            clock: 0,
+        }
+    }
+
+    /// What was prepared for this placement and fleet, or what `prepare` makes of them.
+    pub(super) fn get_or_prepare(
+        &mut self,
+        key: Key,
+        placement: &Arc<CompiledPlacement>,
+        topology: &Arc<Topology>,
+        prepare: impl FnOnce() -> Result<Prepared, PluginError>,
+    ) -> Result<Arc<Prepared>, PluginError> {
+        self.clock += 1;
+        if let Some(entry) = self.entries.get_mut(&key)
+            && Arc::ptr_eq(&entry.topology, topology)
+            && (Arc::ptr_eq(&entry.placement, placement) || *entry.placement == **placement)
+        {
+            entry.last_used = self.clock;
+            return Ok(Arc::clone(&entry.prepared));
+        }
+        let prepared = Arc::new(prepare()?);
+        if self.capacity > 0 {
+            if self.entries.len() >= self.capacity && !self.entries.contains_key(&key) {
+                self.forget_half();
+            }
+            let entry = Entry {
+                placement: Arc::clone(placement),
+                topology: Arc::clone(topology),
+                prepared: Arc::clone(&prepared),
+                last_used: self.clock,
+            };
+            self.entries.insert(key, entry);
+        }
+        Ok(prepared)
+    }
+
+    /// Forgets the half that was not used for longest.
+    fn forget_half(&mut self) {
+        let mut ages: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
+        ages.sort_unstable();
+        if let Some(&median) = ages.get(ages.len() / 2) {
+            self.entries.retain(|_, entry| entry.last_used > median);
+        }
+    }
+}

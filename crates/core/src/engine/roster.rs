@@ -1,0 +1,108 @@
+//! The plugins of an engine with all that is asked of them only once.
+
+use std::sync::Arc;
+
+use crate::estimate::Estimator;
+use crate::framework::{Assign, Filter, Plugins, PreFilter, PreScore, Score, Select, Weighted};
+
+/// A plugin in its list.
+#[derive(Debug)]
+pub(super) struct Listed<P> {
+    pub(super) name: Arc<str>,
+    pub(super) plugin: P,
+    /// The place of the PreFilter, or PreScore, that can switch it off.
+    pub(super) switch: Option<usize>,
+}
+
+/// A score with what is known of it.
+#[derive(Debug)]
+pub(super) struct Scorer {
+    pub(super) score: Arc<dyn Score>,
+    pub(super) weight: i64,
+    pub(super) normalises: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Roster {
+    pub(super) pre_filters: Vec<Listed<Arc<dyn PreFilter>>>,
+    pub(super) filters: Vec<Listed<Filter>>,
+    pub(super) pre_scores: Vec<Listed<Arc<dyn PreScore>>>,
+    pub(super) scores: Vec<Listed<Scorer>>,
+    pub(super) estimators: Vec<Listed<Arc<dyn Estimator>>>,
+    pub(super) select: Listed<Arc<dyn Select>>,
+    pub(super) assign: Listed<Arc<dyn Assign>>,
+}
+
+impl Roster {
+    pub(super) fn new(plugins: Plugins) -> Self {
+        let Plugins {
+            pre_filters,
+            filters,
+            pre_scores,
+            scores,
+            estimators,
+            select,
+            assign,
+        } = plugins;
+        let pre_filters = list(pre_filters, |plugin| plugin.name().into());
+        let pre_scores = list(pre_scores, |plugin| plugin.name().into());
+        let mut filters = list(filters, |filter| filter.name().into());
+        for filter in &mut filters {
+            filter.switch = place_of(&pre_filters, &filter.name);
+        }
+        let scores = scores.into_iter().map(|Weighted { plugin, weight }| {
+            let name: Arc<str> = plugin.name().into();
+            Listed {
+                switch: place_of(&pre_scores, &name),
+                plugin: Scorer {
+                    weight: i64::from(weight),
+                    normalises: plugin.normalises(),
+                    score: plugin,
+                },
+                name,
+            }
+        });
+        Self {
+            scores: scores.collect(),
+            pre_filters,
+            filters,
+            pre_scores,
+            estimators: list(estimators, |estimator| estimator.name().into()),
+            select: listed(select, |select| select.name().into()),
+            assign: listed(assign, |assign| assign.name().into()),
+        }
+    }
+}
+
+fn listed<P>(plugin: P, name: impl Fn(&P) -> Arc<str>) -> Listed<P> {
+    Listed {
+        name: name(&plugin),
+        plugin,
+        switch: None,
+    }
+}
+
+fn list<P>(plugins: Vec<P>, name: impl Fn(&P) -> Arc<str>) -> Vec<Listed<P>> {
+    plugins
+        .into_iter()
+        .map(|plugin| listed(plugin, &name))
+        .collect()
+}
+
+fn place_of<P>(list: &[Listed<P>], name: &str) -> Option<usize> {
+    list.iter().position(|listed| &*listed.name == name)
+}
+
+/// Which plugins have switched the one of the next point off, in the order of their list. Empty when none has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Switches(Vec<usize>);
+
+impl Switches {
+    pub(super) fn switch_off(&mut self, place: usize) {
+        self.0.push(place);
+    }
+
+    pub(super) fn is_on<P>(&self, listed: &Listed<P>) -> bool {
+        listed.switch.is_none_or(|place| !self.0.contains(&place))
+    }
+}

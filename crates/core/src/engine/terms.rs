@@ -1,0 +1,81 @@
+//! Term after term: each affinity term is a cycle of its own, and the first that will do decides.
+
+use std::sync::Arc;
+
+use super::{Decision, Engine, Trace};
+use crate::estimate::Assumed;
+use crate::fleet::Snapshot;
+use crate::framework::{CycleContext, CycleState};
+use crate::outcome::{FailedTerm, Outcome, Placement};
+use crate::request::{Mode, Request};
+
+impl Engine {
+    pub(super) fn try_terms<T: Trace>(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &Request,
+        assumed: &Assumed,
+        trace: &mut T,
+    ) -> Decision {
+        let nothing = Assumed::default();
+        let assumed = if self.gates.scheduling_overcommit_protection {
+            assumed
+        } else {
+            &nothing
+        };
+        let unit = self.unit(request);
+        let mut state = CycleState::new();
+        let terms = request.placement().terms();
+        if terms.is_empty() {
+            trace.term(snapshot, None);
+            let cycle = CycleContext::new(snapshot, request, None, unit);
+            let result = self.run(&cycle, assumed, &mut state, trace);
+            let outcome = Outcome {
+                failed_terms: Vec::new(),
+                result: result.map(|targets| Placement {
+                    targets,
+                    affinity: None,
+                }),
+            };
+            return Decision { outcome, state };
+        }
+        let mut failed_terms = Vec::new();
+        for (index, term) in terms.iter().enumerate().skip(first_term(request)) {
+            let name = term.name();
+            trace.term(snapshot, Some(name));
+            // Of terms with the same name the first counts, whichever is in turn.
+            let term = request.placement().term_named(name);
+            let cycle = CycleContext::new(snapshot, request, term, unit);
+            state = CycleState::new();
+            match self.run(&cycle, assumed, &mut state, trace) {
+                Ok(targets) => {
+                    let outcome = Outcome {
+                        failed_terms,
+                        result: Ok(Placement {
+                            targets,
+                            affinity: Some(Arc::clone(name)),
+                        }),
+                    };
+                    return Decision { outcome, state };
+                }
+                Err(error) => failed_terms.push(FailedTerm { index, error }),
+            }
+        }
+        let first = failed_terms.first().map(|failed| failed.error.clone());
+        let outcome = Outcome {
+            result: first.map_or_else(|| Ok(Placement::default()), Err),
+            failed_terms,
+        };
+        Decision { outcome, state }
+    }
+}
+
+/// The term to start with: the one in use, unless a reschedule was asked for.
+fn first_term(request: &Request) -> usize {
+    match request.observed_term() {
+        Some(name) if request.mode() == Mode::Steady => {
+            request.placement().term_named(name).unwrap_or(0)
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,42 @@
+//! APIEnablement: the cluster serves the kind.
+
+use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
+
+/// Keeps out clusters that do not serve the kind of the resource, unless they hold it already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ApiEnablement;
+
+impl ApiEnablement {
+    /// The plugin's name.
+    pub const NAME: &'static str = "APIEnablement";
+    const REASON: &'static str = "cluster(s) did not have the API resource";
+}
+
+impl BindingFilter for ApiEnablement {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
+        let (api_version, kind) = context.request().resource();
+        if cluster.serves(api_version, kind) || context.request().holds(cluster.name()) {
+            Ok(())
+        } else {
+            Err(Self::REASON.into())
+        }
+    }
+
+    fn restrict(
+        &self,
+        context: &BindingContext<'_>,
+        prior: &Bits,
+        candidates: &mut Bits,
+    ) -> Result<(), PluginError> {
+        let (api_version, kind) = context.request().resource();
+        match context.snapshot().serving(api_version, kind) {
+            Some(serving) => candidates.intersect_either(serving, prior),
+            None => candidates.intersect(prior),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! AssignReplicas: how many replicas each selected cluster gets.
+
+mod divide;
+mod dynamic;
+mod go_sort;
+mod overflow;
+mod static_weights;
+
+use crate::{
+    Assign, AssignContext, BindingContext, Bits, Candidate, Mode, Order, PluginError, Request,
+    Selection, Share, Strategy, TieOrder,
+};
+
+pub use divide::{Party, divide};
+
+/// Deals the replicas as the replica scheduling of the placement says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AssignReplicas;
+
+impl AssignReplicas {
+    /// The plugin's name.
+    pub const NAME: &'static str = "AssignReplicas";
+}
+
+impl Assign for AssignReplicas {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
+        let by_room = matches!(
+            context.request().placement().strategy(),
+            Strategy::DynamicWeights | Strategy::Aggregated
+        );
+        context.request().deals_replicas() && (by_room || context.cycle().is_tiered())
+    }
+
+    fn assign(
+        &self,
+        context: &AssignContext<'_>,
+        selected: &mut Selection,
+    ) -> Result<Vec<Share>, PluginError> {
+        let deal = Deal {
+            request: context.binding().request(),
+            static_weights: context.static_weights(),
+            prior: context.prior(),
+            order: selected.order,
+        };
+        let tiered = context.binding().cycle().is_tiered();
+        Ok(assign(&deal, &mut selected.clusters, tiered)?)
+    }
+}
+
+/// What is dealt by.
+#[derive(Clone, Copy, Debug)]
+struct Deal<'a> {
+    request: &'a Request,
+    /// The clusters that each rule of static weights matches, with the weight.
+    static_weights: &'a [(Bits, i64)],
+    /// The clusters of `spec.clusters` that exist, in its order.
+    prior: &'a [Share],
+    order: Order,
+}
+
+impl Deal<'_> {
+    fn ties(&self) -> TieOrder {
+        self.request.ties()
+    }
+
+    fn mode(&self) -> Mode {
+        self.request.mode()
+    }
+}
+
+/// Why selected clusters do not get the replicas.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum AssignError {
+    #[error("no clusters available to schedule")]
+    NothingSelected,
+    #[error(
+        "unsupported replica scheduling strategy, replicaSchedulingType: {scheduling}, replicaDivisionPreference: {division}, please try another scheduling strategy"
+    )]
+    Unsupported {
+        scheduling: String,
+        division: String,
+    },
+    #[error("{attempt}: Clusters available replicas {available} are not enough to schedule.")]
+    TooFew { attempt: Attempt, available: i64 },
+    #[error("Clusters available replicas are not enough to schedule.")]
+    TiersExhausted,
+}
+
+/// What a dynamic strategy was about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Attempt {
+    #[error("failed to do fresh scale")]
+    Fresh,
+    #[error("failed to scale up")]
+    Up,
+}
+
+impl From<AssignError> for PluginError {
+    fn from(error: AssignError) -> Self {
+        let text = error.to_string();
+        match error {
+            AssignError::TooFew { .. } | AssignError::TiersExhausted => Self::unschedulable(text),
+            AssignError::NothingSelected | AssignError::Unsupported { .. } => Self::failed(text),
+        }
+    }
+}
+
+/// Deals the replicas to the selected clusters. Clusters that get none are left out.
+///
+/// `tiered` says that the clusters belong to tiers, which are filled one after the other.
+fn assign(
+    context: &Deal<'_>,
+    selected: &mut [Candidate],
+    tiered: bool,
+) -> Result<Vec<Share>, AssignError> {
+    if selected.is_empty() {
+        return Err(AssignError::NothingSelected);
+    }
+    if !context.request.deals_replicas() {
+        let copies = selected.iter().map(|candidate| Share {
+            ordinal: candidate.ordinal,
+            replicas: 0,
+        });
+        return Ok(copies.collect());
+    }
+    if tiered {
+        return overflow::assign_by_tier(context, selected);
+    }
+    by_strategy(context, selected, context.request.replicas())
+}
+
+/// Deals `replicas` by the strategy, without regard to tiers.
+fn by_strategy(
+    context: &Deal<'_>,
+    selected: &mut [Candidate],
+    replicas: i64,
+) -> Result<Vec<Share>, AssignError> {
+    let mut shares = match context.request.placement().strategy() {
+        Strategy::Duplicated => selected
+            .iter()
+            .map(|candidate| Share {
+                ordinal: candidate.ordinal,
+                replicas,
+            })
+            .collect(),
+        Strategy::StaticWeights(_) => static_weights::assign(context, selected, replicas),
+        Strategy::DynamicWeights => {
+            dynamic::assign(context, selected, replicas, dynamic::Spread::Wide)?
+        }
+        Strategy::Aggregated => {
+            dynamic::assign(context, selected, replicas, dynamic::Spread::Narrow)?
+        }
+        Strategy::Unsupported {
+            scheduling,
+            division,
+        } => {
+            return Err(AssignError::Unsupported {
+                scheduling: scheduling.clone(),
+                division: division.clone(),
+            });
+        }
+    };
+    shares.retain(|share| share.replicas > 0);
+    Ok(shares)
+}
+
+/// Divides replicas by votes; one share for each party, by name.
+fn divide_by_name(replicas: i64, mut parties: Vec<Party>, ties: TieOrder) -> Vec<Share> {
+    if !parties.is_sorted_by_key(|party| party.ordinal) {
+        parties.sort_unstable_by_key(|party| party.ordinal);
+    }
+    divide(replicas, &parties, ties)
+        .into_iter()
+        .zip(parties)
+        .map(|(replicas, party)| Share {
+            ordinal: party.ordinal,
+            replicas,
+        })
+        .collect()
+}

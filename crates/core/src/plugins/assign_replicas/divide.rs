@@ -1,0 +1,265 @@
+//! Proportional division by the Webster method (Sainte-Laguë).
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::TieOrder;
+
+/// A party to a division.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// Its rank by name; ties go by it.
+    pub ordinal: usize,
+    /// Its share of the whole.
+    pub votes: i64,
+}
+
+/// Divides `seats` among parties in proportion to their votes; returns each party's seats, in the order
+/// given.
+///
+/// Seat by seat, the party with the highest `votes / (2 * seats + 1)` gets the next one; a tie goes to the
+/// one with fewer seats, then by the name in the order given. The quotient is a double, as in Karmada: an
+/// exact comparison could decide otherwise for huge votes. Without any votes nobody gets a seat.
+///
+/// The work is bounded by the number of parties, not of seats: all seats whose quotient is above a
+/// threshold are dealt at once, since they come before all others whatever the ties.
+pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
+    let mut dealt = vec![0; parties.len()];
+    let votes: i128 = parties
+        .iter()
+        .map(|party| i128::from(party.votes.max(0)))
+        .sum();
+    if seats <= 0 || votes == 0 {
+        return dealt;
+    }
+    let mut left = seats - deal_above_threshold(seats, votes, parties, &mut dealt);
+    if left <= 0 {
+        return dealt;
+    }
+    if let Ok(few) = usize::try_from(left)
+        && few < parties.len() / 4
+    {
+        deal_few(few, parties, ties, &mut dealt);
+        return dealt;
+    }
+    let mut heap: BinaryHeap<Claim> = parties
+        .iter()
+        .zip(&dealt)
+        .enumerate()
+        .map(|(place, (party, &seats))| Claim::new(place, party, seats, ties))
+        .collect();
+    while left > 0 {
+        let Some(mut first) = heap.peek_mut() else {
+            break;
+        };
+        let place = first.place;
+        dealt[place] += 1;
+        left -= 1;
+        *first = Claim::new(place, &parties[place], dealt[place], ties);
+    }
+    dealt
+}
+
+/// A party's claim to the next seat. The greatest claim gets it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Claim {
+    quotient: f64,
+    seats: i64,
+    rank: usize,
+    place: usize,
+}
+
+impl Claim {
+    fn new(place: usize, party: &Party, seats: i64, ties: TieOrder) -> Self {
+        Self {
+            quotient: quotient(party.votes, seats),
+            seats,
+            rank: match ties {
+                TieOrder::Ascending => usize::MAX - party.ordinal,
+                TieOrder::Descending => party.ordinal,
+            },
+            place,
+        }
+    }
+}
+
+impl Eq for Claim {}
+
+impl Ord for Claim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.quotient
+            .total_cmp(&other.quotient)
+            .then_with(|| other.seats.cmp(&self.seats))
+            .then_with(|| self.rank.cmp(&other.rank))
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the quotient is a double by definition"
+)]
+fn quotient(votes: i64, seats: i64) -> f64 {
+    votes.max(0) as f64 / (2 * seats + 1) as f64
+}
+
+/// When fewer seats are left than there are parties, only the greatest claims can win one.
+fn deal_few(left: usize, parties: &[Party], ties: TieOrder, dealt: &mut [i64]) {
+    let mut claims: Vec<Claim> = parties
+        .iter()
+        .zip(&*dealt)
+        .enumerate()
+        .map(|(place, (party, &seats))| Claim::new(place, party, seats, ties))
+        .collect();
+    if left < claims.len() {
+        claims.select_nth_unstable_by(left - 1, |a, b| b.cmp(a));
+        claims.truncate(left);
+    }
+    let mut heap = BinaryHeap::from(claims);
+    for _ in 0..left {
+        let Some(mut first) = heap.peek_mut() else {
+            break;
+        };
+        let place = first.place;
+        dealt[place] += 1;
+        *first = Claim::new(place, &parties[place], dealt[place], ties);
+    }
+}
+
+/// Deals all seats whose quotient is above some threshold, at most `seats` of them; returns how many.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the threshold is a guess, which the counts are checked against"
+)]
+fn deal_above_threshold(seats: i64, votes: i128, parties: &[Party], dealt: &mut [i64]) -> i64 {
+    if seats < i64::try_from(parties.len()).unwrap_or(i64::MAX) {
+        return 0;
+    }
+    // Each party gets about votes / (2 * threshold) seats, half a seat more or less.
+    let mut threshold = votes as f64 / (2.0 * seats as f64);
+    for _ in 0..8 {
+        let mut sum: i64 = 0;
+        for (party, dealt) in parties.iter().zip(dealt.iter_mut()) {
+            *dealt = seats_above(party.votes, threshold).min(seats);
+            sum = sum.saturating_add(*dealt);
+        }
+        if sum <= seats {
+            return sum;
+        }
+        threshold *= 1.0 + 1.5 * (sum - seats) as f64 / seats as f64 + 1e-9;
+    }
+    dealt.fill(0);
+    0
+}
+
+/// How many of a party's quotients are above the threshold.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a first guess, corrected by the quotients themselves"
+)]
+fn seats_above(votes: i64, threshold: f64) -> i64 {
+    let guess = votes.max(0) as f64 / (2.0 * threshold) + 0.5;
+    let mut count = (guess as i64).clamp(0, i64::from(i32::MAX));
+    while count > 0 && quotient(votes, count - 1) <= threshold {
+        count -= 1;
+    }
+    while count < i64::from(i32::MAX) && quotient(votes, count) > threshold {
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parties(votes: &[i64]) -> Vec<Party> {
+        votes
+            .iter()
+            .enumerate()
+            .map(|(ordinal, &votes)| Party { ordinal, votes })
+            .collect()
+    }
+
+    #[test]
+    fn seats_are_proportional_to_votes() {
+        for (seats, votes, ties, expected) in [
+            (12, &[3, 2, 1][..], TieOrder::Ascending, &[6, 4, 2][..]),
+            (12, &[6, 8, 10], TieOrder::Ascending, &[3, 4, 5]),
+            (12, &[8, 8, 10], TieOrder::Ascending, &[4, 4, 4]),
+            (12, &[18, 12, 6], TieOrder::Ascending, &[6, 4, 2]),
+            (12, &[20, 12, 6], TieOrder::Ascending, &[6, 4, 2]),
+            (5, &[1, 1, 1], TieOrder::Ascending, &[2, 2, 1]),
+            (5, &[1, 1, 1], TieOrder::Descending, &[1, 2, 2]),
+            (1, &[1, 1, 1], TieOrder::Descending, &[0, 0, 1]),
+            (3, &[0, 1], TieOrder::Ascending, &[0, 3]),
+            (3, &[0, 0], TieOrder::Ascending, &[0, 0]),
+            (0, &[1, 2], TieOrder::Ascending, &[0, 0]),
+            (-4, &[1, 2], TieOrder::Ascending, &[0, 0]),
+            (3, &[], TieOrder::Ascending, &[]),
+            (2, &[i64::MAX, i64::MAX], TieOrder::Ascending, &[1, 1]),
+        ] {
+            assert_eq!(
+                divide(seats, &parties(votes), ties),
+                expected,
+                "{seats} over {votes:?}"
+            );
+        }
+    }
+
+    /// Seat by seat, as the method is defined.
+    fn seat_by_seat(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
+        let mut dealt = vec![0; parties.len()];
+        if parties.iter().all(|party| party.votes <= 0) {
+            return dealt;
+        }
+        for _ in 0..seats {
+            let first = (0..parties.len())
+                .max_by(|&a, &b| {
+                    let (left, right) = (&parties[a], &parties[b]);
+                    let by_name = right.ordinal.cmp(&left.ordinal);
+                    quotient(left.votes, dealt[a])
+                        .total_cmp(&quotient(right.votes, dealt[b]))
+                        .then(dealt[b].cmp(&dealt[a]))
+                        .then(if ties == TieOrder::Ascending {
+                            by_name
+                        } else {
+                            by_name.reverse()
+                        })
+                })
+                .unwrap();
+            dealt[first] += 1;
+        }
+        dealt
+    }
+
+    proptest! {
+        #[test]
+        fn dealing_in_bulk_equals_dealing_seat_by_seat(
+            votes in prop::collection::vec(prop_oneof![0_i64..12, 0_i64..1000, any::<i64>().prop_map(i64::saturating_abs)], 0..40),
+            seats in 0_i64..400,
+            descending in any::<bool>(),
+        ) {
+            let parties = parties(&votes);
+            let ties = if descending { TieOrder::Descending } else { TieOrder::Ascending };
+            let dealt = divide(seats, &parties, ties);
+            prop_assert_eq!(&dealt, &seat_by_seat(seats, &parties, ties));
+        }
+
+        #[test]
+        fn every_seat_is_dealt_however_many_there_are(
+            votes in prop::collection::vec(1_i64..i64::MAX, 1..60), seats in 0_i64..i64::from(i32::MAX),
+        ) {
+            let dealt = divide(seats, &parties(&votes), TieOrder::Ascending);
+            prop_assert_eq!(dealt.iter().sum::<i64>(), seats);
+        }
+    }
+}

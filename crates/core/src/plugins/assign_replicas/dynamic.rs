@@ -1,0 +1,204 @@
+//! Shares by what clusters can take: spread over all of them, or kept to as few as possible.
+
+use std::cmp::Reverse;
+
+use super::go_sort::go_sort;
+use super::{AssignError, Attempt, Deal, Party, divide_by_name};
+use crate::{Bits, Candidate, Mode, Order, Share};
+
+/// Over how many clusters replicas are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// Over all that can take some.
+    Wide,
+    /// Over the fewest that can take them all.
+    Narrow,
+}
+
+/// A cluster with the weight that it takes part with.
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    ordinal: usize,
+    replicas: i64,
+    /// Whether the cluster holds replicas that are kept.
+    holds: bool,
+}
+
+/// Deals out what is missing, takes away what is too much, or, in fresh mode, deals out everything anew.
+pub(super) fn assign(
+    context: &Deal<'_>,
+    selected: &mut [Candidate],
+    replicas: i64,
+    spread: Spread,
+) -> Result<Vec<Share>, AssignError> {
+    if context.mode() == Mode::Fresh {
+        let weight = Candidate::available;
+        return deal(context, selected, replicas, spread, Attempt::Fresh, weight);
+    }
+    let held = held(context.prior, selected);
+    let held_replicas = held
+        .iter()
+        .fold(0_i64, |sum, share| sum.saturating_add(share.replicas));
+    if held_replicas > replicas {
+        let mut weights: Vec<Weight> = held
+            .iter()
+            .map(|share| Weight {
+                ordinal: share.ordinal,
+                replicas: share.replicas,
+                holds: false,
+            })
+            .collect();
+        if spread == Spread::Narrow {
+            go_sort(&mut weights, |a, b| a.replicas > b.replicas);
+            weights.truncate(prefix_len(&weights, replicas));
+        }
+        return Ok(divide_by_name(replicas, parties(&weights), context.ties()));
+    }
+    if held_replicas == replicas {
+        return Ok(held);
+    }
+    let weight = |candidate: &Candidate| candidate.allocatable;
+    let dealt = deal(
+        context,
+        selected,
+        replicas - held_replicas,
+        spread,
+        Attempt::Up,
+        weight,
+    )?;
+    Ok(merge(dealt, &held))
+}
+
+/// What selected clusters hold, in the order of the binding.
+fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
+    if prior.is_empty() {
+        return Vec::new();
+    }
+    let clusters = selected
+        .iter()
+        .map(|candidate| candidate.ordinal + 1)
+        .max()
+        .unwrap_or(0);
+    let mut is_selected = Bits::none(clusters);
+    for candidate in selected {
+        is_selected.set(candidate.ordinal, true);
+    }
+    prior
+        .iter()
+        .filter(|share| is_selected.contains(share.ordinal))
+        .copied()
+        .collect()
+}
+
+/// Divides `replicas` among the selected clusters by the given weight.
+fn deal(
+    context: &Deal<'_>,
+    selected: &mut [Candidate],
+    replicas: i64,
+    spread: Spread,
+    attempt: Attempt,
+    weight: impl Fn(&Candidate) -> i64,
+) -> Result<Vec<Share>, AssignError> {
+    let keeps_held = attempt == Attempt::Up;
+    let available = selected.iter().fold(0_i64, |sum, candidate| {
+        sum.saturating_add(weight(candidate))
+    });
+    if available < replicas {
+        return Err(AssignError::TooFew { attempt, available });
+    }
+    if spread == Spread::Wide {
+        let parties = selected.iter().map(|candidate| Party {
+            ordinal: candidate.ordinal,
+            votes: weight(candidate),
+        });
+        return Ok(divide_by_name(replicas, parties.collect(), context.ties()));
+    }
+    let weighed = |candidates: &[Candidate]| -> Vec<Weight> {
+        candidates
+            .iter()
+            .map(|candidate| Weight {
+                ordinal: candidate.ordinal,
+                replicas: weight(candidate),
+                holds: keeps_held && candidate.assigned > 0,
+            })
+            .collect()
+    };
+    let prefix = fewest_unless_tied(weighed(selected), replicas).unwrap_or_else(|| {
+        // Which of the tied clusters are in depends on the order they come in.
+        if context.order == Order::ByName {
+            selected.sort_unstable_by(Candidate::preference);
+        }
+        let mut weights = weighed(selected);
+        go_sort(&mut weights, |a, b| a.replicas > b.replicas);
+        weights.sort_by_key(|weight| Reverse(weight.holds));
+        weights.truncate(prefix_len(&weights, replicas));
+        weights
+    });
+    Ok(divide_by_name(replicas, parties(&prefix), context.ties()))
+}
+
+/// The fewest clusters, those that hold replicas first and then the roomiest, that can take `replicas`.
+/// None when some, but not all, of several clusters that are equal in this would be among them.
+fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Weight>> {
+    let key = |weight: &Weight| (Reverse(weight.holds), Reverse(weight.replicas));
+    let mut sorted = 0;
+    let mut sum = 0_i64;
+    // Few clusters are needed as a rule, so only a growing head of the list is put in order.
+    let mut head = 16;
+    while sum < replicas && sorted < weights.len() {
+        let rest = &mut weights[sorted..];
+        let len = head.min(rest.len());
+        if len < rest.len() {
+            rest.select_nth_unstable_by_key(len, key);
+        }
+        rest[..len].sort_unstable_by_key(key);
+        for weight in &rest[..len] {
+            sorted += 1;
+            sum = sum.saturating_add(weight.replicas);
+            if sum >= replicas {
+                break;
+            }
+        }
+        head *= 4;
+    }
+    let last = weights.get(sorted.checked_sub(1)?).map(key)?;
+    if weights[sorted..].iter().any(|weight| key(weight) == last) {
+        return None;
+    }
+    weights.truncate(sorted);
+    Some(weights)
+}
+
+/// The length of the shortest prefix that can take `replicas`.
+fn prefix_len(weights: &[Weight], replicas: i64) -> usize {
+    let mut sum = 0_i64;
+    for (place, weight) in weights.iter().enumerate() {
+        sum = sum.saturating_add(weight.replicas);
+        if sum >= replicas {
+            return place + 1;
+        }
+    }
+    weights.len()
+}
+
+fn parties(weights: &[Weight]) -> Vec<Party> {
+    weights
+        .iter()
+        .map(|weight| Party {
+            ordinal: weight.ordinal,
+            votes: weight.replicas,
+        })
+        .collect()
+}
+
+/// Adds what was dealt to what clusters hold already; clusters that only hold come last, in their order.
+fn merge(mut dealt: Vec<Share>, held: &[Share]) -> Vec<Share> {
+    let by_name = dealt.len();
+    for share in held {
+        match dealt[..by_name].binary_search_by_key(&share.ordinal, |dealt| dealt.ordinal) {
+            Ok(place) => dealt[place].replicas += share.replicas,
+            Err(_) => dealt.push(*share),
+        }
+    }
+    dealt
+}

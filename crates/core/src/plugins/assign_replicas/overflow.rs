@@ -1,0 +1,34 @@
+//! Tiers of clusters: each tier takes what its predecessors cannot hold.
+
+use std::collections::BTreeMap;
+
+use super::{AssignError, Deal, by_strategy};
+use crate::{Candidate, Share};
+
+/// Fills tier after tier. A smaller workload thus leaves the last tiers first.
+pub(super) fn assign_by_tier(
+    context: &Deal<'_>,
+    selected: &[Candidate],
+) -> Result<Vec<Share>, AssignError> {
+    let mut tiers: BTreeMap<u32, Vec<Candidate>> = BTreeMap::new();
+    for candidate in selected {
+        tiers.entry(candidate.tier).or_default().push(*candidate);
+    }
+    let mut left = context.request.replicas();
+    let mut shares = Vec::new();
+    for clusters in tiers.values_mut() {
+        let capacity = clusters.iter().fold(0_i64, |sum, candidate| {
+            sum.saturating_add(candidate.available())
+        });
+        let taken = left.min(capacity);
+        shares.extend(by_strategy(context, clusters, taken)?);
+        left -= taken;
+        if left <= 0 {
+            break;
+        }
+    }
+    if left > 0 {
+        return Err(AssignError::TiersExhausted);
+    }
+    Ok(shares)
+}

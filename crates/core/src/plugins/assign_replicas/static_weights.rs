@@ -1,0 +1,31 @@
+//! Shares by fixed weights. Capacity and earlier shares are of no interest.
+
+use super::{Deal, Party, divide_by_name};
+use crate::{Candidate, Share};
+
+/// Divides replicas by the greatest weight that a rule gives each cluster. Clusters without a weight get
+/// nothing, unless no cluster has one: then all weigh the same.
+pub(super) fn assign(context: &Deal<'_>, selected: &[Candidate], replicas: i64) -> Vec<Share> {
+    let weight = |ordinal: usize| {
+        let matching = context
+            .static_weights
+            .iter()
+            .filter(|(clusters, _)| clusters.contains(ordinal));
+        matching.map(|(_, weight)| *weight).max().unwrap_or(0)
+    };
+    let mut parties: Vec<Party> = selected
+        .iter()
+        .map(|candidate| Party {
+            ordinal: candidate.ordinal,
+            votes: weight(candidate.ordinal),
+        })
+        .filter(|party| party.votes > 0)
+        .collect();
+    if parties.is_empty() {
+        parties.extend(selected.iter().map(|candidate| Party {
+            ordinal: candidate.ordinal,
+            votes: 1,
+        }));
+    }
+    divide_by_name(replicas, parties, context.ties())
+}

@@ -1,0 +1,43 @@
+//! ClusterLocality: the cluster holds the workload already.
+
+use crate::{BindingContext, ClusterView, PluginError, Score, Scores};
+
+/// Prefers clusters that hold the workload already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClusterLocality;
+
+impl ClusterLocality {
+    /// The plugin's name.
+    pub const NAME: &'static str = "ClusterLocality";
+    /// The score of a cluster that holds the workload.
+    pub const SCORE: i64 = 100;
+}
+
+impl Score for ClusterLocality {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn score(
+        &self,
+        context: &BindingContext<'_>,
+        cluster: &ClusterView<'_>,
+    ) -> Result<i64, PluginError> {
+        let holds = context.request().holds(cluster.name());
+        Ok(if holds { Self::SCORE } else { 0 })
+    }
+
+    fn score_fleet(
+        &self,
+        context: &BindingContext<'_>,
+        scores: &mut Scores<'_>,
+    ) -> Result<(), PluginError> {
+        for (name, _) in context.request().prior() {
+            let ordinal = context.snapshot().ordinal(name);
+            if let Some(place) = ordinal.and_then(|ordinal| scores.place_of(ordinal)) {
+                scores.add(place, Self::SCORE);
+            }
+        }
+        Ok(())
+    }
+}

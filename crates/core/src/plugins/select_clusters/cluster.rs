@@ -1,0 +1,127 @@
+//! A bounded number of clusters: the most preferred, unless together they have too little room.
+
+use super::{SelectContext, SelectError};
+use crate::Candidate;
+use crate::SpreadBy;
+
+/// Selects by the `cluster` constraint.
+pub(super) fn select(
+    context: &SelectContext<'_>,
+    candidates: Vec<Candidate>,
+) -> Result<Vec<Candidate>, SelectError> {
+    let constraint = context.placement.constraint(&SpreadBy::Cluster);
+    let min = constraint.map_or(0, |constraint| constraint.min());
+    let max = constraint.and_then(|constraint| constraint.max());
+    most_preferred(candidates, min, max, context.need)
+}
+
+/// At least `min`, at most `max` clusters that can take `need` together.
+///
+/// While the most preferred cannot, the least preferred of them is exchanged for the roomiest of the
+/// others, then the one before it, and so on.
+pub(super) fn most_preferred(
+    mut candidates: Vec<Candidate>,
+    min: usize,
+    max: Option<usize>,
+    need: Option<i64>,
+) -> Result<Vec<Candidate>, SelectError> {
+    if candidates.len() < min {
+        return Err(SelectError::TooFewClusters);
+    }
+    let count = max.map_or(candidates.len(), |max| max.min(candidates.len()));
+    let enough = |selected: &[Candidate]| {
+        need.is_none_or(|need| {
+            let room = selected.iter().fold(0_i64, |sum, candidate| {
+                sum.saturating_add(candidate.available())
+            });
+            room >= need
+        })
+    };
+    // The order of the others is only needed when the first ones will not do.
+    if count < candidates.len() {
+        if count > 0 {
+            candidates.select_nth_unstable_by(count - 1, Candidate::preference);
+        }
+        if enough(&candidates[..count]) {
+            candidates.truncate(count);
+            candidates.sort_unstable_by(Candidate::preference);
+            return Ok(candidates);
+        }
+    }
+    candidates.sort_unstable_by(Candidate::preference);
+    let (selected, others) = candidates.split_at_mut(count);
+    for place in (0..count).rev() {
+        if enough(selected) {
+            break;
+        }
+        let roomiest = others.iter_mut().reduce(|best, other| {
+            if other.available() > best.available() {
+                other
+            } else {
+                best
+            }
+        });
+        if let Some(other) =
+            roomiest.filter(|other| other.available() > selected[place].available())
+        {
+            std::mem::swap(&mut selected[place], other);
+        }
+    }
+    if count > 0 && enough(selected) {
+        candidates.truncate(count);
+        Ok(candidates)
+    } else {
+        Err(SelectError::TooLittleRoom(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(available: &[i64]) -> Vec<Candidate> {
+        available
+            .iter()
+            .enumerate()
+            .map(|(ordinal, &allocatable)| Candidate {
+                ordinal,
+                tier: 0,
+                // The first is preferred for its score, however little room it has.
+                score: if ordinal == 0 { 100 } else { 0 },
+                allocatable,
+                assigned: 0,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn clusters_are_exchanged_until_there_is_room() {
+        for (available, min, max, need, expected) in [
+            (&[1, 5, 9, 7][..], 1, Some(2), None, Ok(vec![0, 2])),
+            (&[1, 5, 9, 7], 1, Some(2), Some(10), Ok(vec![0, 2])),
+            (&[1, 5, 9, 7], 1, Some(2), Some(16), Ok(vec![3, 2])),
+            (
+                &[1, 5, 9, 7],
+                1,
+                Some(2),
+                Some(17),
+                Err(SelectError::TooLittleRoom(2)),
+            ),
+            (&[1, 5, 9, 7], 1, None, Some(22), Ok(vec![0, 2, 3, 1])),
+            (&[1, 5], 3, Some(3), None, Err(SelectError::TooFewClusters)),
+            (&[1, 5], 1, Some(9), Some(6), Ok(vec![0, 1])),
+        ] {
+            let selected = most_preferred(candidates(available), min, max, need)
+                .map(|selected| selected.iter().map(|c| c.ordinal).collect::<Vec<_>>());
+            match (&selected, &expected) {
+                (Ok(found), Ok(wanted)) => {
+                    let (mut found, mut wanted) = (found.clone(), wanted.clone());
+                    found.sort_unstable();
+                    wanted.sort_unstable();
+                    assert_eq!(found, wanted, "{available:?} need {need:?}");
+                }
+                _ => assert_eq!(selected, expected, "{available:?} need {need:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How good a group of clusters is: how much of the workload it can take, then how preferred its clusters are.
+
+use crate::Candidate;
+
+/// The weight of one cluster, or one replica, against the average score of clusters.
+const UNIT: i64 = 1000;
+
+/// What a group has to be good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Every cluster takes all replicas.
+    Copies { replicas: i64 },
+    /// The groups share the replicas.
+    Shares {
+        replicas: i64,
+        /// The fewest groups that share.
+        min_groups: usize,
+        /// The fewest clusters used in all.
+        min_clusters: usize,
+    },
+}
+
+/// The score of a group, whose clusters come in order of preference.
+pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
+    match purpose {
+        Purpose::Copies { replicas } => {
+            let fitting = clusters
+                .iter()
+                .filter(|cluster| cluster.available() >= replicas);
+            let (count, score) = fitting.fold((0_i64, 0_i64), |(count, sum), cluster| {
+                (count + 1, sum.saturating_add(cluster.score))
+            });
+            if count == 0 {
+                0
+            } else {
+                count * UNIT + score / count
+            }
+        }
+        Purpose::Shares {
+            replicas,
+            min_groups,
+            min_clusters,
+        } => {
+            let target = share(replicas, min_groups);
+            let enough_clusters = min_clusters.max(min_groups);
+            let (mut room, mut score, mut count) = (0_i64, 0_i64, 0_i64);
+            for cluster in clusters {
+                room = room.saturating_add(cluster.available());
+                score = score.saturating_add(cluster.score);
+                count += 1;
+                let counted = usize::try_from(count).unwrap_or(usize::MAX);
+                if counted >= enough_clusters && room >= target {
+                    break;
+                }
+            }
+            if room < target {
+                let all = i64::try_from(clusters.len()).unwrap_or(i64::MAX).max(1);
+                room.saturating_mul(UNIT).saturating_add(score / all)
+            } else {
+                // Without a share to reach, `target` is the least number, which counts as 0.
+                let reached = if target == i64::MIN {
+                    0
+                } else {
+                    target.saturating_mul(UNIT)
+                };
+                reached.saturating_add(score / count.max(1))
+            }
+        }
+    }
+}
+
+/// The share of each of `groups`, rounded up; the least number where there are no groups to share among.
+fn share(replicas: i64, groups: usize) -> i64 {
+    match i64::try_from(groups) {
+        Ok(groups) if groups > 0 => replicas / groups + i64::from(replicas % groups > 0),
+        _ => i64::MIN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clusters(list: &[(i64, i64)]) -> Vec<Candidate> {
+        list.iter()
+            .enumerate()
+            .map(|(ordinal, &(score, allocatable))| Candidate {
+                ordinal,
+                tier: 0,
+                score,
+                allocatable,
+                assigned: 0,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn scores() {
+        let copies = |replicas| Purpose::Copies { replicas };
+        let shares = |replicas, min_groups, min_clusters| Purpose::Shares {
+            replicas,
+            min_groups,
+            min_clusters,
+        };
+        for (list, purpose, expected) in [
+            // Three clusters of four fit; their scores are averaged.
+            (
+                &[(100, 60), (100, 50), (0, 40), (0, 5)][..],
+                copies(30),
+                3066,
+            ),
+            (&[(100, 5)], copies(30), 0),
+            (&[], copies(30), 0),
+            // 50 of 100 replicas for each of two groups: the first two clusters have room for them.
+            (&[(100, 40), (50, 30), (0, 30)], shares(100, 2, 2), 50_075),
+            // Not enough room: all that there is counts.
+            (&[(100, 10), (0, 5)], shares(100, 2, 2), 15_050),
+            (&[(100, 10), (0, 5)], shares(7, 0, 0), 100),
+            (&[(0, 10)], shares(7, 0, 0), 0),
+        ] {
+            assert_eq!(
+                group_score(&clusters(list), purpose),
+                expected,
+                "{list:?} {purpose:?}"
+            );
+        }
+    }
+}

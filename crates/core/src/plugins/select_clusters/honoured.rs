@@ -1,0 +1,206 @@
+//! Groups that Karmada does not spread over: zones, providers and values of a label.
+//!
+//! The best groups are kept, as many as are needed, and the other constraints then choose among their
+//! clusters. Each constraint keeps its bounds: a cluster of each kept group is selected first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::group_score::group_score;
+use super::{SelectContext, SelectError, cluster, region};
+use crate::Candidate;
+use crate::ClusterView;
+use crate::{Constraint, SpreadBy};
+
+/// Selects by every constraint of the placement.
+pub(super) fn select(
+    context: &SelectContext<'_>,
+    mut candidates: Vec<Candidate>,
+) -> Result<Vec<Candidate>, SelectError> {
+    candidates.sort_unstable_by(Candidate::preference);
+    let by_others: Vec<&Constraint> = distinct(context)
+        .into_iter()
+        .filter(|constraint| {
+            !matches!(
+                constraint.by(),
+                SpreadBy::Cluster | SpreadBy::Region | SpreadBy::Unknown
+            )
+        })
+        .collect();
+    for constraint in &by_others {
+        keep_best_groups(context, constraint, &mut candidates)?;
+    }
+    let selected = if context.placement.constraint(&SpreadBy::Region).is_some() {
+        region::select(context, candidates.clone())?
+    } else if let Some(by_cluster) = context.placement.constraint(&SpreadBy::Cluster) {
+        cluster::most_preferred(
+            candidates.clone(),
+            by_cluster.min(),
+            by_cluster.max(),
+            context.need,
+        )?
+    } else {
+        return Ok(candidates);
+    };
+    represent_groups(context, &by_others, selected, &candidates)
+}
+
+/// The constraints, of several by the same field only the last.
+fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
+    let constraints = context.placement.constraints();
+    let is_last = |place: usize, by: &SpreadBy| {
+        !constraints[place + 1..]
+            .iter()
+            .any(|later| later.by() == by)
+    };
+    constraints
+        .iter()
+        .enumerate()
+        .filter(|(place, constraint)| is_last(*place, constraint.by()))
+        .map(|(_, constraint)| constraint)
+        .collect()
+}
+
+/// The groups that a cluster belongs to.
+fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
+    let one = |name: &'a str| {
+        Some(name)
+            .filter(|name| !name.is_empty())
+            .into_iter()
+            .collect()
+    };
+    match by {
+        SpreadBy::Zone => cluster.zones().collect(),
+        SpreadBy::Provider => one(cluster.provider()),
+        SpreadBy::Region => one(cluster.region()),
+        SpreadBy::Label(key) => cluster.label(key).into_iter().collect(),
+        SpreadBy::Cluster | SpreadBy::Unknown => Vec::new(),
+    }
+}
+
+/// The groups of a candidate.
+fn groups<'a>(context: &SelectContext<'a>, candidate: &Candidate, by: &SpreadBy) -> Vec<&'a str> {
+    let cluster = context.snapshot.cluster(candidate.ordinal);
+    cluster.map_or_else(Vec::new, |cluster| groups_of(&cluster, by))
+}
+
+/// Keeps the clusters of the fewest best groups that can take the workload, at least as many groups as the
+/// constraint asks for. A cluster in several zones is kept when all of them are.
+fn keep_best_groups(
+    context: &SelectContext<'_>,
+    constraint: &Constraint,
+    candidates: &mut Vec<Candidate>,
+) -> Result<(), SelectError> {
+    let mut members: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
+    for candidate in &*candidates {
+        for group in groups(context, candidate, constraint.by()) {
+            members.entry(group).or_default().push(*candidate);
+        }
+    }
+    let min = constraint.min().max(1);
+    let purpose = region::purpose(context, min);
+    let mut ranked: Vec<(i64, &str)> = members
+        .iter()
+        .map(|(name, clusters)| (group_score(clusters, purpose), *name))
+        .collect();
+    ranked.sort_unstable_by(|(a, left), (b, right)| b.cmp(a).then_with(|| left.cmp(right)));
+    let max = constraint.max().unwrap_or(ranked.len()).min(ranked.len());
+    let few = SelectError::TooFewGroups(match constraint.by() {
+        SpreadBy::Zone => "zone",
+        SpreadBy::Provider => "provider",
+        SpreadBy::Region => "region",
+        SpreadBy::Label(_) | SpreadBy::Cluster | SpreadBy::Unknown => "label value",
+    });
+    let mut kept: BTreeSet<&str> = BTreeSet::new();
+    let mut fitting: Option<Vec<Candidate>> = None;
+    for (_, name) in ranked.into_iter().take(max) {
+        kept.insert(name);
+        let inside: Vec<Candidate> = candidates
+            .iter()
+            .filter(|candidate| {
+                let groups = groups(context, candidate, constraint.by());
+                !groups.is_empty() && groups.iter().all(|group| kept.contains(group))
+            })
+            .copied()
+            .collect();
+        let covered: BTreeSet<&str> = inside
+            .iter()
+            .flat_map(|candidate| groups(context, candidate, constraint.by()))
+            .collect();
+        if covered.len() < min {
+            continue;
+        }
+        let room = inside.iter().fold(0_i64, |sum, candidate| {
+            sum.saturating_add(candidate.available())
+        });
+        let enough = context.need.is_none_or(|need| room >= need);
+        fitting = Some(inside);
+        if enough {
+            break;
+        }
+    }
+    *candidates = fitting.ok_or(few)?;
+    Ok(())
+}
+
+/// Exchanges selected clusters, the least preferred first, until the minimum of groups is represented.
+fn represent_groups(
+    context: &SelectContext<'_>,
+    constraints: &[&Constraint],
+    mut selected: Vec<Candidate>,
+    candidates: &[Candidate],
+) -> Result<Vec<Candidate>, SelectError> {
+    let limit = context
+        .placement
+        .constraint(&SpreadBy::Cluster)
+        .and_then(|constraint| constraint.max())
+        .unwrap_or(usize::MAX)
+        .max(selected.len());
+    for constraint in constraints {
+        loop {
+            let covered = |clusters: &[Candidate]| -> BTreeSet<&str> {
+                clusters
+                    .iter()
+                    .flat_map(|candidate| groups(context, candidate, constraint.by()))
+                    .collect()
+            };
+            let present = covered(&selected);
+            if present.len() >= constraint.min() {
+                break;
+            }
+            let missing = candidates.iter().find(|candidate| {
+                groups(context, candidate, constraint.by())
+                    .iter()
+                    .any(|group| !present.contains(group))
+            });
+            let Some(newcomer) = missing else {
+                return Err(SelectError::NoRegionsTogether);
+            };
+            if selected.len() < limit {
+                selected.push(*newcomer);
+                continue;
+            }
+            // A cluster whose groups are all represented by others can go without loss.
+            let bounded: Vec<&Constraint> = distinct(context);
+            let spare = (0..selected.len()).rev().find(|&place| {
+                let mut others = selected.clone();
+                others.remove(place);
+                bounded.iter().all(|constraint| {
+                    let groups_without: BTreeSet<&str> = others
+                        .iter()
+                        .flat_map(|candidate| groups(context, candidate, constraint.by()))
+                        .collect();
+                    let groups_with: BTreeSet<&str> = selected
+                        .iter()
+                        .flat_map(|candidate| groups(context, candidate, constraint.by()))
+                        .collect();
+                    groups_without.len() == groups_with.len()
+                })
+            });
+            let Some(place) = spare else {
+                return Err(SelectError::NoRegionsTogether);
+            };
+            selected[place] = *newcomer;
+        }
+    }
+    Ok(selected)
+}

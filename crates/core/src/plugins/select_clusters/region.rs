@@ -1,0 +1,93 @@
+//! Regions first: the best combination of regions, one cluster in each, then the most preferred others.
+
+use super::group_score::{Purpose, group_score};
+use super::groups::{Group, select_groups};
+use super::{SelectContext, SelectError};
+use crate::Candidate;
+use crate::SpreadBy;
+
+/// Selects by the `region` constraint, and the `cluster` constraint beside it. Room is not looked at.
+pub(super) fn select(
+    context: &SelectContext<'_>,
+    mut candidates: Vec<Candidate>,
+) -> Result<Vec<Candidate>, SelectError> {
+    candidates.sort_unstable_by(Candidate::preference);
+    let regions = group_by_region(context, &candidates);
+    let constraint = context.placement.constraint(&SpreadBy::Region);
+    let min = constraint.map_or(0, |constraint| constraint.min());
+    let max = constraint
+        .and_then(|constraint| constraint.max())
+        .unwrap_or(regions.len());
+    if regions.len() < min {
+        return Err(SelectError::TooFewRegions);
+    }
+    let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
+    let min_clusters = by_cluster.map_or(0, |constraint| constraint.min());
+    let purpose = purpose(context, min);
+    let groups: Vec<Group> = regions
+        .iter()
+        .enumerate()
+        .map(|(rank, clusters)| Group {
+            rank,
+            clusters: clusters.len(),
+            score: group_score(clusters, purpose),
+        })
+        .collect();
+    let chosen = select_groups(&groups, min, max, min_clusters);
+    if chosen.is_empty() {
+        return Err(SelectError::NoRegionsTogether);
+    }
+    // One cluster in each region, even where fewer are allowed.
+    let mut selected = Vec::new();
+    let mut others = Vec::new();
+    for group in chosen {
+        if let Some((first, rest)) = regions[group.rank].split_first() {
+            selected.push(*first);
+            others.extend_from_slice(rest);
+        }
+    }
+    let wanted = by_cluster
+        .and_then(|constraint| constraint.max())
+        .unwrap_or(0);
+    let more = wanted.saturating_sub(selected.len()).min(others.len());
+    others.sort_unstable_by(Candidate::preference);
+    selected.extend_from_slice(&others[..more]);
+    Ok(selected)
+}
+
+/// What groups have to be good for.
+pub(super) fn purpose(context: &SelectContext<'_>, min_groups: usize) -> Purpose {
+    if context.placement.duplicates() {
+        return Purpose::Copies {
+            replicas: context.replicas,
+        };
+    }
+    let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
+    Purpose::Shares {
+        replicas: context.replicas,
+        min_groups,
+        min_clusters: by_cluster.map_or(0, |constraint| constraint.min()),
+    }
+}
+
+/// The candidates of each region, in order of preference; regions by name.
+fn group_by_region(context: &SelectContext<'_>, candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
+    let mut groups: Vec<(u32, Vec<Candidate>)> = Vec::new();
+    for candidate in candidates {
+        let Some(region) = context.snapshot.region_number(candidate.ordinal) else {
+            continue;
+        };
+        match groups.iter_mut().find(|(number, _)| *number == region) {
+            Some((_, clusters)) => clusters.push(*candidate),
+            None => groups.push((region, vec![*candidate])),
+        }
+    }
+    let name = |clusters: &[Candidate]| {
+        let first = clusters
+            .first()
+            .and_then(|candidate| context.snapshot.cluster(candidate.ordinal));
+        first.map_or("", |cluster| cluster.region())
+    };
+    groups.sort_unstable_by(|(_, a), (_, b)| name(a).cmp(name(b)));
+    groups.into_iter().map(|(_, clusters)| clusters).collect()
+}

@@ -1,0 +1,50 @@
+//! TaintToleration: the placement tolerates the taints of the cluster.
+
+use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, RepellingTaint};
+
+/// Keeps out clusters with a taint that the placement does not tolerate, unless they hold the workload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaintToleration;
+
+impl TaintToleration {
+    /// The plugin's name.
+    pub const NAME: &'static str = "TaintToleration";
+
+    fn untolerated<'a>(
+        context: &PlacementContext<'_>,
+        taints: &'a [RepellingTaint],
+    ) -> Option<&'a RepellingTaint> {
+        let tolerations = context.placement().tolerations();
+        taints.iter().find(|taint| {
+            !tolerations
+                .iter()
+                .any(|toleration| toleration.tolerates(taint))
+        })
+    }
+}
+
+impl PlacementFilter for TaintToleration {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn spares_prior(&self) -> bool {
+        true
+    }
+
+    fn check(
+        &self,
+        context: &PlacementContext<'_>,
+        cluster: &ClusterView<'_>,
+    ) -> Result<(), Reason> {
+        match Self::untolerated(context, cluster.taints()) {
+            Some(taint) => Err(format!("cluster(s) had untolerated taint {{{taint}}}").into()),
+            None => Ok(()),
+        }
+    }
+
+    fn mask(&self, context: &PlacementContext<'_>) -> Option<Bits> {
+        let tolerated = |taints: &[RepellingTaint]| Self::untolerated(context, taints).is_none();
+        Some(context.snapshot().with_taints(tolerated))
+    }
+}
