@@ -8,6 +8,8 @@ pub(crate) mod vector;
 
 use std::fmt::Debug;
 
+use serde::Serialize;
+
 use crate::fleet::Snapshot;
 use crate::request::Request;
 
@@ -44,6 +46,26 @@ pub struct EstimateContext<'a> {
 #[error("{0}")]
 pub struct EstimateError(pub String);
 
+/// What stands behind an estimate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Basis {
+    /// The cluster answered just now.
+    Fresh,
+    /// It did not; this is its last answer.
+    Stale {
+        /// How old it is.
+        seconds: u64,
+        /// Why there is no fresh one.
+        reason: String,
+    },
+    /// There is no answer; other estimators decide.
+    Missing {
+        /// Why not.
+        reason: String,
+    },
+}
+
 /// Tells how many replicas clusters can take.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no estimator",
@@ -64,6 +86,13 @@ pub trait Estimator: Debug + Send + Sync {
         clusters: &[usize],
         estimates: &mut [i32],
     ) -> Result<(), EstimateError>;
+
+    /// What stands behind its estimate of a cluster, given by ordinal; `None` where there is no more to say
+    /// than the number. Asked only where a decision is explained.
+    fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
+        let _ = (context, cluster);
+        None
+    }
 }
 
 /// Bounds a count to what an estimate holds.

@@ -35,7 +35,8 @@ pub use engine::{
 };
 pub use error::{FitError, ScheduleError};
 pub use estimate::{
-    Assumed, AssumedWorkload, EstimateContext, EstimateError, Estimator, GeneralEstimator, Unit,
+    Assumed, AssumedWorkload, Basis, EstimateContext, EstimateError, Estimator, GeneralEstimator,
+    Unit,
 };
 pub use fleet::{
     Aspect, CapacityError, ClusterChange, ClusterView, Fleet, RepellingEffect, RepellingTaint,

@@ -60,6 +60,16 @@ impl Engine {
             let answered = call(trace, Point::Estimate, listed, |estimator| {
                 Ok(estimator.estimate(&context, &clusters, answers))
             })?;
+            if T::EXPLAINS {
+                for &cluster in &clusters {
+                    let basis = call(trace, Point::Estimate, listed, |estimator| {
+                        Ok(estimator.basis(&context, cluster))
+                    })?;
+                    if let Some(basis) = basis {
+                        trace.rests_on(&listed.name, cluster, basis);
+                    }
+                }
+            }
             if answered.is_err() {
                 answers.fill(UNBOUNDED);
                 continue;

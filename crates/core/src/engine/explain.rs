@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::trace::Trace;
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
+use crate::estimate::Basis;
 use crate::fleet::Snapshot;
 use crate::framework::{Reason, Share};
 
@@ -42,6 +43,9 @@ pub struct ClusterExplanation {
     /// The replicas that each estimator says it can take.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub estimates: BTreeMap<String, i32>,
+    /// What stands behind these answers, where an estimator has more to say than a number.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bases: BTreeMap<String, Basis>,
     /// The tier it belongs to, above 0 only for overflow groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
@@ -129,6 +133,7 @@ impl Trace for Explainer {
                 refusal: None,
                 scores: BTreeMap::new(),
                 estimates: BTreeMap::new(),
+                bases: BTreeMap::new(),
                 tier: None,
                 available: None,
                 before: None,
@@ -166,6 +171,12 @@ impl Trace for Explainer {
             if let Some(cluster) = self.cluster(ordinal) {
                 cluster.estimates.insert(estimator.to_owned(), estimate);
             }
+        }
+    }
+
+    fn rests_on(&mut self, estimator: &str, ordinal: usize, basis: Basis) {
+        if let Some(cluster) = self.cluster(ordinal) {
+            cluster.bases.insert(estimator.to_owned(), basis);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
+use crate::estimate::Basis;
 use crate::fleet::Snapshot;
 use crate::framework::{Observer, Point, Reason, Share, Status};
 
@@ -31,6 +32,8 @@ pub(super) trait Trace {
     fn scored(&mut self, _plugin: &str, _candidates: &[Candidate], _added: &[i64]) {}
     /// What an estimator answered for each candidate.
     fn estimated(&mut self, _estimator: &str, _clusters: &[usize], _estimates: &[i32]) {}
+    /// What stands behind the answer of an estimator for a cluster.
+    fn rests_on(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
     /// The candidates with everything that selection goes by.
     fn candidates(&mut self, _candidates: &[Candidate]) {}
     /// The clusters selected.

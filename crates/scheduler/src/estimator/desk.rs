@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use berth_core::Estimator;
 use berth_core::estimate::{EstimateContext, EstimateError, Unit};
+use berth_core::{Basis, Estimator};
 
-use super::answers::Answers;
+use super::answers::{Answer, Answers};
 
 #[derive(Debug, Default)]
 struct Sheet {
@@ -107,4 +107,28 @@ impl Estimator for AccurateEstimator {
         });
         Ok(())
     }
+
+    fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
+        let cluster = context.snapshot.cluster(cluster)?;
+        self.0.with(|sheet| {
+            if sheet.answers.unit() != Some(context.unit) {
+                return None;
+            }
+            let basis = match sheet.answers.get(cluster.name())? {
+                Answer::Fresh(_) => Basis::Fresh,
+                Answer::Stale { age, reason, .. } => Basis::Stale {
+                    seconds: age.as_secs(),
+                    reason: reason.to_string(),
+                },
+                Answer::Missing(reason) => Basis::Missing {
+                    reason: reason.to_string(),
+                },
+            };
+            Some(basis)
+        })
+    }
 }
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+//! What an explanation says of the estimators.
+
+use std::time::Duration;
+
+use berth_api::{Cluster, ResourceBinding};
+use berth_core::{Engine, EngineOptions, Fleet, Plugins, Request};
+use serde_json::json;
+
+use super::super::answers::Missing;
+use super::*;
+
+fn cluster(name: &str) -> Cluster {
+    serde_json::from_value(json!({
+        "metadata": { "name": name },
+        "spec": { "syncMode": "Push" },
+        "status": {
+            "apiEnablements": [{ "groupVersion": "apps/v1",
+                "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
+            "resourceSummary": { "allocatable": { "pods": "50" }, "allocated": {} },
+        },
+    }))
+    .unwrap()
+}
+
+fn no_opinion(cluster: &str) -> Missing {
+    Missing::NoOpinion {
+        cluster: cluster.into(),
+    }
+}
+
+#[test]
+fn an_explanation_says_what_each_estimator_answered() {
+    let desk = Desk::new();
+    let mut plugins = Plugins::default();
+    plugins.estimators.push(Box::new(desk.estimator()));
+    let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
+    let mut fleet = Fleet::new();
+    for name in ["m1", "m2", "m3", "m4"] {
+        fleet.apply(&cluster(name));
+    }
+    let binding: ResourceBinding = serde_json::from_value(json!({
+        "metadata": { "name": "b", "namespace": "n" },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+            "replicas": 3,
+            "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Aggregated" } },
+        },
+    }))
+    .unwrap();
+    let status = binding.status.unwrap_or_default();
+    let request = Request::new(Some("n"), "b", &binding.spec, &status).unwrap();
+    let mut answers = Answers::new(Unit::Replicas);
+    answers.insert("m1".into(), Answer::Fresh(7));
+    let stale = Answer::Stale {
+        value: 5,
+        age: Duration::from_secs(42),
+        reason: no_opinion("m2"),
+    };
+    answers.insert("m2".into(), stale);
+    answers.insert("m3".into(), Answer::Missing(no_opinion("m3")));
+    let snapshot = fleet.snapshot();
+    let ((_, explanation), wanted) =
+        desk.decide(Arc::new(answers), || engine.explain(&snapshot, &request));
+
+    let of = |cluster: &str| &explanation.clusters().unwrap()[cluster];
+    let said = |cluster: &str| {
+        let number = of(cluster).estimates.get(AccurateEstimator::NAME).copied();
+        let basis = of(cluster).bases.get(AccurateEstimator::NAME).cloned();
+        (number.filter(|number| *number != i32::MAX), basis)
+    };
+    assert_eq!(said("m1"), (Some(7), Some(Basis::Fresh)));
+    let stale = Basis::Stale {
+        seconds: 42,
+        reason: "cluster m2 has no estimate".to_owned(),
+    };
+    assert_eq!(said("m2"), (Some(5), Some(stale)));
+    let missing = Basis::Missing {
+        reason: "cluster m3 has no estimate".to_owned(),
+    };
+    assert_eq!(said("m3"), (None, Some(missing)));
+    assert_eq!(said("m4"), (None, None), "nobody was asked");
+    assert_eq!(wanted.unwrap().clusters, ["m4".into()].into());
+    let json = serde_json::to_value(of("m2")).unwrap();
+    assert_eq!(json["bases"]["scheduler-estimator"]["stale"]["seconds"], 42);
+}
