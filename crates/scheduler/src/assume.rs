@@ -1,10 +1,10 @@
 //! Assumed capacity: replicas that are decided, but that clusters do not report yet.
 //!
 //! Used under the gate SchedulingOvercommitProtection. Only the new share of a decision is counted: what ran
-//! before is in the reports already. A share is given up when its write fails, when the cluster reports the
-//! workload healthy, when the binding goes, or when it is too old.
+//! before is in the reports already. A share is given up when its write fails, when the binding goes, when
+//! the workload is healthy and the cluster has reported its room anew since, or when it is too old.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,16 @@ use crate::estimator::AssumedWork;
 
 /// How long a share is assumed at most.
 pub const EXPIRY: Duration = Duration::from_mins(5);
+/// How long a share is assumed at most once its workload is healthy: a cluster whose report already held the
+/// workload then has nothing new to report. Several times the period of Karmada's reports, 10 s.
+pub const EXPIRY_ONCE_HEALTHY: Duration = Duration::from_mins(1);
 
 /// What is assumed of all bindings.
 #[derive(Debug, Default)]
 pub struct Assumptions {
     held: HashMap<BindingKey, Held>,
+    /// Nothing is too old before then.
+    next_expiry: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,21 +40,25 @@ struct Held {
 struct Share {
     cluster: String,
     replicas: i32,
+    /// Since when the workload is reported healthy there.
+    healthy: Option<Instant>,
     workload: AssumedWorkload,
     /// The same for the wire of the accurate estimators.
     work: Option<Arc<AssumedWork>>,
+}
+
+impl Share {
+    fn counts(&self, now: Instant) -> bool {
+        self.healthy
+            .is_none_or(|since| since + EXPIRY_ONCE_HEALTHY > now)
+    }
 }
 
 impl Assumptions {
     /// All that is assumed now, for the engine.
     pub fn assumed(&self, now: Instant) -> Assumed {
         let mut assumed = Assumed::default();
-        for share in self
-            .held
-            .values()
-            .filter(|held| held.until > now)
-            .flat_map(|held| &held.shares)
-        {
+        for share in self.counting(now) {
             assumed.add(&share.cluster, share.workload.clone());
         }
         assumed
@@ -57,11 +66,16 @@ impl Assumptions {
 
     /// All that is assumed now, for the accurate estimators.
     pub fn works(&self, now: Instant) -> impl Iterator<Item = (&str, Arc<AssumedWork>)> {
+        self.counting(now)
+            .filter_map(|share| Some((share.cluster.as_str(), share.work.clone()?)))
+    }
+
+    fn counting(&self, now: Instant) -> impl Iterator<Item = &Share> {
         self.held
             .values()
             .filter(move |held| held.until > now)
             .flat_map(|held| &held.shares)
-            .filter_map(|share| Some((share.cluster.as_str(), share.work.clone()?)))
+            .filter(move |share| share.counts(now))
     }
 
     /// Assumes the new share of a decision, until [`Assumptions::landed`] or [`Assumptions::failed`].
@@ -90,6 +104,7 @@ impl Assumptions {
                 push(&mut shares, spec, &target.name, replicas.max(0));
             }
         }
+        self.expires(now + EXPIRY);
         self.held.insert(
             binding.key.clone(),
             Held {
@@ -129,16 +144,28 @@ impl Assumptions {
         shares.map(|share| share.cluster).collect()
     }
 
-    /// Gives up the shares of clusters that report the workload healthy now and did not before. Says whether
-    /// there were any.
-    pub fn observe(&mut self, old: &Binding, new: &Binding) -> bool {
+    /// Notes on which clusters the workload is healthy now and was not before: their next reports of their
+    /// room hold it.
+    pub fn observe(&mut self, old: &Binding, new: &Binding, now: Instant) {
         let Some(held) = self.held.get_mut(&new.key) else {
-            return false;
+            return;
         };
-        let count = held.shares.len();
-        held.shares
-            .retain(|share| !healthy(new, &share.cluster) || healthy(old, &share.cluster));
-        held.shares.len() < count
+        for share in &mut held.shares {
+            if healthy(new, &share.cluster) && !healthy(old, &share.cluster) {
+                share.healthy = Some(now);
+            }
+        }
+        self.expires(now + EXPIRY_ONCE_HEALTHY);
+    }
+
+    /// A cluster reports its room anew: the shares of healthy workloads are in the report.
+    pub fn reported(&mut self, cluster: &str) {
+        self.held.retain(|_, held| {
+            let count = held.shares.len();
+            held.shares
+                .retain(|share| share.cluster != cluster || share.healthy.is_none());
+            held.shares.len() == count || !held.shares.is_empty() || held.before.is_some()
+        });
     }
 
     /// After a start: a binding that was scheduled lately counts where it is not reported healthy yet.
@@ -161,13 +188,47 @@ impl Assumptions {
                 shares,
                 before: None,
             };
+            self.expires(held.until);
             self.held.insert(binding.key.clone(), held);
         }
     }
 
-    /// Forgets what is too old.
-    pub fn expire(&mut self, now: Instant) {
-        self.held.retain(|_, held| held.until > now);
+    /// When [`Assumptions::expire`] may have something to do next.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        self.next_expiry
+    }
+
+    fn expires(&mut self, at: Instant) {
+        self.next_expiry = Some(self.next_expiry.map_or(at, |next| next.min(at)));
+    }
+
+    /// Forgets what is too old. Returns the clusters that it was assumed of.
+    pub fn expire(&mut self, now: Instant) -> BTreeSet<String> {
+        let mut expired = BTreeSet::new();
+        if self.next_expiry.is_none_or(|next| next > now) {
+            return expired;
+        }
+        let mut next: Option<Instant> = None;
+        self.held.retain(|_, held| {
+            let old = held.until <= now;
+            for share in held
+                .shares
+                .extract_if(.., |share| old || !share.counts(now))
+            {
+                expired.insert(share.cluster);
+            }
+            if old || (held.shares.is_empty() && held.before.is_none()) {
+                return false;
+            }
+            let healthy = held.shares.iter().filter_map(|share| share.healthy);
+            let ends = healthy
+                .map(|since| since + EXPIRY_ONCE_HEALTHY)
+                .chain([held.until]);
+            next = next.into_iter().chain(ends).min();
+            true
+        });
+        self.next_expiry = next;
+        expired
     }
 }
 
@@ -185,6 +246,7 @@ fn push(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replicas: i3
         shares.push(Share {
             cluster: cluster.to_owned(),
             replicas,
+            healthy: None,
             workload,
             work: AssumedWork::new(spec, replicas).ok().map(Arc::new),
         });
@@ -315,18 +377,37 @@ mod tests {
             assumptions.landed(&binding(json!([]), &[]).key);
             assumptions
         };
-        let mut assumptions = held();
-        assert!(assumptions.observe(&binding(json!([]), &[]), &binding(json!([]), &["m1"])));
-        assert_eq!(
+        let on = |assumptions: &Assumptions, now| {
             (
-                replicas(&assumptions, "m1", now),
-                replicas(&assumptions, "m2", now)
-            ),
-            (0, 2)
+                replicas(assumptions, "m1", now),
+                replicas(assumptions, "m2", now),
+            )
+        };
+        // A report does not hold what is not healthy yet, and health alone is no report.
+        let mut assumptions = held();
+        assumptions.reported("m1");
+        assumptions.observe(&binding(json!([]), &[]), &binding(json!([]), &["m1"]), now);
+        assert_eq!(on(&assumptions, now), (2, 2));
+        assumptions.reported("m2");
+        assert_eq!(on(&assumptions, now), (2, 2));
+        assert_eq!(
+            on(&assumptions, now + EXPIRY_ONCE_HEALTHY),
+            (0, 2),
+            "the report before may have held it"
         );
+        assert_eq!(
+            assumptions.next_expiry(),
+            Some(now + EXPIRY_ONCE_HEALTHY),
+            "its clusters can help those that wait"
+        );
+        assumptions.reported("m1");
+        assert_eq!(on(&assumptions, now), (0, 2));
         let mut assumptions = held();
         assert_eq!(replicas(&assumptions, "m1", now + EXPIRY), 0);
-        assumptions.expire(now + EXPIRY);
+        assert_eq!(assumptions.next_expiry(), Some(now + EXPIRY));
+        assert!(assumptions.expire(now).is_empty());
+        let expired = assumptions.expire(now + EXPIRY);
+        assert_eq!(expired, ["m1", "m2"].map(str::to_owned).into());
         assert!(assumptions.held.is_empty());
         let mut assumptions = held();
         assumptions.gone(&binding(json!([]), &[]).key);

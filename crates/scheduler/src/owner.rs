@@ -179,15 +179,14 @@ impl Owner {
         loop {
             let now = Instant::now();
             self.queue.flush(now);
-            if let Some(assumptions) = &mut self.assumptions {
-                assumptions.expire(now);
-            }
+            self.expire_assumptions(now);
             self.decide(now);
             self.report_queue(now);
             self.recorder
                 .set_busy(!self.writes.is_empty() || self.may_decide());
             let busy = self.may_decide();
-            let next_flush = self.queue.next_flush();
+            let next_expiry = self.assumptions.as_ref().and_then(Assumptions::next_expiry);
+            let next_flush = self.queue.next_flush().into_iter().chain(next_expiry).min();
             let pause = async {
                 if busy {
                     return;

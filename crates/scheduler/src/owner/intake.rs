@@ -92,9 +92,12 @@ impl Owner {
         }
         let new = member.cluster.clone();
         let mut meaning = Meaning::of(self.members.get(&name), &member);
-        if self.assumptions.is_some() {
-            // Shares are given up between two reports: less room than before may still be more than assumed.
-            meaning.more_room |= member.reports_otherwise(self.members.get(&name));
+        if let Some(assumptions) = &mut self.assumptions
+            && member.reports_otherwise(self.members.get(&name))
+        {
+            // Shares are given up with a report: less room than before may still be more than assumed.
+            assumptions.reported(&name);
+            meaning.more_room = true;
         }
         let old = self.members.insert(name, member);
         if meaning.reconcile
@@ -291,7 +294,7 @@ impl Owner {
             groups.replace(Some(&entry.binding), Some(&binding));
         }
         if let Some(assumptions) = &mut self.assumptions {
-            assumptions.observe(&entry.binding, &binding);
+            assumptions.observe(&entry.binding, &binding, Instant::now());
         }
         entry.binding = Arc::new(binding);
     }
@@ -316,12 +319,24 @@ impl Owner {
             groups.settled(key);
         }
         self.queue.remove(key);
-        let freed = match &mut self.assumptions {
-            Some(assumptions) => assumptions.gone(key),
-            None => Vec::new(),
-        };
-        for name in freed {
+        if let Some(assumptions) = &mut self.assumptions {
             // What never ran will not be reported as gone either.
+            let freed = assumptions.gone(key);
+            self.room_is_assumed_free(freed);
+        }
+    }
+
+    /// Forgets assumptions that are too old.
+    pub(super) fn expire_assumptions(&mut self, now: Instant) {
+        if let Some(assumptions) = &mut self.assumptions {
+            let freed = assumptions.expire(now);
+            self.room_is_assumed_free(freed);
+        }
+    }
+
+    /// Less is assumed of these clusters: what waits for room may fit, and no report will say so.
+    fn room_is_assumed_free(&mut self, clusters: impl IntoIterator<Item = String>) {
+        for name in clusters {
             if let Some(member) = self.members.get(&name) {
                 let cluster = member.cluster.clone();
                 let meaning = Meaning {
