@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use crate::metrics::Requests;
 use crate::options::Patience;
 
 /// Where the control plane is.
@@ -105,6 +106,18 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
 pub fn limit_silence(config: &mut kube::Config, patience: Patience) {
     config.read_timeout = Some(patience.watch + patience.request);
     config.reset_reader_on_write = true;
+}
+
+/// A client for a configuration, and the count of its requests.
+///
+/// # Errors
+/// When the configuration's certificates or keys cannot be used.
+pub fn counted_client(config: kube::Config) -> Result<(kube::Client, Requests), ConnectError> {
+    let host = config.cluster_url.authority();
+    let requests = Requests::to(host.map(ToString::to_string).unwrap_or_default());
+    let builder = kube::client::ClientBuilder::try_from(config)
+        .map_err(|error| ConnectError::Client(Box::new(error)))?;
+    Ok((builder.with_layer(&requests).build(), requests))
 }
 
 /// A client for a configuration.

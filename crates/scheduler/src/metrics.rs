@@ -1,272 +1,126 @@
 //! Metrics with Karmada's names, labels and buckets, in the Prometheus text format.
-//!
-//! The encoder is ours because the names must stay what dashboards already query: OpenMetrics encoders
-//! rename counters.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+mod build_info;
+mod exposition;
+mod families;
+mod histogram;
+mod labels;
+mod process;
+mod requests;
+mod steps;
+mod workqueue;
+
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use self::families::Families;
+use crate::binding::BindingKey;
 use crate::need::ScheduleType;
 use crate::queue::Depth;
 
-/// Upper bounds in seconds: `start · factor^i` for `count` values of i.
-const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT] {
-    let mut bounds = [start; COUNT];
-    let mut index = 1;
-    while index < COUNT {
-        bounds[index] = bounds[index - 1] * factor;
-        index += 1;
-    }
-    bounds
-}
-
-const BUCKETS: usize = 15;
-const CYCLE_BUCKETS: [f64; BUCKETS] = exponential(0.001, 2.0);
-
-/// How a cycle ended, as metrics count it. A binding that fits nowhere counts as scheduled, as in Karmada.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CycleResult {
-    /// Decided and written.
-    Scheduled,
-    /// Failed, and to be tried again.
-    Error,
-}
-
-impl CycleResult {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Error => "error",
-        }
-    }
-}
-
-/// Why a key came into the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Incoming {
-    /// A binding is new, or new to us.
-    BindingAdd,
-    /// The spec of a binding changed.
-    BindingUpdate,
-    /// An attempt failed.
-    ScheduleAttemptFailure,
-    /// A cluster changed.
-    ClusterChanged,
-}
-
-impl Incoming {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::BindingAdd => "BindingAdd",
-            Self::BindingUpdate => "BindingUpdate",
-            Self::ScheduleAttemptFailure => "ScheduleAttemptFailure",
-            Self::ClusterChanged => "ClusterChanged",
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Histogram {
-    counts: [u64; BUCKETS],
-    count: u64,
-    sum: f64,
-}
-
-impl Histogram {
-    const EMPTY: Self = Self {
-        counts: [0; BUCKETS],
-        count: 0,
-        sum: 0.0,
-    };
-
-    fn observe(&mut self, seconds: f64) {
-        for (bound, count) in CYCLE_BUCKETS.iter().zip(&mut self.counts) {
-            if seconds <= *bound {
-                *count += 1;
-            }
-        }
-        self.count += 1;
-        self.sum += seconds;
-    }
-}
-
-#[derive(Debug, Default)]
-struct Numbers {
-    attempts: BTreeMap<(CycleResult, ScheduleType), u64>,
-    end_to_end: BTreeMap<(CycleResult, ScheduleType), Histogram>,
-    incoming: BTreeMap<Incoming, u64>,
-    depth: Depth,
-    oldest_ready: Duration,
-    leading: bool,
-}
+pub use labels::{CycleResult, Incoming, PluginResult};
+pub use requests::{Counted, Requests};
+pub use steps::StepTimes;
 
 /// The numbers of one scheduler. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics(Arc<Mutex<Numbers>>);
+pub struct Metrics {
+    families: Arc<Mutex<Families>>,
+    requests: Option<Requests>,
+}
 
 impl Metrics {
-    fn with<T>(&self, change: impl FnOnce(&mut Numbers) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Shows the requests of a client, too.
+    #[must_use]
+    pub fn with_requests(mut self, requests: Requests) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Families) -> T) -> T {
+        change(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Counts a cycle that ended, with the time from taking the key to the last answer of the API server.
     pub fn cycle(&self, result: CycleResult, schedule_type: ScheduleType, duration: Duration) {
-        self.with(|numbers| {
-            *numbers.attempts.entry((result, schedule_type)).or_default() += 1;
-            numbers
-                .end_to_end
-                .entry((result, schedule_type))
-                .or_insert(Histogram::EMPTY)
-                .observe(duration.as_secs_f64());
+        self.with(|families| families.cycle(result, schedule_type, duration));
+    }
+
+    /// Counts the steps of a decision.
+    pub fn steps(&self, times: StepTimes) {
+        self.with(|families| {
+            for (step, duration) in times.taken {
+                families.step(step, duration);
+            }
         });
+    }
+
+    /// Counts a run of all plugins at an extension point, as `Filter` or `Score`.
+    pub fn extension_point(&self, point: &'static str, result: PluginResult, duration: Duration) {
+        self.with(|families| families.point(point, result, duration));
+    }
+
+    /// Counts a run of one plugin at an extension point, as `Filter`, `Score` or `ScoreExtensionNormalize`.
+    pub fn plugin(
+        &self,
+        plugin: &str,
+        point: &'static str,
+        result: PluginResult,
+        duration: Duration,
+    ) {
+        self.with(|families| families.plugin(plugin, point, result, duration));
     }
 
     /// Counts a key that came into the queue.
     pub fn incoming(&self, event: Incoming) {
-        self.with(|numbers| *numbers.incoming.entry(event).or_default() += 1);
+        self.with(|families| families.incoming(event));
+    }
+
+    /// A key was taken off the queue, after it was ready for so long.
+    pub fn taken(&self, key: &BindingKey, waited: Duration, now: Instant) {
+        self.with(|families| families.work.taken(key, waited, now));
+    }
+
+    /// A key that was taken is done, or comes back after a delay.
+    pub fn ended(&self, key: &BindingKey, retried: bool, now: Instant) {
+        self.with(|families| families.work.ended(key, retried, now));
     }
 
     /// Tells the depth of the queue and the age of its oldest ready key.
     pub fn queue(&self, depth: Depth, oldest_ready: Duration) {
-        self.with(|numbers| {
-            numbers.depth = depth;
-            numbers.oldest_ready = oldest_ready;
+        self.with(|families| {
+            families.depth = depth;
+            families.oldest_ready = oldest_ready;
         });
     }
 
     /// Tells whether this process leads.
     pub fn leading(&self, leading: bool) {
-        self.with(|numbers| numbers.leading = leading);
+        self.with(|families| families.leading = leading);
     }
 
     /// All numbers as Prometheus text, format 0.0.4.
     pub fn text(&self) -> String {
-        self.with(|numbers| encode(numbers))
-    }
-}
-
-fn encode(numbers: &Numbers) -> String {
-    let mut out = String::with_capacity(8192);
-    head(
-        &mut out,
-        "karmada_scheduler_schedule_attempts_total",
-        "counter",
-        "Number of attempts to schedule a binding.",
-    );
-    for ((result, kind), count) in &numbers.attempts {
-        let labels = cycle_labels(*result, *kind);
-        line(
-            &mut out,
-            "karmada_scheduler_schedule_attempts_total",
-            &labels,
-            count,
-        );
-    }
-    let name = "karmada_scheduler_e2e_scheduling_duration_seconds";
-    head(
-        &mut out,
-        name,
-        "histogram",
-        "Time from taking a binding off the queue to the last write, in seconds.",
-    );
-    for ((result, kind), histogram) in &numbers.end_to_end {
-        let labels = cycle_labels(*result, *kind);
-        for (bound, count) in CYCLE_BUCKETS.iter().zip(&histogram.counts) {
-            line(
-                &mut out,
-                &format!("{name}_bucket"),
-                &format!("{labels},le=\"{bound}\""),
-                count,
-            );
+        let mut out = String::with_capacity(32 * 1024);
+        self.with(|families| families.encode(&mut out));
+        if let Some(requests) = &self.requests {
+            requests.encode(&mut out);
         }
-        line(
-            &mut out,
-            &format!("{name}_bucket"),
-            &format!("{labels},le=\"+Inf\""),
-            &histogram.count,
-        );
-        line(&mut out, &format!("{name}_sum"), &labels, &histogram.sum);
-        line(
-            &mut out,
-            &format!("{name}_count"),
-            &labels,
-            &histogram.count,
-        );
+        build_info::encode(&mut out);
+        process::encode(&mut out);
+        out
     }
-    let name = "karmada_scheduler_queue_incoming_bindings_total";
-    head(
-        &mut out,
-        name,
-        "counter",
-        "Number of bindings added to the queue, by event.",
-    );
-    for (event, count) in &numbers.incoming {
-        line(
-            &mut out,
-            name,
-            &format!("event=\"{}\"", event.as_str()),
-            count,
-        );
-    }
-    let name = "scheduler_pending_bindings";
-    head(
-        &mut out,
-        name,
-        "gauge",
-        "Number of bindings that wait, by queue.",
-    );
-    let depth = numbers.depth;
-    for (queue, count) in [
-        ("active", depth.active),
-        ("backoff", depth.backoff),
-        ("unschedulable", depth.waiting),
-    ] {
-        line(&mut out, name, &format!("queue=\"{queue}\""), &count);
-    }
-    let name = "berth_scheduler_queue_oldest_seconds";
-    head(
-        &mut out,
-        name,
-        "gauge",
-        "Age of the oldest binding that is ready to be scheduled, in seconds.",
-    );
-    line(&mut out, name, "", &numbers.oldest_ready.as_secs_f64());
-    let name = "leader_election_master_status";
-    head(&mut out, name, "gauge", "1 while this process leads.");
-    line(&mut out, name, "", &u8::from(numbers.leading));
-    out
-}
-
-fn cycle_labels(result: CycleResult, kind: ScheduleType) -> String {
-    format!(
-        "result=\"{}\",schedule_type=\"{}\"",
-        result.as_str(),
-        kind.as_str()
-    )
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn line(out: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
-    let _ = if labels.is_empty() {
-        writeln!(out, "{name} {value}")
-    } else {
-        writeln!(out, "{name}{{{labels}}} {value}")
-    };
 }
 
 #[cfg(test)]
 mod tests {
+    use berth_core::{Probe as _, Step};
+
     use super::*;
 
     #[test]
     fn numbers_come_out_under_karmadas_names() {
-        let metrics = Metrics::default();
+        let metrics = Metrics::default().with_requests(Requests::to("host".to_owned()));
         metrics.cycle(
             CycleResult::Scheduled,
             ScheduleType::Scale,
@@ -280,15 +134,58 @@ mod tests {
             },
             Duration::from_secs(1),
         );
+        let mut times = StepTimes::default();
+        for step in [Step::Filter, Step::Assign] {
+            times.enters(step);
+        }
+        times.leaves();
+        metrics.steps(times);
+        metrics.extension_point(
+            "Filter",
+            PluginResult::Unschedulable,
+            Duration::from_micros(150),
+        );
+        metrics.plugin(
+            "APIEnablement",
+            "Filter",
+            PluginResult::Success,
+            Duration::from_micros(12),
+        );
+        let (key, now) = (
+            BindingKey {
+                namespace: None,
+                name: "b".into(),
+            },
+            Instant::now(),
+        );
+        metrics.taken(&key, Duration::from_millis(5), now);
+        metrics.ended(&key, true, now + Duration::from_secs(5));
         let text = metrics.text();
         for expected in [
             r#"karmada_scheduler_schedule_attempts_total{result="scheduled",schedule_type="ScaleSchedule"} 1"#,
             r#"karmada_scheduler_e2e_scheduling_duration_seconds_bucket{result="scheduled",schedule_type="ScaleSchedule",le="0.002"} 0"#,
             r#"karmada_scheduler_e2e_scheduling_duration_seconds_bucket{result="scheduled",schedule_type="ScaleSchedule",le="0.004"} 1"#,
             r#"karmada_scheduler_e2e_scheduling_duration_seconds_bucket{result="scheduled",schedule_type="ScaleSchedule",le="16.384"} 1"#,
+            r#"karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step="Filter"} 1"#,
+            r#"karmada_scheduler_scheduling_algorithm_duration_seconds_bucket{schedule_step="AssignReplicas",le="16.384"} 1"#,
+            r#"karmada_scheduler_framework_extension_point_duration_seconds_bucket{extension_point="Filter",result="Unschedulable",le="0.0002"} 1"#,
+            r#"karmada_scheduler_framework_extension_point_duration_seconds_bucket{extension_point="Filter",result="Unschedulable",le="0.2048"} 1"#,
+            r#"karmada_scheduler_plugin_execution_duration_seconds_bucket{extension_point="Filter",plugin="APIEnablement",result="Success",le="1e-05"} 0"#,
+            r#"karmada_scheduler_plugin_execution_duration_seconds_bucket{extension_point="Filter",plugin="APIEnablement",result="Success",le="1.5000000000000002e-05"} 1"#,
             r#"karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"} 1"#,
             r#"scheduler_pending_bindings{queue="active"} 2"#,
+            r#"leader_election_master_status{name=""} 0"#,
+            r#"workqueue_adds_total{controller="scheduler-queue",name="scheduler-queue"} 3"#,
+            r#"workqueue_depth{controller="scheduler-queue",name="scheduler-queue",priority=""} 2"#,
+            r#"workqueue_queue_duration_seconds_bucket{controller="scheduler-queue",name="scheduler-queue",le="9.999999999999999e-06"} 0"#,
+            r#"workqueue_queue_duration_seconds_bucket{controller="scheduler-queue",name="scheduler-queue",le="0.01"} 1"#,
+            r#"workqueue_retries_total{controller="scheduler-queue",name="scheduler-queue"} 1"#,
+            r#"workqueue_work_duration_seconds_sum{controller="scheduler-queue",name="scheduler-queue"} 5"#,
+            r#"workqueue_unfinished_work_seconds{controller="scheduler-queue",name="scheduler-queue"} 0"#,
             "# TYPE karmada_scheduler_schedule_attempts_total counter",
+            "# TYPE rest_client_requests_total counter",
+            "# TYPE process_resident_memory_bytes gauge",
+            "# TYPE karmada_build_info gauge",
         ] {
             assert!(
                 text.lines().any(|line| line == expected),

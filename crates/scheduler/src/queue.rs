@@ -218,20 +218,25 @@ impl Queue {
 
     /// The next key to decide; it counts as being processed until [`Queue::done`].
     pub fn pop(&mut self) -> Option<BindingKey> {
+        self.pop_with_age().map(|(key, _)| key)
+    }
+
+    /// As [`Queue::pop`], with the time since when the key was ready.
+    pub fn pop_with_age(&mut self) -> Option<(BindingKey, Instant)> {
         let woken_turn = self.fresh_served >= FRESH_PER_WOKEN || self.fresh.is_empty();
-        let key = if woken_turn && !self.woken.is_empty() {
+        let ((_, since, _), key) = if woken_turn && !self.woken.is_empty() {
             self.fresh_served = 0;
-            self.woken.pop_first()?.1
+            self.woken.pop_first()?
         } else {
             self.fresh_served = self.fresh_served.saturating_add(1);
-            self.fresh.pop_first()?.1
+            self.fresh.pop_first()?
         };
         if let Some(item) = self.items.get_mut(&key) {
             item.state = State::Processing(Meanwhile::default());
             item.attempts = item.attempts.saturating_add(1);
             self.processing.insert(key.clone());
         }
-        Some(key)
+        Some((key, since))
     }
 
     /// Ends the processing of a key.

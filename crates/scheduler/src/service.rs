@@ -45,8 +45,9 @@ pub enum ServiceError {
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
     let mut config = connect::config(&options.target).await?;
     connect::limit_silence(&mut config, options.patience);
-    let client = connect::client(config)?;
-    run_with_client(options, client, cancel).await
+    let (client, requests) = connect::counted_client(config)?;
+    let metrics = Metrics::default().with_requests(requests);
+    run_measured(options, client, metrics, cancel).await
 }
 
 /// Runs the scheduler with a client that is there already.
@@ -58,7 +59,15 @@ pub async fn run_with_client(
     client: kube::Client,
     cancel: CancellationToken,
 ) -> Result<(), ServiceError> {
-    let metrics = Metrics::default();
+    run_measured(options, client, Metrics::default(), cancel).await
+}
+
+async fn run_measured(
+    options: Options,
+    client: kube::Client,
+    metrics: Metrics,
+    cancel: CancellationToken,
+) -> Result<(), ServiceError> {
     let probes = Probes::new(metrics.clone());
     serve(&options, &probes, &cancel).await?;
 

@@ -13,7 +13,7 @@ use crate::binding::{Binding, BindingKey};
 use crate::condition::Reason;
 use crate::events::{Note, NoteType};
 use crate::filter;
-use crate::metrics::{CycleResult, Incoming};
+use crate::metrics::{CycleResult, Incoming, StepTimes};
 use crate::need::{ScheduleType, schedule_type};
 use crate::plan::{Plan, REASON_FAILED};
 use crate::queue::Verdict;
@@ -29,7 +29,11 @@ impl Owner {
             if !self.may_decide() {
                 return;
             }
-            let Some(key) = self.queue.pop() else { return };
+            let Some((key, since)) = self.queue.pop_with_age() else {
+                return;
+            };
+            self.metrics
+                .taken(&key, now.saturating_duration_since(since), now);
             self.cycle(&key, now, None);
         }
     }
@@ -37,17 +41,17 @@ impl Owner {
     /// One cycle of a key; `earlier` is what the estimators have been asked for it so far.
     pub(super) fn cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
         let Some(binding) = self.bindings.get(key).map(|entry| entry.binding.clone()) else {
-            self.queue.done(key, Verdict::Done, now);
+            self.end(key, Verdict::Done, now);
             return;
         };
         if binding.deleting() {
             self.say_deleting(&binding);
-            self.queue.done(key, Verdict::Done, now);
+            self.end(key, Verdict::Done, now);
             return;
         }
         // It may have been suspended, or handed over, while it was in the queue.
         if !filter::in_charge(&binding, &self.scheduler_name) {
-            self.queue.done(key, Verdict::Done, now);
+            self.end(key, Verdict::Done, now);
             return;
         }
         let round = match earlier {
@@ -66,7 +70,7 @@ impl Owner {
                 self.metrics
                     .cycle(cycle_result(&plan), schedule_type, began.elapsed());
             }
-            self.queue.done(key, plan.verdict, now);
+            self.end(key, plan.verdict, now);
             return;
         }
         self.assume(&binding, &plan, now);
@@ -85,6 +89,12 @@ impl Owner {
                 began,
             }
         });
+    }
+
+    /// The processing of a key is over.
+    fn end(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
+        self.metrics.ended(key, verdict == Verdict::Retry, now);
+        self.queue.done(key, verdict, now);
     }
 
     /// From here on the next decisions count with this one.
@@ -161,15 +171,18 @@ impl Owner {
                     None => request,
                 };
                 let now = Instant::now();
-                let assumed = self
-                    .assumptions
-                    .as_ref()
-                    .map(|assumptions| assumptions.assumed(now));
+                let assumptions = self.assumptions.as_ref();
+                let assumed = assumptions
+                    .map(|assumptions| assumptions.assumed(now))
+                    .unwrap_or_default();
                 let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
                 let engine = &mut self.engine;
-                let mut decide = || match &assumed {
-                    Some(assumed) => engine.schedule_with(snapshot, &request, assumed),
-                    None => engine.schedule(snapshot, &request),
+                let metrics = &self.metrics;
+                let mut decide = || {
+                    let mut times = StepTimes::default();
+                    let outcome = engine.schedule_probed(snapshot, &request, &assumed, &mut times);
+                    metrics.steps(times);
+                    outcome
                 };
                 let outcome = match &mut self.accurate {
                     None => decide(),
@@ -265,7 +278,7 @@ impl Owner {
         if verdict == Verdict::Retry || verdict == Verdict::Wait {
             self.metrics.incoming(Incoming::ScheduleAttemptFailure);
         }
-        self.queue.done(&key, verdict, now);
+        self.end(&key, verdict, now);
         if let Some(at) = not_before {
             self.queue.postpone(&key, at);
         }

@@ -1,0 +1,33 @@
+//! Which build this is, under the name by which dashboards ask.
+
+use super::exposition::{Kind, family, quoted, sample};
+
+pub(super) fn encode(out: &mut String) {
+    let name = "karmada_build_info";
+    family(
+        out,
+        name,
+        Kind::Gauge,
+        "Which build this is, as labels of the constant 1. The version is that of Berth.",
+    );
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    let platform = format!("{}/{architecture}", std::env::consts::OS);
+    let labels = [
+        ("build_date", "unknown"),
+        ("compiler", "rustc"),
+        ("git_commit", "unknown"),
+        ("git_short_commit", "unknown"),
+        ("git_tree_state", "unknown"),
+        ("git_version", version),
+        ("go_version", "none"),
+        ("platform", platform.as_str()),
+    ]
+    .map(|(label, value)| format!("{label}={}", quoted(value)))
+    .join(",");
+    sample(out, name, &labels, 1);
+}

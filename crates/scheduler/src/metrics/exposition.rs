@@ -1,0 +1,121 @@
+//! The Prometheus text format, version 0.0.4.
+//!
+//! The encoder is ours because the names must stay what dashboards already query: OpenMetrics encoders
+//! rename counters. Writing to a String cannot fail, so results of `write!` are dropped.
+
+use std::fmt::Write as _;
+
+use super::histogram::Histogram;
+
+/// What kind of numbers a family holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// Starts a family: its samples follow.
+pub(crate) fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
+    let kind = match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
+    };
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// One number; `labels` as in `a="b",c="d"`, or nothing.
+pub(crate) fn sample(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+    let _ = if labels.is_empty() {
+        writeln!(out, "{name} {value}")
+    } else {
+        writeln!(out, "{name}{{{labels}}} {value}")
+    };
+}
+
+/// A gauge of one number.
+pub(crate) fn gauge(out: &mut String, name: &str, help: &str, value: f64) {
+    family(out, name, Kind::Gauge, help);
+    sample(out, name, "", float(value));
+}
+
+/// The samples of one histogram.
+pub(crate) fn histogram<const COUNT: usize>(
+    out: &mut String,
+    name: &str,
+    labels: &str,
+    histogram: &Histogram<COUNT>,
+) {
+    let bucket = format!("{name}_bucket");
+    let comma = if labels.is_empty() { "" } else { "," };
+    for (bound, count) in histogram.buckets() {
+        let labels = format!("{labels}{comma}le=\"{}\"", float(bound));
+        sample(out, &bucket, &labels, count);
+    }
+    let count = histogram.count();
+    sample(out, &bucket, &format!("{labels}{comma}le=\"+Inf\""), count);
+    sample(
+        out,
+        &format!("{name}_sum"),
+        labels,
+        float(histogram.seconds()),
+    );
+    sample(out, &format!("{name}_count"), labels, count);
+}
+
+/// A label value between quotes.
+pub(crate) fn quoted(value: &str) -> String {
+    let mut quoted = String::with_capacity(value.len() + 2);
+    quoted.push('"');
+    for character in value.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A number as Go writes it, so that bounds of buckets are the same text.
+pub(crate) fn float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..21).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.abs())
+        }
+        _ => format!("{value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_look_as_go_writes_them() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1e-8, "1e-08"),
+            (9.999_999_999_999_999e-6, "9.999999999999999e-06"),
+            (0.0001, "0.0001"),
+            (16.384, "16.384"),
+            (1000.0, "1000"),
+            (2.5e21, "2.5e+21"),
+        ] {
+            assert_eq!(float(value), text);
+        }
+    }
+
+    #[test]
+    fn label_values_are_escaped() {
+        assert_eq!(quoted("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
+    }
+}

@@ -1,0 +1,83 @@
+//! How often something took how long.
+
+use std::time::Duration;
+
+/// Upper bounds in seconds: `start · factor^i` for `COUNT` values of i.
+pub(crate) const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT] {
+    let mut bounds = [start; COUNT];
+    let mut index = 1;
+    while index < COUNT {
+        bounds[index] = bounds[index - 1] * factor;
+        index += 1;
+    }
+    bounds
+}
+
+/// Durations, counted by upper bounds.
+#[derive(Clone, Debug)]
+pub(crate) struct Histogram<const COUNT: usize> {
+    bounds: &'static [f64; COUNT],
+    /// Each duration is counted once, under the least bound that holds it.
+    counts: [u64; COUNT],
+    count: u64,
+    seconds: f64,
+}
+
+impl<const COUNT: usize> Histogram<COUNT> {
+    pub(crate) const fn new(bounds: &'static [f64; COUNT]) -> Self {
+        Self {
+            bounds,
+            counts: [0; COUNT],
+            count: 0,
+            seconds: 0.0,
+        }
+    }
+
+    pub(crate) fn observe(&mut self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        let place = self.bounds.partition_point(|bound| *bound < seconds);
+        if let Some(count) = self.counts.get_mut(place) {
+            *count += 1;
+        }
+        self.count += 1;
+        self.seconds += seconds;
+    }
+
+    /// Each bound, and how many durations are within it.
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+        let mut within = 0;
+        self.bounds
+            .iter()
+            .zip(&self.counts)
+            .map(move |(bound, count)| {
+                within += count;
+                (*bound, within)
+            })
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_within_its_bound_and_all_above() {
+        const BOUNDS: [f64; 3] = exponential(0.001, 2.0);
+        let mut histogram = Histogram::new(&BOUNDS);
+        for millis in [1, 3, 100] {
+            histogram.observe(Duration::from_millis(millis));
+        }
+        let buckets: Vec<_> = histogram.buckets().collect();
+        assert_eq!(buckets, [(0.001, 1), (0.002, 1), (0.004, 2)]);
+        assert_eq!(histogram.count(), 3);
+        assert!((histogram.seconds() - 0.104).abs() < 1e-9);
+    }
+}

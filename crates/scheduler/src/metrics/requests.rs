@@ -1,0 +1,168 @@
+//! Counts the requests that a client sends, by status code, host and method.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
+use tower::{Layer, Service};
+
+use super::exposition::{Kind, family, quoted, sample};
+
+/// The value of the label `code` where no answer came, as client-go writes it.
+const NO_ANSWER: &str = "<error>";
+
+/// The requests of one client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Requests(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    host: String,
+    counts: Mutex<BTreeMap<(Option<u16>, &'static str), u64>>,
+}
+
+impl Requests {
+    /// Nothing yet, to this host.
+    pub fn to(host: String) -> Self {
+        Self(Arc::new(Counts {
+            host,
+            counts: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn encode(&self, out: &mut String) {
+        let name = "rest_client_requests_total";
+        family(
+            out,
+            name,
+            Kind::Counter,
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+        );
+        let host = quoted(&self.0.host);
+        let counts = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((code, method), count) in &*counts {
+            let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.to_string());
+            let labels = format!("code=\"{code}\",host={host},method=\"{method}\"");
+            sample(out, name, &labels, count);
+        }
+    }
+}
+
+/// Counts one request when it is dropped, so that those given up are counted, too.
+struct Pending {
+    requests: Requests,
+    method: &'static str,
+    code: Option<StatusCode>,
+}
+
+impl Pending {
+    fn answered(&mut self, code: Option<StatusCode>) {
+        self.code = code;
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let counts = &self.requests.0.counts;
+        let key = (self.code.map(|code| code.as_u16()), self.method);
+        *counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(key)
+            .or_default() += 1;
+    }
+}
+
+impl<S> Layer<S> for Requests {
+    type Service = Counted<S>;
+
+    fn layer(&self, inner: S) -> Counted<S> {
+        Counted {
+            inner,
+            requests: self.clone(),
+        }
+    }
+}
+
+/// A client whose requests are counted when their answers begin.
+#[derive(Clone, Debug)]
+pub struct Counted<S> {
+    inner: S,
+    requests: Requests,
+}
+
+impl<S, B, A> Service<Request<B>> for Counted<S>
+where
+    S: Service<Request<B>, Response = Response<A>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let mut pending = Pending {
+            requests: self.requests.clone(),
+            method: verb(request.method()),
+            code: None,
+        };
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            pending.answered(answer.as_ref().ok().map(Response::status));
+            answer
+        })
+    }
+}
+
+fn verb(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        _ => "OTHER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_failures_and_requests_given_up_are_counted() {
+        let requests = Requests::to("here:6443".to_owned());
+        let mut client =
+            requests.layer(tower::service_fn(
+                async |request: Request<&str>| match *request.body() {
+                    "found" => Ok(Response::new(())),
+                    "broken" => Err("no connection"),
+                    _ => std::future::pending().await,
+                },
+            ));
+        let send = |method: Method, body| Request::builder().method(method).body(body).unwrap();
+        for _ in 0..2 {
+            client.call(send(Method::GET, "found")).await.unwrap();
+        }
+        client
+            .call(send(Method::PATCH, "broken"))
+            .await
+            .unwrap_err();
+        drop(client.call(send(Method::PATCH, "silent")));
+        let mut out = String::new();
+        requests.encode(&mut out);
+        let samples: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [
+            r#"rest_client_requests_total{code="<error>",host="here:6443",method="PATCH"} 2"#,
+            r#"rest_client_requests_total{code="200",host="here:6443",method="GET"} 2"#,
+        ];
+        assert_eq!(samples, expected);
+    }
+}
