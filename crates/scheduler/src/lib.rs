@@ -21,6 +21,7 @@ pub mod flags;
 pub mod fleet_watch;
 pub mod gates;
 pub mod go_duration;
+pub mod group_in_use;
 pub mod guard;
 pub mod health;
 pub mod lease;

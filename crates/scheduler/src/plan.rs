@@ -66,15 +66,17 @@ impl Plan {
         self.result.is_none() && self.status.is_none() && self.notes.is_empty()
     }
 
-    /// Only records that the current generation was looked at, where that is not recorded yet.
-    pub fn observe_only(binding: &Binding) -> Self {
+    /// Only records that the current generation was looked at, where that is not recorded yet. Where the
+    /// status of the last result was lost, the affinity group and the time that it would have named are
+    /// recorded as well.
+    pub fn observe_only(binding: &Binding, affinity: Option<String>) -> Self {
         let mut plan = Self::nothing(Verdict::Done);
         if !observed(binding) {
             plan.status = Some(StatusPlan {
                 scheduled: None,
                 observe: true,
-                succeeded: false,
-                affinity: None,
+                succeeded: affinity.is_some(),
+                affinity,
             });
         }
         plan

@@ -13,6 +13,7 @@ use crate::binding::{Binding, BindingKey};
 use crate::condition::Reason;
 use crate::events::{Note, NoteType};
 use crate::filter;
+use crate::group_in_use::group_in_use;
 use crate::metrics::{CycleResult, Incoming, StepTimes};
 use crate::need::{ScheduleType, schedule_type};
 use crate::plan::{Plan, REASON_FAILED};
@@ -151,7 +152,10 @@ impl Owner {
             self.multiple_pod_templates,
             leaving,
         ) else {
-            return Some((Plan::observe_only(binding), None));
+            let members = &self.members;
+            let cluster = |name: &str| members.get(name).map(|member| member.cluster.clone());
+            let group = group_in_use(binding, placement, cluster);
+            return Some((Plan::observe_only(binding, group), None));
         };
         let key = &binding.key;
         let plan = match Request::new(
