@@ -4,8 +4,13 @@
 //! processor time and memory are its own.
 
 mod burst;
+mod fan_out;
 mod herd;
+mod process;
+mod requests;
 mod scale;
+mod server;
+mod server_process;
 mod steady;
 mod subject;
 mod workload;
@@ -13,6 +18,8 @@ mod workload;
 pub use burst::{Burst, burst};
 pub use herd::{Herd, herd};
 pub use scale::{Scale, scale};
+pub use server::{ServerLoad, server};
+pub use server_process::serve;
 pub use steady::{Steady, steady};
 
 use std::time::Duration;

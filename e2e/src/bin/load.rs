@@ -3,9 +3,10 @@
 //! `docs/performance.md` says how to run it. Called as `load scheduler …` it is the scheduler itself: the
 //! generator starts itself again in this form.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use berth_e2e::load::{self, Burst, Herd, LoadError, Scale, Steady};
+use berth_e2e::load::{self, Burst, Herd, LoadError, Scale, ServerLoad, Steady};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
@@ -26,6 +27,14 @@ enum Scenario {
     Herd(Herd),
     /// Thousands of clusters, tens of thousands of bindings
     Scale(Scale),
+    /// The API server alone, as a process of its own
+    Server(ServerLoad),
+    /// The API server itself, for `load server`
+    #[command(hide = true)]
+    Serve {
+        /// Where its kubeconfig appears.
+        kubeconfig: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -56,6 +65,8 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Steady(steady) => load::steady(steady).await,
             Scenario::Herd(herd) => load::herd(herd).await,
             Scenario::Scale(scale) => load::scale(scale).await,
+            Scenario::Server(server) => load::server(server).await,
+            Scenario::Serve { kubeconfig } => load::serve(kubeconfig).await.map(|()| Value::Null),
         }
     })
 }

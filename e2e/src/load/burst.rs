@@ -14,7 +14,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::subject::Subject;
-use super::{LoadError, millis, rate, workload};
+use super::{LoadError, millis, process, rate, workload};
 use crate::Bare;
 
 /// A fleet and bindings, created beforehand.
@@ -48,9 +48,11 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     bare.bind_all(&ours).await;
 
     let writes = plans(&clusters, &theirs)?;
-    let began = Instant::now();
+    let own = || process::processor_time(std::process::id());
+    let (began, own_before) = (Instant::now(), own());
     write(bare.remote_client().await, &writes, burst.in_flight).await?;
     let written = began.elapsed();
+    let writer_and_server = own().saturating_sub(own_before);
 
     let flags = [
         "--leader-elect=false".to_owned(),
@@ -60,8 +62,10 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let mut subject = Subject::start(&bare.kubeconfig(), &flags)?;
     let limit = Duration::from_mins(10);
     let first = subject.scheduled(1, limit).await?;
+    let all_before = own() + subject.processor_time();
     let count = u64::try_from(burst.bindings).unwrap_or(u64::MAX);
     let last = subject.scheduled(count, limit).await?;
+    let scheduler_and_server = (own() + subject.processor_time()).saturating_sub(all_before);
     let processor = subject.processor_time();
     let peak = subject.peak_mib();
     let settled = bare
@@ -82,6 +86,7 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     }
     let from_first = rate(burst.bindings, last.saturating_sub(first));
     let bare_writer = rate(burst.bindings, written);
+    let bindings = u32::try_from(burst.bindings).unwrap_or(u32::MAX).max(1);
     bare.stop().await;
     Ok(json!({
         "scenario": "burst",
@@ -91,7 +96,10 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         "scheduler from its first, bindings/s": from_first,
         "part of the bare writer": (from_first / bare_writer * 1000.0).round() / 1000.0,
         "start to first, ms": millis(first),
-        "CPU per binding, ms": millis(processor / u32::try_from(burst.bindings).unwrap_or(1)),
+        "CPU per binding of bare writer and server, ms": millis(writer_and_server / bindings),
+        "CPU per binding of scheduler and server from the first, ms":
+            millis(scheduler_and_server / bindings),
+        "CPU per binding, ms": millis(processor / bindings),
         "peak memory, MiB": peak,
     }))
 }

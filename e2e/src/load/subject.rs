@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::LoadError;
+use super::{LoadError, process};
 
 const STEP: Duration = Duration::from_millis(10);
-/// The unit of processor time in /proc, fixed on Linux.
-const TICKS_PER_SECOND: u64 = 100;
 
 /// The process; it is ended when this is dropped.
 pub(super) struct Subject {
@@ -109,25 +107,11 @@ impl Subject {
 
     /// The processor time that it has used.
     pub(super) fn processor_time(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
-        let stat = stat.unwrap_or_default();
-        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-        // The fields 14 and 15 of the file are user and system time.
-        let ticks: u64 = fields
-            .split(' ')
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<u64>().ok())
-            .sum();
-        Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+        process::processor_time(self.child.id())
     }
 
     /// The most memory that it has held, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        line.and_then(|line| line.trim().split(' ').next()?.parse().ok())
-            .map_or(0, |kib: u64| kib / 1024)
+        process::peak_kib(self.child.id()) / 1024
     }
 }

@@ -1,0 +1,100 @@
+//! Requests whose answers are taken but not read: what the server can do, not what a client can decode.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Method, Request, Response, header};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+use super::LoadError;
+
+/// One request.
+pub(super) struct Wanted {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Wanted {
+    /// Creates an object.
+    pub(super) fn create(collection: &str, object: &Value) -> Self {
+        Self {
+            method: Method::POST,
+            path: collection.to_owned(),
+            body: object.to_string().into_bytes(),
+        }
+    }
+
+    /// Changes an object by a merge patch.
+    pub(super) fn merge(path: String, patch: &Value) -> Self {
+        Self {
+            method: Method::PATCH,
+            path,
+            body: patch.to_string().into_bytes(),
+        }
+    }
+}
+
+/// Sends a request; refusals are errors.
+pub(super) async fn send(client: &Client, wanted: &Wanted) -> Result<Response<Body>, LoadError> {
+    let content_type = match wanted.method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::builder()
+        .method(wanted.method.clone())
+        .uri(&wanted.path)
+        .header(header::CONTENT_TYPE, content_type)
+        .body(Body::from(wanted.body.clone()))
+        .map_err(|error| LoadError::Wrong(error.to_string()))?;
+    let response = client.send(request).await?;
+    if !response.status().is_success() {
+        let status = response.status();
+        let body = whole(response).await?;
+        let text = String::from_utf8_lossy(&body).into_owned();
+        return Err(LoadError::Wrong(format!(
+            "{} is {status}: {text}",
+            wanted.path
+        )));
+    }
+    Ok(response)
+}
+
+/// The body of an answer.
+pub(super) async fn whole(response: Response<Body>) -> Result<bytes::Bytes, LoadError> {
+    Ok(response.into_body().collect().await?.to_bytes())
+}
+
+/// Reads a path.
+pub(super) async fn get(client: &Client, path: &str) -> Result<bytes::Bytes, LoadError> {
+    let wanted = Wanted {
+        method: Method::GET,
+        path: path.to_owned(),
+        body: Vec::new(),
+    };
+    whole(send(client, &wanted).await?).await
+}
+
+/// Sends all of these, each client one after the other and all clients at the same time.
+pub(super) async fn send_all(clients: &[Client], all: Vec<Wanted>) -> Result<(), LoadError> {
+    let all = Arc::new(all);
+    let next = Arc::new(AtomicUsize::new(0));
+    let workers = clients.iter().cloned().map(|client| {
+        let (all, next) = (all.clone(), next.clone());
+        tokio::spawn(async move {
+            while let Some(wanted) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                whole(send(&client, wanted).await?).await?;
+            }
+            Ok::<(), LoadError>(())
+        })
+    });
+    stream::iter(workers)
+        .buffer_unordered(clients.len())
+        .map(|joined| joined.map_err(|error| LoadError::Wrong(error.to_string()))?)
+        .try_collect()
+        .await
+}

@@ -1,0 +1,287 @@
+//! What the API server does by itself: writes, lists, watches and its memory, beside their targets.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use kube::Client;
+use serde_json::{Map, Value, json};
+
+use super::requests::{self, Wanted};
+use super::server_process::ServerProcess;
+use super::{LoadError, fan_out, millis, percentile, rate, workload};
+
+/// Names of the namespaces, each for objects of one kind and size.
+const LARGE: &str = "large";
+const SMALL: &str = "small";
+const BINDINGS: &str = "bindings";
+/// How often a list is read; the median counts.
+const LISTS: usize = 5;
+
+/// The server alone, as a process of its own.
+#[derive(Args, Clone, Debug)]
+pub struct ServerLoad {
+    /// How many clients write at the same time, each with a connection of its own.
+    #[arg(long, default_value_t = 32)]
+    pub clients: usize,
+    /// The number of objects of each kind.
+    #[arg(long, default_value_t = 10_000)]
+    pub objects: usize,
+    /// How many clients watch.
+    #[arg(long, default_value_t = 100)]
+    pub watches: usize,
+    /// Updates each second while they watch.
+    #[arg(long, default_value_t = 500)]
+    pub updates: u32,
+    /// For how long they watch.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u32,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// When something does not end as it should.
+pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
+    let server = ServerProcess::start().await?;
+    let mut report = Map::new();
+    report.insert("scenario".into(), json!("server"));
+    let mut note = |name: &str, value: Value| drop(report.insert(name.to_owned(), value));
+    note("ready, ms", at_most(millis(server.ready_after), 300.0));
+    note("empty, MiB", at_most(mib(server.resident_kib()), 60.0));
+    let client = server.client().await?;
+    berth::up::prepare(&client, &[])
+        .await
+        .map_err(|error| LoadError::Wrong(error.to_string()))?;
+    for name in [LARGE, SMALL, BINDINGS] {
+        let namespace =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let wanted = Wanted::create("/api/v1/namespaces", &namespace);
+        requests::whole(requests::send(&client, &wanted).await?).await?;
+    }
+    let before = server.resident_kib();
+    note("with Karmada's definitions, MiB", json!(mib(before)));
+    let mut clients = Vec::new();
+    for _ in 0..load.clients {
+        clients.push(server.client().await?);
+    }
+    for client in &clients {
+        requests::get(client, "/readyz").await?;
+    }
+
+    let writes = [
+        (
+            "ConfigMap of 4 KiB, creates",
+            creates(LARGE, 4096, load.objects),
+            Some(5000.0),
+        ),
+        (
+            "ConfigMap of 4 KiB, merge patches",
+            patches(LARGE, load.objects),
+            Some(4000.0),
+        ),
+        (
+            "ConfigMap of 1 KiB, creates",
+            creates(SMALL, 1024, load.objects),
+            None,
+        ),
+        ("ResourceBinding, creates", bindings(load.objects)?, None),
+        (
+            "ResourceBinding, merge patches",
+            binding_patches(load.objects),
+            None,
+        ),
+    ];
+    for (name, all, target) in writes {
+        let figures = timed(&server, &clients, all, target).await?;
+        note(name, figures);
+    }
+
+    let mut json_bytes = 0;
+    let paths = [
+        ("list of ConfigMaps of 4 KiB", configmaps(LARGE)),
+        ("list of ConfigMaps of 1 KiB", configmaps(SMALL)),
+        ("list of ResourceBindings", binding_path()),
+    ];
+    for (name, path) in paths {
+        let (size, median) = timed_lists(&client, &path).await?;
+        json_bytes += size;
+        note(
+            name,
+            json!({ "objects": load.objects, "MiB": mib(size / 1024),
+                    "median, ms": at_most(millis(median), 250.0) }),
+        );
+    }
+    let held = server.resident_kib();
+    note(
+        "objects and what they cost",
+        memory(held, before, json_bytes),
+    );
+
+    note("watches", watches(&server, load, &clients).await?);
+    let held = server.resident_kib();
+    note(
+        "the same after the watches",
+        memory(held, before, json_bytes),
+    );
+    Ok(Value::Object(report))
+}
+
+/// Resident memory beside the JSON of all objects.
+fn memory(held: u64, before: u64, json_bytes: u64) -> Value {
+    let times = |kib: u64| tenths(ratio(kib * 1024, json_bytes));
+    json!({
+        "JSON, MiB": mib(json_bytes / 1024), "resident, MiB": mib(held),
+        "times the JSON": at_most(times(held), 4.0),
+        "times the JSON, without the empty server": times(held.saturating_sub(before)),
+    })
+}
+
+/// Sends writes, and says how fast they went and what each cost the server.
+async fn timed(
+    server: &ServerProcess,
+    clients: &[Client],
+    all: Vec<Wanted>,
+    target: Option<f64>,
+) -> Result<Value, LoadError> {
+    let count = all.len();
+    let processor = server.processor_time();
+    let began = Instant::now();
+    requests::send_all(clients, all).await?;
+    let took = began.elapsed();
+    let processor = server.processor_time().saturating_sub(processor);
+    let each = processor / u32::try_from(count).unwrap_or(u32::MAX);
+    let per_second = rate(count, took);
+    Ok(json!({
+        "per second": match target {
+            Some(target) => at_least(per_second, target),
+            None => json!(per_second),
+        },
+        "server's processor time each, µs": each.as_micros(),
+    }))
+}
+
+async fn timed_lists(client: &Client, path: &str) -> Result<(u64, Duration), LoadError> {
+    let mut times = Vec::with_capacity(LISTS);
+    let mut size = 0;
+    for _ in 0..LISTS {
+        let began = Instant::now();
+        size = requests::get(client, path).await?.len();
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    Ok((
+        u64::try_from(size).unwrap_or(u64::MAX),
+        percentile(&times, 0.5),
+    ))
+}
+
+async fn watches(
+    server: &ServerProcess,
+    load: &ServerLoad,
+    writers: &[Client],
+) -> Result<Value, LoadError> {
+    let mut watching = Vec::with_capacity(load.watches);
+    for _ in 0..load.watches {
+        watching.push(server.client().await?);
+    }
+    let updates = usize::try_from(load.updates * load.seconds).unwrap_or(usize::MAX);
+    let names: Vec<String> = (0..load.objects.min(100)).map(object_name).collect();
+    let processor = server.processor_time();
+    let began = Instant::now();
+    let path = configmaps(SMALL);
+    let seen = fan_out::fan_out(&watching, writers, &path, &names, load.updates, updates).await?;
+    let took = began.elapsed();
+    let processor = server.processor_time().saturating_sub(processor);
+    let expected = load.watches * updates;
+    if seen.lines != expected {
+        return Err(LoadError::Wrong(format!(
+            "the watches saw {} of {expected} events",
+            seen.lines
+        )));
+    }
+    Ok(json!({
+        "watches": load.watches, "updates": updates, "updates/s": rate(updates, took),
+        "events seen": seen.lines, "events read": seen.latencies.len(),
+        "write sent to event read p50, ms": millis(percentile(&seen.latencies, 0.5)),
+        "write sent to event read p99, ms": at_most(millis(percentile(&seen.latencies, 0.99)), 50.0),
+        "server's processor time, part of one core":
+            tenths(processor.as_secs_f64() / took.as_secs_f64() * 10.0) / 10.0,
+    }))
+}
+
+fn configmaps(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps")
+}
+
+fn binding_path() -> String {
+    format!("/apis/work.karmada.io/v1alpha2/namespaces/{BINDINGS}/resourcebindings")
+}
+
+fn object_name(index: usize) -> String {
+    format!("object-{index:06}")
+}
+
+fn creates(namespace: &str, size: usize, count: usize) -> Vec<Wanted> {
+    let path = configmaps(namespace);
+    let text = "0123456789abcdef".repeat(size / 16);
+    let object = |index| {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "name": object_name(index), "labels": { "app": "load" } },
+                "data": { "text": text } })
+    };
+    (0..count)
+        .map(|index| Wanted::create(&path, &object(index)))
+        .collect()
+}
+
+fn patches(namespace: &str, count: usize) -> Vec<Wanted> {
+    let path = configmaps(namespace);
+    let patch = |index: usize| json!({ "data": { "changed": index.to_string() } });
+    (0..count)
+        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &patch(index)))
+        .collect()
+}
+
+fn bindings(count: usize) -> Result<Vec<Wanted>, LoadError> {
+    let path = binding_path();
+    let namespaces = [BINDINGS.to_owned()];
+    let bindings = workload::bindings("b", count, &namespaces, "nobody")?;
+    let mut all = Vec::with_capacity(count);
+    for (index, mut binding) in bindings.into_iter().enumerate() {
+        binding.metadata.name = Some(object_name(index));
+        let object = serde_json::to_value(&binding);
+        let object = object.map_err(|error| LoadError::Wrong(error.to_string()))?;
+        all.push(Wanted::create(&path, &object));
+    }
+    Ok(all)
+}
+
+fn binding_patches(count: usize) -> Vec<Wanted> {
+    let path = binding_path();
+    let patch = json!({ "spec": { "clusters": [
+        { "name": "member-1", "replicas": 2 }, { "name": "member-2", "replicas": 1 } ] } });
+    (0..count)
+        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &patch))
+        .collect()
+}
+
+fn at_most(measured: f64, target: f64) -> Value {
+    json!({ "measured": measured, "at most": target, "met": measured <= target })
+}
+
+fn at_least(measured: f64, target: f64) -> Value {
+    json!({ "measured": measured, "at least": target, "met": measured >= target })
+}
+
+fn mib(kib: u64) -> f64 {
+    tenths(ratio(kib, 1024))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
+fn ratio(a: u64, b: u64) -> f64 {
+    a as f64 / b.max(1) as f64
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}

@@ -1,0 +1,101 @@
+//! The API server as a process of its own: this program again, as `load serve`.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use berth_apiserver::{Server, ServerConfig};
+use berth_scheduler::connect;
+use kube::Client;
+
+use super::{LoadError, process};
+
+/// How long it may take to start.
+const PATIENCE: Duration = Duration::from_secs(20);
+const STEP: Duration = Duration::from_millis(1);
+
+/// The process; it is ended when this is dropped.
+pub(super) struct ServerProcess {
+    child: Child,
+    folder: tempfile::TempDir,
+    /// From its start until it answered `/readyz`.
+    pub(super) ready_after: Duration,
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Serves until the process is killed; the kubeconfig appears when the server answers.
+///
+/// # Errors
+/// When the server does not start.
+pub async fn serve(kubeconfig: &Path) -> Result<(), LoadError> {
+    let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
+    let server = Server::start(ServerConfig::default()).await;
+    let server = server.map_err(|error| wrong(&error))?;
+    // Whoever finds the file finds all of it.
+    let draft = kubeconfig.with_extension("draft");
+    std::fs::write(&draft, server.kubeconfig("load"))
+        .and_then(|()| std::fs::rename(&draft, kubeconfig))
+        .map_err(|error| wrong(&error))?;
+    std::future::pending().await
+}
+
+impl ServerProcess {
+    /// Starts a server and waits until it is ready.
+    pub(super) async fn start() -> Result<Self, LoadError> {
+        let failed = |error: std::io::Error| LoadError::Wrong(format!("the server: {error}"));
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        let began = Instant::now();
+        let child = Command::new(std::env::current_exe().map_err(failed)?)
+            .arg("serve")
+            .arg(&kubeconfig)
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let mut server = Self {
+            child,
+            folder,
+            ready_after: Duration::ZERO,
+        };
+        while !kubeconfig.exists() {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(LoadError::Wrong(format!("the server ended: {status}")));
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(LoadError::Late {
+                    what: "starting the server".to_owned(),
+                    limit: PATIENCE,
+                });
+            }
+            tokio::time::sleep(STEP).await;
+        }
+        super::requests::get(&server.client().await?, "/readyz").await?;
+        server.ready_after = began.elapsed();
+        Ok(server)
+    }
+
+    /// A client with connections of its own.
+    pub(super) async fn client(&self) -> Result<Client, LoadError> {
+        let target = connect::Target {
+            kubeconfig: Some(self.folder.path().join("kubeconfig")),
+            ..connect::Target::default()
+        };
+        Ok(connect::client(connect::config(&target).await?)?)
+    }
+
+    /// The processor time that it has used.
+    pub(super) fn processor_time(&self) -> Duration {
+        process::processor_time(self.child.id())
+    }
+
+    /// The memory that it holds now, in KiB.
+    pub(super) fn resident_kib(&self) -> u64 {
+        process::resident_kib(self.child.id())
+    }
+}
