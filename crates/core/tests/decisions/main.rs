@@ -5,8 +5,11 @@
 mod explanation;
 mod fixtures;
 mod gates;
+mod objects;
+mod observing;
 mod parsers;
 mod plugins;
+mod points;
 mod probe;
 mod promises;
 mod quirks;

@@ -1,0 +1,84 @@
+//! The objects behind clusters and requests, for plugins that look at more than decisions do.
+
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_api::binding::BindingSpec;
+use berth_core::{Aspect, BindingObject, Fleet};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
+
+use crate::fixtures::{binding, cluster, request};
+
+fn read(value: &Value) -> Cluster {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+#[test]
+fn objects_are_kept_where_they_are_asked_for() {
+    let mut object = cluster("m1", 10);
+    object["metadata"]["annotations"] = json!({"carbon": "40"});
+    object["metadata"]["resourceVersion"] = json!("1");
+    object["metadata"]["managedFields"] = json!([{"manager": "kubectl"}]);
+    let mut plain = Fleet::new();
+    plain.apply(&read(&object));
+    assert!(plain.snapshot().cluster(0).unwrap().object().is_none());
+
+    let mut fleet = Fleet::new().keeping_objects();
+    fleet.apply(&read(&object));
+    let first = fleet.snapshot();
+    let kept = first.cluster(0).unwrap().object().unwrap();
+    assert_eq!(kept.metadata.managed_fields, None);
+    assert_eq!(kept.metadata.annotations.as_ref().unwrap()["carbon"], "40");
+
+    object["metadata"]["resourceVersion"] = json!("2");
+    assert!(fleet.apply(&read(&object)).is_empty(), "bookkeeping");
+    object["metadata"]["annotations"] = json!({"carbon": "50"});
+    assert!(plain.apply(&read(&object)).is_empty(), "not looked at");
+    assert_eq!(fleet.apply(&read(&object)).aspects(), [Aspect::Object]);
+    let second = fleet.snapshot();
+    let changed = second.cluster(0).unwrap().object().unwrap();
+    assert_eq!(
+        changed.metadata.annotations.as_ref().unwrap()["carbon"],
+        "50"
+    );
+    assert_eq!(kept.metadata.annotations.as_ref().unwrap()["carbon"], "40");
+    object["metadata"]["labels"] = json!({"tier": "low"});
+    let aspects = fleet.apply(&read(&object));
+    assert_eq!(aspects.aspects(), [Aspect::Labels, Aspect::Object]);
+    let third = fleet.snapshot();
+    assert!(third.with_label("tier", |value| value == "low").contains(0));
+    assert!(
+        !third
+            .with_label("tier", |value| value == "high")
+            .contains(0)
+    );
+    assert!(third.with_label("unknown", |_| true).is_empty());
+}
+
+#[derive(Debug)]
+struct Object(ObjectMeta, BindingSpec);
+
+impl BindingObject for Object {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    fn spec(&self) -> &BindingSpec {
+        &self.1
+    }
+}
+
+#[test]
+fn a_request_brings_its_object_along() {
+    let request = request(&binding(4, json!({})));
+    assert!(request.object().is_none());
+    let metadata = ObjectMeta {
+        uid: Some("u".to_owned()),
+        ..ObjectMeta::default()
+    };
+    let request = request.with_object(Arc::new(Object(metadata, BindingSpec::default())));
+    let object = request.object().unwrap();
+    assert_eq!(object.metadata().uid.as_deref(), Some("u"));
+    assert_eq!(object.spec(), &BindingSpec::default());
+}
