@@ -10,6 +10,7 @@
 //! concurrent. The crate knows the Kubernetes API and the engine; it does not know how a control plane is
 //! made, nor how policies become bindings.
 
+mod any_certificate;
 pub mod assume;
 pub mod binding;
 pub mod condition;

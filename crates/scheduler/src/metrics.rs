@@ -1,9 +1,9 @@
 //! Metrics with Karmada's names, labels and buckets, in the Prometheus text format.
 
 mod build_info;
-mod exposition;
+pub(crate) mod exposition;
 mod families;
-mod histogram;
+pub(crate) mod histogram;
 mod labels;
 mod process;
 mod requests;

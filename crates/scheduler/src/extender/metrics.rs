@@ -1,0 +1,144 @@
+//! Numbers about extenders, in the Prometheus text format. They outlive a change of the configuration.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::answers::CallError;
+use super::config::Verb;
+use crate::metrics::exposition::{Kind, family, histogram, quoted, sample};
+use crate::metrics::histogram::{Histogram, exponential};
+
+const BUCKETS: usize = 14;
+/// 1 ms to 8 s.
+const BOUNDS: [f64; BUCKETS] = exponential(0.001, 2.0);
+
+/// Numbers about extenders. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<OfExtender>>>>);
+
+/// Numbers about one extender.
+#[derive(Debug, Default)]
+pub(super) struct OfExtender(Mutex<Numbers>);
+
+#[derive(Debug, Default)]
+struct Numbers {
+    calls: BTreeMap<Verb, Histogram<BUCKETS>>,
+    errors: BTreeMap<(Verb, &'static str), u64>,
+    connections: u64,
+}
+
+impl OfExtender {
+    fn with<T>(&self, change: impl FnOnce(&mut Numbers) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A call is over.
+    pub(super) fn called(&self, verb: Verb, took: Duration, error: Option<&CallError>) {
+        self.with(|numbers| {
+            let calls = numbers.calls.entry(verb);
+            calls
+                .or_insert_with(|| Histogram::new(&BOUNDS))
+                .observe(took);
+            if let Some(error) = error {
+                *numbers.errors.entry((verb, error.reason())).or_default() += 1;
+            }
+        });
+    }
+
+    /// A connection was opened.
+    pub(super) fn connected(&self) {
+        self.with(|numbers| numbers.connections += 1);
+    }
+}
+
+impl ExtenderMetrics {
+    /// The numbers of one extender, by its name.
+    pub(super) fn of(&self, name: &Arc<str>) -> Arc<OfExtender> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(Arc::clone(name)).or_default())
+    }
+
+    /// All numbers as Prometheus text, format 0.0.4; nothing where there never was an extender.
+    pub fn text(&self) -> String {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = String::new();
+        if all.is_empty() {
+            return out;
+        }
+        let name = "scheduler_extender_request_duration_seconds";
+        family(
+            &mut out,
+            name,
+            Kind::Histogram,
+            "Time of calls to extenders, in seconds.",
+        );
+        for (extender, of) in all.iter() {
+            of.with(|numbers| {
+                for (verb, calls) in &numbers.calls {
+                    histogram(&mut out, name, &labels(extender, *verb), calls);
+                }
+            });
+        }
+        let name = "scheduler_extender_request_errors_total";
+        family(
+            &mut out,
+            name,
+            Kind::Counter,
+            "Calls to extenders that failed, by reason.",
+        );
+        for (extender, of) in all.iter() {
+            of.with(|numbers| {
+                for ((verb, reason), count) in &numbers.errors {
+                    let labels = format!("{},reason=\"{reason}\"", labels(extender, *verb));
+                    sample(&mut out, name, &labels, count);
+                }
+            });
+        }
+        let name = "scheduler_extender_connections_total";
+        family(
+            &mut out,
+            name,
+            Kind::Counter,
+            "Connections to extenders that were opened.",
+        );
+        for (extender, of) in all.iter() {
+            let labels = format!("extender={}", quoted(extender));
+            of.with(|numbers| sample(&mut out, name, &labels, numbers.connections));
+        }
+        out
+    }
+}
+
+fn labels(extender: &str, verb: Verb) -> String {
+    format!("extender={},verb=\"{}\"", quoted(extender), verb.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_errors_and_connections_come_out_by_extender() {
+        let metrics = ExtenderMetrics::default();
+        assert_eq!(metrics.text(), "");
+        let of = metrics.of(&"http://x/s".into());
+        of.connected();
+        of.called(Verb::Filter, Duration::from_millis(3), None);
+        let error = CallError::Timeout(Duration::from_secs(5));
+        of.called(Verb::Prioritize, Duration::from_secs(5), Some(&error));
+        let text = metrics.text();
+        for expected in [
+            r#"scheduler_extender_request_duration_seconds_bucket{extender="http://x/s",verb="filter",le="0.002"} 0"#,
+            r#"scheduler_extender_request_duration_seconds_bucket{extender="http://x/s",verb="filter",le="0.004"} 1"#,
+            r#"scheduler_extender_request_duration_seconds_count{extender="http://x/s",verb="prioritize"} 1"#,
+            r#"scheduler_extender_request_errors_total{extender="http://x/s",verb="prioritize",reason="timeout"} 1"#,
+            r#"scheduler_extender_connections_total{extender="http://x/s"} 1"#,
+        ] {
+            assert!(
+                text.lines().any(|line| line == expected),
+                "{expected}\nis not in\n{text}"
+            );
+        }
+    }
+}

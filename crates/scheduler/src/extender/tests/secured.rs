@@ -1,0 +1,159 @@
+//! TLS: who is trusted, under which name, and who we are.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http_body_util::Full;
+use hyper::Response;
+use hyper::body::Bytes;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::RootCertStore;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::fake::config;
+use super::rounds::{Rounds, everywhere};
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "tests");
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn pem(&self) -> String {
+        STANDARD.encode(self.0.pem())
+    }
+
+    fn signed(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.0).unwrap(), key)
+    }
+}
+
+/// An extender over TLS whose certificate says `name`; it lets `m1` pass.
+async fn extender(authority: &Authority, name: &str, asks_who: bool) -> String {
+    let (certificate, key) = authority.signed(name);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let builder = if asks_who {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.0.der().clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        builder.with_client_cert_verifier(verifier.build().unwrap())
+    } else {
+        builder.with_no_client_auth()
+    };
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    let server = builder
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/s", listener.local_addr().unwrap());
+    let acceptor = TlsAcceptor::from(Arc::new(server));
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(tcp).await else {
+                    return;
+                };
+                let answer = service_fn(async |_| {
+                    let body = json!({ "clusterNames": ["m1"] }).to_string();
+                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(body))))
+                });
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), answer)
+                    .await;
+            });
+        }
+    });
+    url
+}
+
+async fn asked(url: &str, tls: Value) -> Result<Vec<String>, String> {
+    let fields = json!({ "filterVerb": "filter", "enableHTTPS": true, "tlsConfig": tls });
+    Rounds::new(&[config(url, fields)])
+        .decide(&everywhere())
+        .await
+        .clusters()
+}
+
+#[tokio::test]
+async fn certificates_are_looked_at() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let url = extender(&authority, "127.0.0.1", false).await;
+    assert_eq!(
+        asked(&url, json!({ "caData": authority.pem() }))
+            .await
+            .unwrap(),
+        ["m1"]
+    );
+    for untrusted in [json!({ "caData": stranger.pem() }), json!({})] {
+        let error = asked(&url, untrusted).await.unwrap_err();
+        assert!(error.contains("invalid peer certificate"), "{error}");
+    }
+    assert_eq!(
+        asked(&url, json!({ "insecure": true })).await.unwrap(),
+        ["m1"]
+    );
+}
+
+#[tokio::test]
+async fn the_certificate_may_be_for_another_name() {
+    let authority = Authority::new();
+    let url = extender(&authority, "extender.example", false).await;
+    let error = asked(&url, json!({ "caData": authority.pem() }))
+        .await
+        .unwrap_err();
+    assert!(error.contains("certificate not valid for name"), "{error}");
+    let named = json!({ "caData": authority.pem(), "serverName": "extender.example" });
+    assert_eq!(asked(&url, named).await.unwrap(), ["m1"]);
+}
+
+#[tokio::test]
+async fn an_extender_may_ask_who_we_are() {
+    let authority = Authority::new();
+    let url = extender(&authority, "127.0.0.1", true).await;
+    assert!(
+        asked(&url, json!({ "caData": authority.pem() }))
+            .await
+            .is_err()
+    );
+    let (certificate, key) = authority.signed("scheduler");
+    let folder = tempfile::tempdir().unwrap();
+    let (cert_file, key_file) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    std::fs::write(&cert_file, certificate.pem()).unwrap();
+    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    let identified =
+        json!({ "caData": authority.pem(), "certFile": cert_file, "keyFile": key_file });
+    assert_eq!(asked(&url, identified).await.unwrap(), ["m1"]);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_refused_at_load() {
+    let fields = json!({ "filterVerb": "f", "tlsConfig": { "caFile": "/does/not/exist.pem" } });
+    let metrics = crate::extender::ExtenderMetrics::default();
+    let error =
+        crate::extender::Extenders::new(&[config("https://x", fields)], &metrics).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.starts_with("extenders[0].tlsConfig: cannot use /does/not/exist.pem: "),
+        "{error}"
+    );
+}

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""An extender for something that Kubernetes does not know: licences that each cluster has a stock of.
+
+It speaks all four verbs of Berth's extender protocol (docs/extenders.md) and needs nothing but Python's
+standard library; `bind` calls kubectl as well, because an extender that stores decisions writes to the control
+plane itself.
+
+    licences.py --stock stock.json [--port 8888] [--kubeconfig FILE]
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+# Who has more licences than this has the highest score.
+PLENTY = 10
+
+
+class Stock:
+    """How many licences each cluster has left. The file is read once and never written."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.left = {cluster: int(count) for cluster, count in json.load(file).items()}
+        self.taken = {}
+        self.lock = threading.Lock()
+
+    def free(self, cluster):
+        """What is left in a cluster; None where there is no licence server at all."""
+        with self.lock:
+            return self.left.get(cluster)
+
+    def take(self, uid, clusters):
+        """Takes one licence in each cluster for a binding, all or none; what it had before goes back."""
+        with self.lock:
+            before = self.taken.get(uid, set())
+            wanted = {cluster["name"] for cluster in clusters}
+            for cluster in sorted(wanted - before):
+                if self.left.get(cluster, 0) < 1:
+                    raise RuntimeError(f"no licences left in {cluster}")
+            for cluster in before - wanted:
+                self.left[cluster] += 1
+            for cluster in wanted - before:
+                self.left[cluster] -= 1
+            self.taken[uid] = wanted
+
+
+class Extender:
+    """The verbs: each takes what Berth sends and returns what Berth reads."""
+
+    def __init__(self, stock, kubeconfig):
+        self.stock = stock
+        self.kubeconfig = kubeconfig
+
+    def filter(self, args):
+        passing, failed, unresolvable = [], {}, {}
+        holds = {target["name"] for target in args["binding"]["spec"].get("clusters", [])}
+        for cluster in names(args):
+            free = self.stock.free(cluster)
+            if free is None:
+                unresolvable[cluster] = "cluster(s) had no licence server"
+            elif free < 1 and cluster not in holds:
+                failed[cluster] = "cluster(s) had no licences left"
+            else:
+                passing.append(cluster)
+        answer = {"failedClusters": failed, "failedAndUnresolvableClusters": unresolvable}
+        if "clusterNames" in args:
+            return answer | {"clusterNames": passing}
+        items = args["clusters"]["items"]
+        return answer | {"clusters": {"items": [item for item in items if item["metadata"]["name"] in passing]}}
+
+    def prioritize(self, args):
+        return [{"host": cluster, "score": min(self.stock.free(cluster) or 0, PLENTY)} for cluster in names(args)]
+
+    def preempt(self, args):
+        # Where there is no licence server, room does not help: nobody has to leave.
+        victims = args["clusterNameToVictims"]
+        return {"clusterNameToVictims": {name: victims[name] for name in victims if self.stock.free(name) is not None}}
+
+    def bind(self, args):
+        try:
+            self.stock.take(args["bindingUID"], args["clusters"])
+            self.store(args)
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            return {"error": (getattr(error, "stderr", None) or str(error)).strip()}
+        return {}
+
+    def store(self, args):
+        if self.kubeconfig is None:
+            raise RuntimeError("the extender was started without --kubeconfig and cannot store decisions")
+        # With the UID the server refuses the patch where the binding was made anew meanwhile.
+        patch = {"metadata": {"uid": args["bindingUID"]}, "spec": {"clusters": args["clusters"]}}
+        kind, scope = "clusterresourcebinding", []
+        if args["bindingNamespace"]:
+            kind, scope = "resourcebinding", ["--namespace", args["bindingNamespace"]]
+        command = ["kubectl", "--kubeconfig", self.kubeconfig, *scope, "patch", kind, args["bindingName"]]
+        command += ["--type", "merge", "--patch", json.dumps(patch)]
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=4)
+
+
+def names(args):
+    """The names of the clusters, sent alone or within the objects."""
+    if "clusterNames" in args:
+        return args["clusterNames"]
+    return [item["metadata"]["name"] for item in args["clusters"]["items"]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    # Keeps connections open between calls.
+    protocol_version = "HTTP/1.1"
+    verbs = {}
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        verb = self.verbs.get(self.path)
+        if verb is None:
+            return self.answer(404, {"error": f"no such verb: {self.path}"})
+        try:
+            answer = verb(json.loads(body))
+        except (KeyError, TypeError, ValueError) as error:
+            return self.answer(400, {"error": f"cannot read the request: {error!r}"})
+        self.answer(200, answer)
+
+    def answer(self, status, message):
+        body = json.dumps(message).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        print("%s" % (arguments[0] % arguments[1:]), file=sys.stderr, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Keeps workloads where there are licences for them.")
+    parser.add_argument("--stock", required=True, metavar="FILE", help='licences by cluster, as {"member1": 3}')
+    parser.add_argument("--port", type=int, default=8888, help="port to listen on; 0 takes a free one")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the control plane, for bind")
+    arguments = parser.parse_args()
+    extender = Extender(Stock(arguments.stock), arguments.kubeconfig)
+    Handler.verbs = {
+        "/scheduler/filter": extender.filter,
+        "/scheduler/prioritize": extender.prioritize,
+        "/scheduler/preempt": extender.preempt,
+        "/scheduler/bind": extender.bind,
+    }
+    server = ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler)
+    print(f"http://127.0.0.1:{server.server_port}/scheduler", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()
