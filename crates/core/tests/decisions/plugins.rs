@@ -142,7 +142,7 @@ fn filters_scores_and_estimators_take_part() {
             with(&|plugins| {
                 plugins
                     .estimators
-                    .push(Arc::new(Accurate { available: true }))
+                    .push(Arc::new(Accurate { available: true }));
             }),
             &all,
             "m1:0 m2:3 m3:2",
@@ -151,7 +151,7 @@ fn filters_scores_and_estimators_take_part() {
             with(&|plugins| {
                 plugins
                     .estimators
-                    .push(Arc::new(Accurate { available: false }))
+                    .push(Arc::new(Accurate { available: false }));
             }),
             &all,
             "m1:2 m2:2 m3:1",

@@ -2,7 +2,7 @@
 
 use super::{SelectContext, SelectError};
 use crate::Candidate;
-use crate::SpreadBy;
+use crate::{Constraint, SpreadBy};
 
 /// Selects by the `cluster` constraint.
 pub(super) fn select(
@@ -10,8 +10,8 @@ pub(super) fn select(
     candidates: Vec<Candidate>,
 ) -> Result<Vec<Candidate>, SelectError> {
     let constraint = context.placement.constraint(&SpreadBy::Cluster);
-    let min = constraint.map_or(0, |constraint| constraint.min());
-    let max = constraint.and_then(|constraint| constraint.max());
+    let min = constraint.map_or(0, Constraint::min);
+    let max = constraint.and_then(Constraint::max);
     most_preferred(candidates, min, max, context.need)
 }
 

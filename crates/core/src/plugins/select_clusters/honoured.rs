@@ -152,7 +152,7 @@ fn represent_groups(
     let limit = context
         .placement
         .constraint(&SpreadBy::Cluster)
-        .and_then(|constraint| constraint.max())
+        .and_then(Constraint::max)
         .unwrap_or(usize::MAX)
         .max(selected.len());
     for constraint in constraints {

@@ -4,7 +4,7 @@ use super::group_score::{Purpose, group_score};
 use super::groups::{Group, select_groups};
 use super::{SelectContext, SelectError};
 use crate::Candidate;
-use crate::SpreadBy;
+use crate::{Constraint, SpreadBy};
 
 /// Selects by the `region` constraint, and the `cluster` constraint beside it. Room is not looked at.
 pub(super) fn select(
@@ -14,15 +14,15 @@ pub(super) fn select(
     candidates.sort_unstable_by(Candidate::preference);
     let regions = group_by_region(context, &candidates);
     let constraint = context.placement.constraint(&SpreadBy::Region);
-    let min = constraint.map_or(0, |constraint| constraint.min());
+    let min = constraint.map_or(0, Constraint::min);
     let max = constraint
-        .and_then(|constraint| constraint.max())
+        .and_then(Constraint::max)
         .unwrap_or(regions.len());
     if regions.len() < min {
         return Err(SelectError::TooFewRegions);
     }
     let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
-    let min_clusters = by_cluster.map_or(0, |constraint| constraint.min());
+    let min_clusters = by_cluster.map_or(0, Constraint::min);
     let purpose = purpose(context, min);
     let groups: Vec<Group> = regions
         .iter()
@@ -46,9 +46,7 @@ pub(super) fn select(
             others.extend_from_slice(rest);
         }
     }
-    let wanted = by_cluster
-        .and_then(|constraint| constraint.max())
-        .unwrap_or(0);
+    let wanted = by_cluster.and_then(Constraint::max).unwrap_or(0);
     let more = wanted.saturating_sub(selected.len()).min(others.len());
     others.sort_unstable_by(Candidate::preference);
     selected.extend_from_slice(&others[..more]);
@@ -66,7 +64,7 @@ pub(super) fn purpose(context: &SelectContext<'_>, min_groups: usize) -> Purpose
     Purpose::Shares {
         replicas: context.replicas,
         min_groups,
-        min_clusters: by_cluster.map_or(0, |constraint| constraint.min()),
+        min_clusters: by_cluster.map_or(0, Constraint::min),
     }
 }
 
