@@ -5,11 +5,15 @@
 //! bindings, clusters and the results of decisions; it does not know queues, watches or leases.
 
 pub mod args;
+pub(crate) mod assembly;
 pub mod events;
 pub mod handle;
+mod in_tree;
 pub mod plugin;
 pub mod points;
 pub mod preempt;
+pub mod priority_sort;
+pub mod profile;
 pub mod registry;
 pub(crate) mod runtime;
 pub(crate) mod service_points;
@@ -24,5 +28,7 @@ pub use points::{
     QueueSort, Rank, Reserve,
 };
 pub use preempt::{Nomination, PostFilterContext, Victim};
-pub use registry::{DuplicatePlugin, Factory, FactoryError, Registry};
+pub use priority_sort::PrioritySort;
+pub use profile::ProfileError;
+pub use registry::{DuplicatePlugin, Factory, FactoryError, Registry, Standing};
 pub use waiting::{Bindings, Permits, Waiting};

@@ -13,13 +13,17 @@
 mod any_certificate;
 pub mod assume;
 pub mod binding;
+pub mod command;
 pub mod condition;
+pub mod config;
 pub mod connect;
 pub mod estimator;
 pub mod events;
+pub mod extender;
 pub mod filter;
 pub mod flags;
 pub mod fleet_watch;
+pub mod framework;
 pub mod gates;
 pub mod go_duration;
 pub mod group_in_use;
@@ -36,8 +40,10 @@ pub mod plan;
 pub mod queue;
 pub mod rate_limit;
 pub mod service;
+pub mod signals;
 pub mod watch;
 pub mod writer;
 
+pub use command::{CommandError, SchedulerCommand};
 pub use options::{Options, OptionsError, Patience};
 pub use service::{ServiceError, run, run_with_client};

@@ -7,8 +7,11 @@ use kube::Api;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::ConfigError;
+use crate::config::config_map::ConfigMapError;
 use crate::connect;
 use crate::events;
+use crate::framework::DuplicatePlugin;
 use crate::health::{self, ListenError, Probes};
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
@@ -33,9 +36,28 @@ pub enum ServiceError {
     /// The engine refuses its options.
     #[error("cannot start the engine: {0}")]
     Engine(String),
+    /// Two plugins have the same name.
+    #[error(transparent)]
+    Plugin(#[from] DuplicatePlugin),
+    /// The profiles or extenders are wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The ConfigMap cannot be used.
+    #[error(transparent)]
+    ConfigMap(#[from] ConfigMapError),
     /// Another candidate leads now.
     #[error("lost the leader election")]
     LeadershipLost,
+}
+
+impl ServiceError {
+    /// Whether the configuration has to change for it to work.
+    pub fn is_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::Plugin(_) | Self::Config(_) | Self::ConfigMap(ConfigMapError::Config(_))
+        )
+    }
 }
 
 /// Runs the scheduler until the token is cancelled.

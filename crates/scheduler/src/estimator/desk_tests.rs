@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_core::{Engine, EngineOptions, Fleet, Plugins, Request};
+use berth_core::{Engine, EngineOptions, Fleet, Gates, Plugins, Request};
 use serde_json::json;
 
 use super::super::answers::Missing;
@@ -31,8 +31,8 @@ fn no_opinion(cluster: &str) -> Missing {
 #[test]
 fn an_explanation_says_what_each_estimator_answered() {
     let desk = Desk::new();
-    let mut plugins = Plugins::default();
-    plugins.estimators.push(Box::new(desk.estimator()));
+    let mut plugins = Plugins::in_tree(Gates::default());
+    plugins.estimators.push(Arc::new(desk.estimator()));
     let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
     let mut fleet = Fleet::new();
     for name in ["m1", "m2", "m3", "m4"] {

@@ -28,10 +28,30 @@ pub type Factory = Arc<dyn Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + 
 #[error("a plugin named {0:?} is registered already")]
 pub struct DuplicatePlugin(pub String);
 
+/// Where a plugin runs without being named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// In every profile, and `--plugins` says nothing about it: no decision can be made without one of its
+    /// sort. It gives way to another plugin that does the same.
+    Base,
+    /// In every profile.
+    Default,
+    /// Where `--plugins` says `*`, but in no profile of a configuration file.
+    OutOfTree,
+    /// Nowhere.
+    Optional,
+}
+
+#[derive(Clone)]
+struct Entry {
+    factory: Factory,
+    standing: Standing,
+}
+
 /// The plugins there are, by name, in the order in which they were registered.
 #[derive(Clone, Default)]
 pub struct Registry {
-    factories: BTreeMap<Arc<str>, Factory>,
+    entries: BTreeMap<Arc<str>, Entry>,
     order: Vec<Arc<str>>,
 }
 
@@ -47,7 +67,7 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a plugin.
+    /// Adds a plugin, as [`Standing::OutOfTree`].
     ///
     /// # Errors
     /// When the name is taken.
@@ -56,13 +76,37 @@ impl Registry {
         name: &str,
         factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
     ) -> Result<(), DuplicatePlugin> {
-        self.add(name.into(), Arc::new(factory))
+        self.register_as(Standing::OutOfTree, name, factory)
+    }
+
+    /// Adds a plugin.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn register_as(
+        &mut self,
+        standing: Standing,
+        name: &str,
+        factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
+    ) -> Result<(), DuplicatePlugin> {
+        if self.contains(name) {
+            return Err(DuplicatePlugin(name.to_owned()));
+        }
+        self.put(standing, name.into(), Arc::new(factory));
+        Ok(())
+    }
+
+    /// Adds a plugin whose name is not taken.
+    pub(super) fn put(&mut self, standing: Standing, name: Arc<str>, factory: Factory) {
+        self.entries
+            .insert(Arc::clone(&name), Entry { factory, standing });
+        self.order.push(name);
     }
 
     /// Takes a plugin out, and says whether it was there.
     pub fn unregister(&mut self, name: &str) -> bool {
         self.order.retain(|known| &**known != name);
-        self.factories.remove(name).is_some()
+        self.entries.remove(name).is_some()
     }
 
     /// Adds all plugins of another registry, after those of this one.
@@ -73,15 +117,15 @@ impl Registry {
         if let Some(taken) = other.order.iter().find(|name| self.contains(name)) {
             return Err(DuplicatePlugin(taken.to_string()));
         }
-        let Self { factories, order } = other;
-        self.factories.extend(factories);
+        let Self { entries, order } = other;
+        self.entries.extend(entries);
         self.order.extend(order);
         Ok(())
     }
 
     /// Whether a plugin is registered.
     pub fn contains(&self, name: &str) -> bool {
-        self.factories.contains_key(name)
+        self.entries.contains_key(name)
     }
 
     /// The names, in the order in which they were registered.
@@ -89,18 +133,20 @@ impl Registry {
         self.order.iter().map(|name| &**name)
     }
 
-    /// How a plugin is made.
-    pub fn factory(&self, name: &str) -> Option<&Factory> {
-        self.factories.get(name)
+    /// The names of those that stand so, in the order in which they were registered.
+    pub fn standing(&self, standing: Standing) -> impl Iterator<Item = &str> {
+        self.names()
+            .filter(move |name| self.standing_of(name) == Some(standing))
     }
 
-    fn add(&mut self, name: Arc<str>, factory: Factory) -> Result<(), DuplicatePlugin> {
-        if self.contains(&name) {
-            return Err(DuplicatePlugin(name.to_string()));
-        }
-        self.factories.insert(Arc::clone(&name), factory);
-        self.order.push(name);
-        Ok(())
+    /// Where a plugin runs without being named.
+    pub fn standing_of(&self, name: &str) -> Option<Standing> {
+        self.entries.get(name).map(|entry| entry.standing)
+    }
+
+    /// How a plugin is made.
+    pub fn factory(&self, name: &str) -> Option<&Factory> {
+        self.entries.get(name).map(|entry| &entry.factory)
     }
 }
 

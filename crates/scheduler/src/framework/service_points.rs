@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_core::{CycleState, PluginError, Point, Status};
+use berth_core::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
 use super::events::{Event, Registration};
@@ -18,7 +18,7 @@ use super::points::{
 use super::preempt::{Nomination, PostFilterContext};
 use super::waiting::Waiting;
 use crate::binding::Binding;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, PluginResult};
 use crate::writer::Report;
 
 /// A plugin at one of its points.
@@ -230,11 +230,12 @@ impl ServicePoints {
         result: Result<T, PluginError>,
     ) -> Result<T, PluginError> {
         let status = match &result {
-            Ok(_) => Status::Success,
-            Err(error) if error.is_unschedulable() => Status::Unschedulable,
-            Err(_) => Status::Error,
+            Ok(_) => PluginResult::Success,
+            Err(error) if error.is_unschedulable() => PluginResult::Unschedulable,
+            Err(_) => PluginResult::Error,
         };
-        self.metrics.plugin(plugin, point, status, began.elapsed());
+        self.metrics
+            .plugin(plugin, point.as_str(), status, began.elapsed());
         result.map_err(|error| error.of(plugin, point))
     }
 }

@@ -41,7 +41,7 @@ impl std::fmt::Debug for Waiting<'_> {
     }
 }
 
-impl Waiting<'_> {
+impl<'a> Waiting<'a> {
     /// The decisions that wait for this plugin, by the key of their binding.
     pub fn iter(&self) -> impl Iterator<Item = &'a Decided> {
         self.decided.iter().copied()

@@ -1,0 +1,62 @@
+//! A configuration file under the flags: what the file says counts where the flag was not given.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::configuration::SchedulerConfiguration;
+use super::document::{ConfigError, Document};
+use crate::flags::SchedulerArgs;
+use crate::go_duration::go_duration;
+use crate::options::BindAddress;
+
+/// Puts what the file says into the flags that were not given. Profiles and extenders are not their business.
+///
+/// # Errors
+/// When a duration or an address cannot be read.
+pub(crate) fn put_under(
+    args: &mut SchedulerArgs,
+    document: &Document,
+    configuration: &SchedulerConfiguration,
+) -> Result<(), ConfigError> {
+    let given = args.given.clone();
+    let election = &configuration.leader_election;
+    let client = &configuration.client_connection;
+    let duration = |path: &str, text: &Option<String>| -> Result<Option<Duration>, ConfigError> {
+        let Some(text) = text else { return Ok(None) };
+        let duration = go_duration(text);
+        duration.map(Some).map_err(|message| {
+            document.error(
+                &format!("leaderElection.{path}"),
+                format!("{text:?}: {message}"),
+            )
+        })
+    };
+    let address = |path: &str, text: &Option<String>| -> Result<Option<BindAddress>, ConfigError> {
+        let Some(text) = text else { return Ok(None) };
+        let address = text.parse::<BindAddress>();
+        address
+            .map(Some)
+            .map_err(|message| document.error(path, format!("{text:?}: {message}")))
+    };
+    macro_rules! put {
+        ($($flag:ident: $said:expr),+ $(,)?) => {
+            $(if !given.contains(stringify!($flag)) && let Some(value) = $said {
+                args.$flag = value.into();
+            })+
+        };
+    }
+    put! {
+        leader_elect: election.leader_elect,
+        leader_elect_lease_duration: duration("leaseDuration", &election.lease_duration)?,
+        leader_elect_renew_deadline: duration("renewDeadline", &election.renew_deadline)?,
+        leader_elect_retry_period: duration("retryPeriod", &election.retry_period)?,
+        leader_elect_resource_name: election.resource_name.clone(),
+        leader_elect_resource_namespace: election.resource_namespace.clone(),
+        kubeconfig: client.kubeconfig.clone().filter(|path| !path.is_empty()).map(PathBuf::from),
+        kube_api_qps: client.qps,
+        kube_api_burst: client.burst,
+        health_probe_bind_address: address("healthProbeBindAddress", &configuration.health_probe_bind_address)?,
+        metrics_bind_address: address("metricsBindAddress", &configuration.metrics_bind_address)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::binding::Binding;
+use crate::framework::points::{Gate, PreEnqueue, QueueSort};
+use crate::queue::Rank;
+
+#[derive(Debug)]
+struct Both;
+
+impl PreEnqueue for Both {
+    fn pre_enqueue(&self, _: &Binding) -> Gate {
+        Gate::Open
+    }
+}
+
+impl QueueSort for Both {
+    fn rank(&self, _: &Binding) -> Rank {
+        Rank::default()
+    }
+}
+
+/// Plugins A to D gate, `Sort…` sort.
+fn make(name: &str, args: &Args) -> Result<Plugin, FactoryError> {
+    args.expect_none()?;
+    Ok(if name.starts_with("Sort") {
+        Plugin::new(name).queue_sort(Arc::new(Both))
+    } else {
+        Plugin::new(name).pre_enqueue(Arc::new(Both))
+    })
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::new();
+    for (name, standing) in [
+        ("SortBase", Standing::Base),
+        ("A", Standing::Default),
+        ("B", Standing::Default),
+        ("C", Standing::OutOfTree),
+        ("D", Standing::Optional),
+        ("SortOther", Standing::Optional),
+    ] {
+        registry
+            .register_as(standing, name, |_, _| Ok(Plugin::new("unused")))
+            .unwrap();
+    }
+    registry
+}
+
+/// What runs at PreEnqueue and QueueSort, without Select and Assign, which have no plugins here.
+fn selected(profile: Value) -> Result<Vec<String>, ProfileError> {
+    let profile: ProfileConfig = serde_json::from_value(profile).unwrap();
+    let registry = registry();
+    check(&profile, &registry)?;
+    let profile = complete(&profile, &registry);
+    let mut made = BTreeMap::new();
+    for name in enabled_anywhere(&profile.plugins) {
+        made.insert(name.to_string(), make(&name, &Args::default()).unwrap());
+    }
+    let made: BTreeMap<&str, &Plugin> = made.iter().map(|(n, p)| (n.as_str(), p)).collect();
+    let mut sort = choose(Point::QueueSort, "queueSort", &profile.plugins, &made)?;
+    leave_one("queueSort", &mut sort, &registry)?;
+    let gates = choose(Point::PreEnqueue, "preEnqueue", &profile.plugins, &made)?;
+    Ok(gates
+        .iter()
+        .chain(&sort)
+        .map(|chosen| match chosen.weight {
+            1 => chosen.name.to_string(),
+            weight => format!("{}*{weight}", chosen.name),
+        })
+        .collect())
+}
+
+#[test]
+fn plugins_are_put_together_as_in_kube_scheduler() {
+    let refs = |names: &[&str]| {
+        names
+            .iter()
+            .map(|n| json!({ "name": n }))
+            .collect::<Value>()
+    };
+    for (plugins, expected) in [
+        (json!({}), vec!["A", "B", "SortBase"]),
+        (
+            json!({ "multiPoint": { "enabled": refs(&["C"]) } }),
+            vec!["A", "B", "C", "SortBase"],
+        ),
+        (
+            json!({ "multiPoint": { "enabled": refs(&["D", "C"]), "disabled": refs(&["A"]) } }),
+            vec!["B", "D", "C", "SortBase"],
+        ),
+        (
+            json!({ "multiPoint": { "enabled": [{ "name": "A", "weight": 5 }] } }),
+            vec!["A*5", "B", "SortBase"],
+        ),
+        (
+            json!({ "multiPoint": { "enabled": refs(&["B", "SortBase"]), "disabled": refs(&["*"]) } }),
+            vec!["B", "SortBase"],
+        ),
+        // Named at the point as well: first, in the order there, and with the weight there.
+        (
+            json!({
+                "multiPoint": { "enabled": [{ "name": "B", "weight": 7 }] },
+                "preEnqueue": { "enabled": refs(&["C", "B"]) },
+            }),
+            vec!["B", "A", "C", "SortBase"],
+        ),
+        (
+            json!({ "preEnqueue": { "disabled": refs(&["*"]) } }),
+            vec!["SortBase"],
+        ),
+        (
+            json!({ "preEnqueue": { "disabled": refs(&["A"]), "enabled": refs(&["D"]) } }),
+            vec!["B", "D", "SortBase"],
+        ),
+        (
+            json!({ "preEnqueue": { "disabled": refs(&["*"]), "enabled": refs(&["B", "A"]) } }),
+            vec!["B", "A", "SortBase"],
+        ),
+        // A base plugin gives way.
+        (
+            json!({ "queueSort": { "enabled": refs(&["SortOther"]) } }),
+            vec!["A", "B", "SortOther"],
+        ),
+    ] {
+        let result = selected(json!({ "plugins": plugins.clone() }));
+        assert_eq!(result.unwrap(), expected, "{plugins}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_where_it_stands() {
+    for (profile, path, words) in [
+        (
+            json!({ "plugins": { "filter": { "enabled": [{ "name": "E" }] } } }),
+            "plugins.filter.enabled[0].name",
+            "no plugin is named \"E\": there are SortBase, A",
+        ),
+        (
+            json!({ "plugins": { "multiPoint": { "disabled": [{ "name": "E" }] } } }),
+            "plugins.multiPoint.disabled[0].name",
+            "no plugin is named \"E\"",
+        ),
+        (
+            json!({ "plugins": { "filter": { "enabled": [{ "name": "C" }] } }, }),
+            "",
+            "",
+        ),
+        (
+            json!({ "plugins": { "preEnqueue": { "enabled": [{ "name": "C" }, { "name": "C" }] } } }),
+            "plugins.preEnqueue.enabled[1].name",
+            "C is named twice",
+        ),
+        (
+            json!({ "plugins": { "queueSort": { "enabled": [{ "name": "C" }] } } }),
+            "plugins.queueSort.enabled[0].name",
+            "C does not serve this point, but PreEnqueue",
+        ),
+        (
+            json!({ "plugins": { "multiPoint": { "disabled": [{ "name": "*" }] } } }),
+            "plugins.queueSort",
+            "there is none",
+        ),
+        (
+            json!({ "pluginConfig": [{ "name": "A" }, { "name": "A" }] }),
+            "pluginConfig[1].name",
+            "A has arguments already",
+        ),
+        (
+            json!({ "schedulerName": "" }),
+            "schedulerName",
+            "must not be empty",
+        ),
+    ] {
+        let result = selected(profile.clone());
+        if path.is_empty() {
+            // The point is not looked at here.
+            assert!(result.is_ok(), "{profile}");
+            continue;
+        }
+        let error = result.unwrap_err();
+        assert_eq!(error.path, path, "{profile}");
+        assert!(error.message.contains(words), "{profile}: {error}");
+    }
+}
+
+#[test]
+fn arguments_are_refused_where_they_stand() {
+    let profile = serde_json::from_value(json!({
+        "plugins": { "multiPoint": { "enabled": [{ "name": "C" }] } },
+        "pluginConfig": [{ "name": "A" }, { "name": "C", "args": { "a": 1 } }],
+    }));
+    let profile = complete(&profile.unwrap(), &registry());
+    let error = Selection::new(&profile, &registry(), make).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "pluginConfig[1].args: plugin C: this plugin takes no arguments"
+    );
+}
+
+#[test]
+fn the_flag_says_what_it_says_in_karmada() {
+    for (entries, expected) in [
+        (&["*"][..], &["SortBase", "A", "B", "C"][..]),
+        (&["*", "-C"], &["SortBase", "A", "B"]),
+        (&["*", "--C"], &["SortBase", "A", "B"]),
+        (&["*", "-C", "C"], &["SortBase", "A", "B", "C"]),
+        (&["-C", "*"], &["SortBase", "A", "B"]),
+        (&["A", "D"], &["SortBase", "A", "D"]),
+        (&["*", "-SortBase"], &["SortBase", "A", "B", "C"]),
+        (&["Unknown"], &["SortBase"]),
+    ] {
+        let entries: Vec<String> = entries.iter().map(|&entry| entry.to_owned()).collect();
+        let plugins = of_flag(&entries, &registry());
+        let names: Vec<&str> = plugins
+            .multi_point
+            .enabled
+            .iter()
+            .map(|p| p.name.as_str())
+            .collect();
+        assert_eq!(names, expected, "{entries:?}");
+    }
+}
