@@ -7,7 +7,10 @@
     reason = "a test fails by panicking"
 )]
 
+mod answers;
 mod auth;
+mod cel;
+mod definitions;
 mod server;
 
 pub(crate) use server::server;

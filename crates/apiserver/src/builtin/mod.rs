@@ -1,13 +1,18 @@
-//! What is special about built-in kinds: the defaults a real server stores, and the checks it makes.
+//! What is special about built-in kinds: the defaults a real server stores, what it adds of its own, and the
+//! checks it makes.
 
+mod autoscaler;
 pub(crate) mod metadata;
+mod network;
 mod pod;
 pub(crate) mod seed;
+mod storage;
 mod validation;
 mod workloads;
 
 use serde_json::{Value, json};
 
+use crate::clock;
 use crate::registry::Resource;
 pub(crate) use validation::validate;
 
@@ -18,48 +23,47 @@ fn set(value: &mut Value, key: &str, default: Value) {
     }
 }
 
-/// Fills in the defaults of a built-in kind.
-pub(crate) fn default(resource: &Resource, value: &mut Value, creating: bool) {
+/// The items of a list, if it is there.
+fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
+    value
+        .get_mut(list)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
+
+/// Fills in the defaults of a built-in kind: what a client could as well have said itself, and is taken to have.
+pub(crate) fn default(resource: &Resource, value: &mut Value) {
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => namespace(value, creating),
-        ("", "services") => service(value),
+        ("", "namespaces") => namespace(value),
+        ("", "services") => network::service(value),
         ("", "secrets") => secret(value),
-        ("", "pods") => {
-            pod::spec(&mut value["spec"]);
-            pod::node_failure_tolerations(&mut value["spec"]);
-            if creating {
-                value["status"] =
-                    json!({"phase": "Pending", "qosClass": pod::qos_class(&value["spec"])});
-            }
-        }
-        ("", "persistentvolumeclaims") => {
-            set(&mut value["spec"], "volumeMode", json!("Filesystem"));
-            if creating {
-                value["status"] = json!({"phase": "Pending"});
-            }
-        }
-        ("", "persistentvolumes") => {
-            set(&mut value["spec"], "volumeMode", json!("Filesystem"));
-            set(
-                &mut value["spec"],
-                "persistentVolumeReclaimPolicy",
-                json!("Retain"),
-            );
-            if creating {
-                value["status"] = json!({"phase": "Pending"});
-            }
-        }
+        ("", "pods") => pod::pod(value),
+        ("", "podtemplates") => workloads::pod_template(value),
+        ("", "nodes") => node(value),
+        ("", "persistentvolumeclaims") => storage::claim_spec(&mut value["spec"]),
+        ("", "persistentvolumes") => storage::volume(value),
+        ("", "endpoints") => network::endpoints(value),
+        ("", "events") => event(value, "source", ["firstTimestamp", "lastTimestamp"]),
+        ("", "limitranges") => limit_range(value),
         ("apps", "deployments") => workloads::deployment(value),
         ("apps", "replicasets") => workloads::replica_set(value),
         ("", "replicationcontrollers") => workloads::replication_controller(value),
         ("apps", "statefulsets") => workloads::stateful_set(value),
         ("apps", "daemonsets") => workloads::daemon_set(value),
-        ("batch", "jobs") => workloads::job(value, creating),
+        ("batch", "jobs") => workloads::job(value),
         ("batch", "cronjobs") => workloads::cron_job(value),
-        ("autoscaling", "horizontalpodautoscalers") => {
-            set(&mut value["spec"], "minReplicas", json!(1));
-        }
-        ("networking.k8s.io", "networkpolicies") => network_policy(value),
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler(value),
+        ("networking.k8s.io", "networkpolicies") => network::network_policy(value),
+        ("networking.k8s.io", "ingressclasses") => network::ingress_class(value),
+        ("discovery.k8s.io", "endpointslices") => network::endpoint_slice(value),
+        ("coordination.k8s.io", "leases") => set(value, "spec", json!({})),
+        ("events.k8s.io", "events") => event(
+            value,
+            "deprecatedSource",
+            ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"],
+        ),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => set(value, "rules", Value::Null),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             role_binding(value);
         }
@@ -70,76 +74,115 @@ pub(crate) fn default(resource: &Resource, value: &mut Value, creating: bool) {
             set(value, "reclaimPolicy", json!("Delete"));
             set(value, "volumeBindingMode", json!("Immediate"));
         }
-        ("", "limitranges") => limit_range(value),
         _ => {}
     }
-    // A missing status is written as an empty object for the kinds that always have one.
-    let workload = matches!(resource.group.as_str(), "apps" | "batch") && resource.status;
-    if creating && (workload || resource.is("", "services")) {
-        let empty = if resource.plural == "services" {
-            json!({"loadBalancer": {}})
-        } else {
-            empty_status(resource)
-        };
-        set(value, "status", empty);
+}
+
+/// Adds what the system decides, whoever wrote the object.
+pub(crate) fn prepare(resource: &Resource, value: &mut Value, creating: bool) {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "services") => network::allocate(value),
+        ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"]),
+        ("", "pods") => pod::admit(&mut value["spec"]),
+        ("batch", "jobs") if creating => workloads::identify_job(value),
+        ("", "namespaces") if creating => value["spec"]["finalizers"] = json!(["kubernetes"]),
+        _ => {}
+    }
+    if creating && let Some(status) = first_status(resource, value) {
+        set(value, "status", status);
     }
 }
 
-fn empty_status(resource: &Resource) -> Value {
-    match resource.plural.as_str() {
-        "replicasets" => json!({"replicas": 0}),
-        "statefulsets" => json!({"replicas": 0, "availableReplicas": 0}),
-        "daemonsets" => json!({
+/// The status of a new object, for the kinds that always have one.
+fn first_status(resource: &Resource, value: &Value) -> Option<Value> {
+    Some(match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "namespaces") => json!({"phase": "Active"}),
+        ("", "pods") => json!({"phase": "Pending", "qosClass": pod::qos_class(&value["spec"])}),
+        ("", "persistentvolumeclaims") => json!({"phase": "Pending"}),
+        ("", "persistentvolumes") => {
+            json!({"phase": "Pending", "lastPhaseTransitionTime": clock::now()})
+        }
+        ("autoscaling", "horizontalpodautoscalers") => {
+            json!({"desiredReplicas": 0, "currentMetrics": null})
+        }
+        ("", "services") | ("networking.k8s.io", "ingresses") => json!({"loadBalancer": {}}),
+        ("", "replicationcontrollers") | ("apps", "replicasets") => json!({"replicas": 0}),
+        ("apps", "statefulsets") => json!({"replicas": 0, "availableReplicas": 0}),
+        ("apps", "daemonsets") => json!({
             "currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0,
         }),
-        _ => json!({}),
+        ("policy", "poddisruptionbudgets") => json!({
+            "disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
+        }),
+        ("", "resourcequotas") | ("apps", "deployments") | ("batch", "jobs" | "cronjobs") => {
+            json!({})
+        }
+        _ => return None,
+    })
+}
+
+/// What Go writes of the parts of a node that nobody said anything about.
+fn node(value: &mut Value) {
+    set(value, "spec", json!({}));
+    let range = value["spec"].get("podCIDR").cloned();
+    if let Some(range) = range {
+        set(&mut value["spec"], "podCIDRs", json!([range]));
+    }
+    set(value, "status", json!({}));
+    let status = &mut value["status"];
+    let capacity = status.get("capacity").cloned();
+    if let Some(capacity) = capacity {
+        set(status, "allocatable", json!({}));
+        for (name, quantity) in capacity.as_object().into_iter().flatten() {
+            set(&mut status["allocatable"], name, quantity.clone());
+        }
+    }
+    for condition in items(status, "conditions") {
+        set(condition, "lastHeartbeatTime", Value::Null);
+        set(condition, "lastTransitionTime", Value::Null);
+    }
+    set(status, "daemonEndpoints", json!({}));
+    set(
+        &mut status["daemonEndpoints"],
+        "kubeletEndpoint",
+        json!({"Port": 0}),
+    );
+    set(status, "nodeInfo", json!({}));
+    for field in [
+        "machineID",
+        "systemUUID",
+        "bootID",
+        "kernelVersion",
+        "osImage",
+        "containerRuntimeVersion",
+        "kubeletVersion",
+        "kubeProxyVersion",
+        "operatingSystem",
+        "architecture",
+    ] {
+        set(&mut status["nodeInfo"], field, json!(""));
     }
 }
 
-fn namespace(value: &mut Value, creating: bool) {
+/// Both kinds of events, whose fields have other names.
+fn event(value: &mut Value, source: &str, times: [&str; 2]) {
+    set(value, source, json!({}));
+    for time in times {
+        set(value, time, Value::Null);
+    }
+    set(value, "eventTime", Value::Null);
+    if source == "source" {
+        set(value, "reportingComponent", json!(""));
+        set(value, "reportingInstance", json!(""));
+    }
+}
+
+fn namespace(value: &mut Value) {
     let name = value["metadata"]["name"].clone();
     if !value["metadata"]["labels"].is_object() {
         value["metadata"]["labels"] = json!({});
     }
     value["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-    if creating {
-        value["spec"]["finalizers"] = json!(["kubernetes"]);
-        value["status"] = json!({"phase": "Active"});
-    }
-}
-
-fn service(value: &mut Value) {
-    let spec = &mut value["spec"];
-    set(spec, "type", json!("ClusterIP"));
-    set(spec, "sessionAffinity", json!("None"));
-    if spec["type"] != "ExternalName" {
-        set(spec, "internalTrafficPolicy", json!("Cluster"));
-        set(spec, "ipFamilyPolicy", json!("SingleStack"));
-        set(spec, "ipFamilies", json!(["IPv4"]));
-        if spec["clusterIP"].as_str().unwrap_or_default().is_empty() {
-            spec["clusterIP"] = json!(fabricated_ip());
-        }
-        let address = spec["clusterIP"].clone();
-        set(spec, "clusterIPs", json!([address]));
-    }
-    if matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
-        set(spec, "externalTrafficPolicy", json!("Cluster"));
-    }
-    if spec["type"] == "LoadBalancer" {
-        set(spec, "allocateLoadBalancerNodePorts", json!(true));
-    }
-    for port in spec["ports"].as_array_mut().into_iter().flatten() {
-        set(port, "protocol", json!("TCP"));
-        let number = port["port"].clone();
-        set(port, "targetPort", number);
-    }
-}
-
-/// An address of the usual service range. Nothing routes it, so it need not be unique.
-fn fabricated_ip() -> String {
-    let random = uuid::Uuid::new_v4();
-    let [a, b, ..] = *random.as_bytes();
-    format!("10.{}.{a}.{}", 96 + (b & 0x0f), b.max(1))
 }
 
 fn secret(value: &mut Value) {
@@ -154,42 +197,10 @@ fn secret(value: &mut Value) {
     }
 }
 
-fn network_policy(value: &mut Value) {
-    if value["spec"].get("policyTypes").is_none() && value["spec"].is_object() {
-        let egress = value["spec"]
-            .get("egress")
-            .is_some_and(|e| e.as_array().is_some_and(|l| !l.is_empty()));
-        value["spec"]["policyTypes"] = if egress {
-            json!(["Ingress", "Egress"])
-        } else {
-            json!(["Ingress"])
-        };
-    }
-    for direction in ["ingress", "egress"] {
-        for rule in value["spec"][direction]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
-            for port in rule["ports"].as_array_mut().into_iter().flatten() {
-                set(port, "protocol", json!("TCP"));
-            }
-        }
-    }
-    if value["spec"]["ingress"].is_null()
-        && let Some(spec) = value["spec"].as_object_mut()
-    {
-        spec.remove("ingress");
-        if spec.get("egress").is_some_and(Value::is_null) {
-            spec.remove("egress");
-        }
-    }
-}
-
 fn role_binding(value: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
     set(&mut value["roleRef"], "apiGroup", json!(GROUP));
-    for subject in value["subjects"].as_array_mut().into_iter().flatten() {
+    for subject in items(value, "subjects") {
         if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
             set(subject, "apiGroup", json!(GROUP));
         }
@@ -197,7 +208,7 @@ fn role_binding(value: &mut Value) {
 }
 
 fn limit_range(value: &mut Value) {
-    for limit in value["spec"]["limits"].as_array_mut().into_iter().flatten() {
+    for limit in items(&mut value["spec"], "limits") {
         if limit["type"] != "Container" {
             continue;
         }

@@ -2,7 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::set;
+use super::{items, set, storage};
+
+/// Fills in a pod.
+pub(super) fn pod(value: &mut Value) {
+    let spec = &mut value["spec"];
+    self::spec(spec);
+    for list in ["initContainers", "containers"] {
+        for container in items(spec, list) {
+            requests_from_limits(&mut container["resources"]);
+        }
+    }
+    set(spec, "enableServiceLinks", json!(true));
+}
+
+/// What the admission plugins of a real server add to every pod.
+pub(super) fn admit(spec: &mut Value) {
+    node_failure_tolerations(spec);
+    // The class that every cluster has; others would have to be looked up.
+    if spec.get("priorityClassName").is_none() {
+        set(spec, "priority", json!(0));
+        set(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    }
+}
 
 /// Fills in a pod spec.
 pub(super) fn spec(spec: &mut Value) {
@@ -32,7 +54,7 @@ pub(super) fn spec(spec: &mut Value) {
         }
     }
     if spec.get("volumes").is_some() {
-        for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
+        for volume in items(spec, "volumes") {
             self::volume(volume);
         }
     }
@@ -43,7 +65,7 @@ const NODE_FAILURE_TOLERATION: i64 = 300;
 
 /// What the admission plugin DefaultTolerationSeconds adds: a pod stays for five minutes on a node that is
 /// not ready or unreachable, unless it tolerates that already.
-pub(super) fn node_failure_tolerations(spec: &mut Value) {
+fn node_failure_tolerations(spec: &mut Value) {
     let Some(spec) = spec.as_object_mut() else {
         return;
     };
@@ -89,7 +111,6 @@ fn container(container: &mut Value, host_network: bool) {
     );
     set(container, "terminationMessagePolicy", json!("File"));
     set(container, "resources", json!({}));
-    requests_from_limits(&mut container["resources"]);
     if container.get("ports").is_some() {
         for port in container["ports"].as_array_mut().into_iter().flatten() {
             set(port, "protocol", json!("TCP"));
@@ -104,14 +125,16 @@ fn container(container: &mut Value, host_network: bool) {
             self::probe(&mut container[probe]);
         }
     }
+    for hook in ["postStart", "preStop"] {
+        let handler = container.pointer_mut(&format!("/lifecycle/{hook}/httpGet"));
+        if let Some(handler) = handler {
+            http_get(handler);
+        }
+    }
     if container.get("env").is_some() {
         for variable in container["env"].as_array_mut().into_iter().flatten() {
-            if variable.pointer("/valueFrom/fieldRef").is_some() {
-                set(
-                    &mut variable["valueFrom"]["fieldRef"],
-                    "apiVersion",
-                    json!("v1"),
-                );
+            if let Some(source) = variable.get_mut("valueFrom") {
+                references(source);
             }
         }
     }
@@ -137,11 +160,25 @@ fn probe(probe: &mut Value) {
     set(probe, "successThreshold", json!(1));
     set(probe, "failureThreshold", json!(3));
     if probe.get("httpGet").is_some_and(Value::is_object) {
-        set(&mut probe["httpGet"], "path", json!("/"));
-        set(&mut probe["httpGet"], "scheme", json!("HTTP"));
+        http_get(&mut probe["httpGet"]);
     }
     if probe.get("grpc").is_some_and(Value::is_object) {
         set(&mut probe["grpc"], "service", json!(""));
+    }
+}
+
+fn http_get(action: &mut Value) {
+    set(action, "path", json!("/"));
+    set(action, "scheme", json!("HTTP"));
+}
+
+/// References to fields of the pod itself.
+fn references(holder: &mut Value) {
+    if let Some(field) = holder.get_mut("fieldRef").filter(|f| f.is_object()) {
+        set(field, "apiVersion", json!("v1"));
+    }
+    if let Some(resource) = holder.get_mut("resourceFieldRef").filter(|f| f.is_object()) {
+        set(resource, "divisor", json!("0"));
     }
 }
 
@@ -160,6 +197,31 @@ fn volume(volume: &mut Value) {
     }
     if volume.get("hostPath").is_some_and(Value::is_object) {
         set(&mut volume["hostPath"], "type", json!(""));
+    }
+    if let Some(disk) = volume.get_mut("iscsi").filter(|d| d.is_object()) {
+        set(disk, "iscsiInterface", json!("default"));
+    }
+    if let Some(files) = volume.get_mut("downwardAPI") {
+        items(files, "items").for_each(references);
+    }
+    if let Some(projected) = volume.get_mut("projected") {
+        for source in items(projected, "sources") {
+            if let Some(token) = source
+                .get_mut("serviceAccountToken")
+                .filter(|t| t.is_object())
+            {
+                set(token, "expirationSeconds", json!(3600));
+            }
+            if let Some(files) = source.get_mut("downwardAPI") {
+                items(files, "items").for_each(references);
+            }
+        }
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        set(template, "metadata", json!({}));
+        if let Some(spec) = template.get_mut("spec").filter(|s| s.is_object()) {
+            storage::claim_spec(spec);
+        }
     }
 }
 
@@ -203,7 +265,9 @@ mod tests {
         let mut value = json!({"containers": [{"name": "a", "image": "r:5000/nginx",
             "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
             {"name": "b", "image": "nginx:1.27"}]});
-        spec(&mut value);
+        let mut value = json!({"spec": value});
+        pod(&mut value);
+        let value = value["spec"].take();
         assert_eq!(
             value["containers"][0]["resources"]["requests"],
             json!({"cpu": "500m", "memory": "1Gi"})

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{pod, set};
+use super::{items, pod, set, storage};
 
 fn template(spec: &mut Value) {
     if spec["template"].is_object() {
@@ -37,10 +37,12 @@ pub(super) fn deployment(value: &mut Value) {
 }
 
 pub(super) fn replica_set(value: &mut Value) {
-    let labels = value["spec"]["template"]["metadata"]["labels"].clone();
     set(&mut value["spec"], "replicas", json!(1));
-    copy_labels(value, &labels);
     template(&mut value["spec"]);
+}
+
+pub(super) fn pod_template(value: &mut Value) {
+    template(value);
 }
 
 pub(super) fn replication_controller(value: &mut Value) {
@@ -86,21 +88,26 @@ pub(super) fn stateful_set(value: &mut Value) {
         json!("Retain"),
     );
     if spec.get("volumeClaimTemplates").is_some() {
-        for claim in spec["volumeClaimTemplates"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
+        for claim in items(spec, "volumeClaimTemplates") {
             set(claim, "apiVersion", json!("v1"));
             set(claim, "kind", json!("PersistentVolumeClaim"));
-            set(&mut claim["spec"], "volumeMode", json!("Filesystem"));
+            storage::claim_spec(&mut claim["spec"]);
             set(claim, "status", json!({"phase": "Pending"}));
         }
     }
     template(spec);
 }
 
+/// Where older clients look for the generation of a daemon set's template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 pub(super) fn daemon_set(value: &mut Value) {
+    set(&mut value["metadata"], "annotations", json!({}));
+    set(
+        &mut value["metadata"]["annotations"],
+        TEMPLATE_GENERATION,
+        json!("1"),
+    );
     let spec = &mut value["spec"];
     set(spec, "revisionHistoryLimit", json!(10));
     set(spec, "updateStrategy", json!({}));
@@ -142,7 +149,12 @@ fn job_spec(spec: &mut Value) {
     {
         object.remove("completions");
     }
-    set(spec, "backoffLimit", json!(6));
+    let limit = if spec.get("backoffLimitPerIndex").is_some() {
+        i32::MAX
+    } else {
+        6
+    };
+    set(spec, "backoffLimit", json!(limit));
     set(spec, "completionMode", json!("NonIndexed"));
     set(spec, "suspend", json!(false));
     let policy = if spec.get("podFailurePolicy").is_some() {
@@ -151,37 +163,44 @@ fn job_spec(spec: &mut Value) {
         "TerminatingOrFailed"
     };
     set(spec, "podReplacementPolicy", json!(policy));
+    if let Some(failures) = spec.get_mut("podFailurePolicy") {
+        for rule in items(failures, "rules") {
+            for condition in items(rule, "onPodConditions") {
+                set(condition, "status", json!("True"));
+            }
+        }
+    }
     template(spec);
 }
 
-pub(super) fn job(value: &mut Value, creating: bool) {
+pub(super) fn job(value: &mut Value) {
     let labels = value["spec"]["template"]["metadata"]["labels"].clone();
     copy_labels(value, &labels);
+    job_spec(&mut value["spec"]);
+    set(&mut value["spec"], "manualSelector", json!(false));
+}
+
+/// Ties the pods of a new job to it, unless its author does that.
+pub(super) fn identify_job(value: &mut Value) {
     let (uid, name) = (
         value["metadata"]["uid"].clone(),
         value["metadata"]["name"].clone(),
     );
-    job_spec(&mut value["spec"]);
     let spec = &mut value["spec"];
-    if !creating || spec["manualSelector"] == true {
+    if spec["manualSelector"] == true {
         return;
     }
-    if spec["manualSelector"].is_null() {
-        spec["manualSelector"] = json!(false);
-        if let Some(object) = spec.as_object_mut() {
-            object.remove("manualSelector");
-        }
-    }
-    if !spec["template"]["metadata"]["labels"].is_object() {
-        spec["template"]["metadata"]["labels"] = json!({});
-    }
+    let meta = &mut spec["template"]["metadata"];
+    set(meta, "labels", json!({}));
+    let before = meta["labels"].clone();
     for (label, is_uid) in JOB_LABELS {
         set(
-            &mut spec["template"]["metadata"]["labels"],
+            &mut meta["labels"],
             label,
             if is_uid { uid.clone() } else { name.clone() },
         );
     }
+    let labels = meta["labels"].clone();
     set(spec, "selector", json!({}));
     set(&mut spec["selector"], "matchLabels", json!({}));
     set(
@@ -189,6 +208,11 @@ pub(super) fn job(value: &mut Value, creating: bool) {
         "batch.kubernetes.io/controller-uid",
         uid,
     );
+    let meta = &mut value["metadata"];
+    set(meta, "labels", json!({}));
+    if meta["labels"] == before {
+        meta["labels"] = labels;
+    }
 }
 
 pub(super) fn cron_job(value: &mut Value) {
@@ -201,8 +225,8 @@ pub(super) fn cron_job(value: &mut Value) {
     if template.is_object() {
         set(template, "metadata", json!({}));
         if template["spec"].is_object() {
-            // A template is not a job yet: only the pod template and the plain fields default.
-            pod::spec(&mut template["spec"]["template"]["spec"]);
+            // A template is not a job yet: only the pod template defaults.
+            self::template(&mut template["spec"]);
         }
     }
 }

@@ -211,6 +211,17 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     fields
 }
 
+/// The fields of a value that was not there before: objects and lists in it count themselves.
+fn appeared(value: &Value, schema: Option<&Schema>) -> Fields {
+    fn own(fields: &mut Fields) {
+        fields.owned = true;
+        fields.below.values_mut().for_each(own);
+    }
+    let mut fields = of(value, schema);
+    own(&mut fields);
+    fields
+}
+
 /// What changed between two values.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
@@ -233,7 +244,7 @@ impl Difference {
 
 fn one_sided(old: Option<&Value>, new: Option<&Value>, schema: Option<&Schema>) -> Difference {
     Difference {
-        changed: new.map(|v| of(v, schema)).unwrap_or_default(),
+        changed: new.map(|v| appeared(v, schema)).unwrap_or_default(),
         removed: old.map(|v| of(v, schema)).unwrap_or_default(),
     }
 }
@@ -250,7 +261,21 @@ pub(crate) fn difference(
         return Difference::default();
     }
     let mut out = Difference::default();
-    match (shape(a, schema), shape(b, schema)) {
+    let nothing = Map::new();
+    let (a_shape, b_shape) = match (shape(a, schema), shape(b, schema)) {
+        // Where fields or items count, an empty object or list is one without any.
+        (Shape::Leaf, Shape::Object(b)) if a.is_object() => {
+            (Shape::Object(&nothing), Shape::Object(b))
+        }
+        (Shape::Object(a), Shape::Leaf) if b.is_object() => {
+            (Shape::Object(a), Shape::Object(&nothing))
+        }
+        (Shape::Leaf, Shape::Keyed(b, keys)) if a.is_null() => {
+            (Shape::Keyed(&[], keys), Shape::Keyed(b, keys))
+        }
+        other => other,
+    };
+    match (a_shape, b_shape) {
         (Shape::Object(a), Shape::Object(b)) => {
             for (name, old) in a {
                 out.nest(

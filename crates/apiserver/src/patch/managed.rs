@@ -156,6 +156,28 @@ pub(crate) fn writer(
     }
 }
 
+/// What a new object is compared with: the parts that the Go type of a built-in kind always has.
+fn blank(resource: &Resource) -> Value {
+    if resource.is_custom() {
+        return json!({});
+    }
+    let template = || json!({"metadata": {}, "spec": {"containers": null}});
+    let mut spec = json!({
+        "strategy": {}, "updateStrategy": {}, "resources": {}, "scaleTargetRef": {}, "names": {},
+        "podSelector": {}, "containers": null,
+        "jobTemplate": {"metadata": {}, "spec": {"template": template()}},
+    });
+    if resource.plural != "replicationcontrollers" {
+        spec["template"] = template();
+    }
+    json!({
+        "metadata": {}, "spec": spec, "template": template(), "roleRef": {}, "rules": null,
+        "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
+        "reportingComponent": "", "reportingInstance": "",
+        "regarding": {}, "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null,
+    })
+}
+
 /// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not.
 pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
     let schema = call.resource.schema();
@@ -174,8 +196,17 @@ pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
         Mode::Update,
         call.subresource,
     );
-    let before = old.map(tracked);
-    let mut difference = fields::difference(before.as_ref(), Some(&tracked(new)), Some(schema));
+    let mut before = old.map_or_else(|| blank(&call.resource), tracked);
+    let mut after = tracked(new);
+    if call.subresource.is_none() && call.resource.status {
+        // The status is its subresource's.
+        for side in [&mut before, &mut after] {
+            if let Some(object) = side.as_object_mut() {
+                object.remove("status");
+            }
+        }
+    }
+    let mut difference = fields::difference(Some(&before), Some(&after), Some(schema));
     difference.changed.owned = false;
     difference.removed.owned = false;
     let untouched = difference.changed.is_empty() && difference.removed.is_empty();

@@ -76,6 +76,7 @@ const TABLE: &[Row] = &[
     ),
     row(CORE, "Pod", "pods", "po", N, "sag", P_CORE),
     row(CORE, "Node", "nodes", "no", C, "s", P_CORE),
+    row(CORE, "PodTemplate", "podtemplates", "", N, "g", P_CORE),
     row(CORE, "Event", "events", "ev", N, "", P_CORE),
     row(CORE, "Endpoints", "endpoints", "ep", N, "", P_CORE),
     row(
@@ -367,7 +368,9 @@ fn resource(row: &Row) -> Resource {
         columns: Columns::Builtin(builtin_columns(row.group, row.plural)),
         selectable: selectable(row.group, row.plural),
         table: table.into(),
-        deprecation: None,
+        deprecation: (row.kind == "Endpoints").then(|| {
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+        }),
     }
 }
 

@@ -58,6 +58,7 @@ fn generate() -> Map<String, Value> {
         api::core::v1::Service,
         api::core::v1::ServiceAccount,
         api::core::v1::Pod,
+        api::core::v1::PodTemplate,
         api::core::v1::Node,
         api::core::v1::Event,
         api::core::v1::PersistentVolume,

@@ -15,6 +15,8 @@ enum Merge {
     ApplyOnly(&'static [&'static str]),
     /// A list of scalars.
     Set,
+    /// Atomic in strategic merge, a set in apply.
+    ApplySet,
     /// Merge by key and drop keys the patch does not name.
     Retain(&'static str),
     /// An object replaced as a whole by apply.
@@ -49,6 +51,48 @@ const TABLE: &[(&str, &str, Merge)] = &[
     ("Container", "volumeMounts", Merge::Key("mountPath")),
     ("Container", "volumeDevices", Merge::Key("devicePath")),
     ("EphemeralContainer", "env", Merge::Key("name")),
+    (
+        "EphemeralContainer",
+        "ports",
+        Merge::Keys("containerPort", &["containerPort", "protocol"]),
+    ),
+    (
+        "EphemeralContainer",
+        "volumeDevices",
+        Merge::Key("devicePath"),
+    ),
+    (
+        "ContainerStatus",
+        "allocatedResourcesStatus",
+        Merge::Key("name"),
+    ),
+    ("ContainerStatus", "volumeMounts", Merge::Key("mountPath")),
+    (
+        "ResourceStatus",
+        "resources",
+        Merge::ApplyOnly(&["resourceID"]),
+    ),
+    ("PodStatus", "resourceClaimStatuses", Merge::Retain("name")),
+    (
+        "PodFailurePolicyOnExitCodesRequirement",
+        "values",
+        Merge::ApplySet,
+    ),
+    ("ContainerRestartRuleOnExitCodes", "values", Merge::ApplySet),
+    ("UncountedTerminatedPods", "failed", Merge::ApplySet),
+    ("UncountedTerminatedPods", "succeeded", Merge::ApplySet),
+    ("Endpoint", "addresses", Merge::ApplySet),
+    ("ReplicationControllerSpec", "selector", Merge::AtomicMap),
+    ("EndpointAddress", "", Merge::AtomicMap),
+    ("EndpointPort", "", Merge::AtomicMap),
+    ("FileKeySelector", "", Merge::AtomicMap),
+    ("OwnerReference", "", Merge::AtomicMap),
+    ("RawExtension", "", Merge::AtomicMap),
+    ("ScopeSelector", "", Merge::AtomicMap),
+    ("SecretReference", "", Merge::AtomicMap),
+    ("ServiceBackendPort", "", Merge::AtomicMap),
+    ("TopologySelectorTerm", "", Merge::AtomicMap),
+    ("TypedLocalObjectReference", "", Merge::AtomicMap),
     (
         "EphemeralContainer",
         "volumeMounts",
@@ -146,6 +190,7 @@ pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
         Merge::Set => {
             (schema.strategy, schema.list_type) = (Some(Strategy::default()), ListType::Set);
         }
+        Merge::ApplySet => schema.list_type = ListType::Set,
         Merge::Retain(key) => {
             schema.strategy = Some(Strategy {
                 merge_key: Some((*key).to_owned()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Additional, Schema, Type};
+use super::{Additional, Schema, Type, quantity};
 
 /// Fills in the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
@@ -143,13 +143,17 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// What decoding into Go types does to built-in kinds: nulls vanish, and quantities given as numbers become
-/// strings.
+/// What decoding into Go types does to built-in kinds: nulls and empty lists that need not be there vanish, and
+/// quantities become canonical strings.
 pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
             if !schema.preserve_unknown {
-                object.retain(|_, v| !v.is_null());
+                object.retain(|name, v| match v {
+                    Value::Null => false,
+                    Value::Array(items) if items.is_empty() => schema.required.contains(name),
+                    _ => true,
+                });
             }
             for (name, inner) in object.iter_mut() {
                 if let Some(of) = schema.field(name) {
@@ -165,7 +169,13 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
             }
         }
         Value::Number(number) if schema.kind == Type::Quantity => {
-            *value = Value::String(number.to_string());
+            let text = number.to_string();
+            *value = Value::String(quantity::canonical(&text).unwrap_or(text));
+        }
+        Value::String(text) if schema.kind == Type::Quantity => {
+            if let Some(canonical) = quantity::canonical(text) {
+                *text = canonical;
+            }
         }
         _ => {}
     }

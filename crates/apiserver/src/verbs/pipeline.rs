@@ -108,12 +108,12 @@ fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     }
 }
 
-fn default(resource: &Resource, value: &mut Value, creating: bool) {
+fn default(resource: &Resource, value: &mut Value) {
     if resource.is_custom() {
         shape::drop_nulls(value, resource.schema());
         shape::default(value, resource.schema());
     } else {
-        builtin::default(resource, value, creating);
+        builtin::default(resource, value);
         if &*resource.table == CRDS {
             custom::default(value);
         }
@@ -167,7 +167,13 @@ fn request<'a>(
 }
 
 /// Everything between decoding and storing.
-fn admit(call: &Call, key: &Key, value: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
+fn admit(
+    call: &Call,
+    key: &Key,
+    value: &mut Value,
+    old: Option<&Value>,
+    write: Write,
+) -> Result<(), ApiError> {
     let resource = &*call.resource;
     let operation = if old.is_some() {
         Operation::Update
@@ -178,7 +184,14 @@ fn admit(call: &Call, key: &Key, value: &mut Value, old: Option<&Value>) -> Resu
     if !resource.is_custom() {
         check_types(resource, value)?;
     }
-    default(resource, value, old.is_none());
+    default(resource, value);
+    // What the system adds from here on belongs to nobody.
+    if write == Write::Plain {
+        managed::record(call, old, value);
+    }
+    if !resource.is_custom() {
+        builtin::prepare(resource, value, old.is_none());
+    }
     let request = request(call, operation, key, old);
     let hooks: Vec<_> = call
         .shared
@@ -191,7 +204,7 @@ fn admit(call: &Call, key: &Key, value: &mut Value, old: Option<&Value>) -> Resu
             .map_err(|d| denied(call, &key.name, d))?;
     }
     if !hooks.is_empty() {
-        default(resource, value, old.is_none());
+        default(resource, value);
         shape::prune(
             value,
             resource.schema(),
@@ -299,7 +312,8 @@ fn suffix() -> String {
 pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Written, ApiError> {
     let resource = &*call.resource;
     let namespace = namespace_of(call, &value)?;
-    let has_status = resource.status;
+    // Kubelets register their nodes with a status.
+    let has_status = resource.status && !resource.is("", "nodes");
     let generated = text(&value, &["metadata", "name"]).is_empty();
     let base = text(&value, &["metadata", "generateName"]).to_owned();
     edit_meta(&mut value, |meta_map| {
@@ -338,12 +352,9 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let key = Key::new(&namespace, &name);
     check_namespace(call, &key, &name)?;
     check_definition(call)?;
-    admit(call, &key, &mut value, None)?;
+    admit(call, &key, &mut value, None, write)?;
     if &*resource.table == CRDS {
         custom::set_status(&mut value, &call.shared.registry.snapshot());
-    }
-    if write == Write::Plain {
-        managed::record(call, None, &mut value);
     }
     let mut stored_value = to_stored(value, resource);
     let store = &call.shared.store;
@@ -400,13 +411,10 @@ pub(crate) fn modify(
         let mut new = change(&old)?;
         check_preconditions(call, key, &stored, &old, &new)?;
         carry_over(call, &old, &mut new);
-        admit(call, key, &mut new, Some(&old))?;
+        admit(call, key, &mut new, Some(&old), write)?;
         bump_generation(resource, &old, &mut new);
         if &*resource.table == CRDS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
-        }
-        if write == Write::Plain {
-            managed::record(call, Some(&old), &mut new);
         }
         if same_but_times(&old, &new) {
             return Ok(Written { object: stored });

@@ -1,0 +1,115 @@
+//! A kind of a test's own: its definition, and requests for its objects.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::server::{Answer, Served};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// A definition in a group that no other test has, in one version with this schema for `spec`.
+pub(crate) fn definition(spec: Value) -> Value {
+    let group = format!(
+        "g{}.example.com",
+        &uuid::Uuid::new_v4().simple().to_string()[..8]
+    );
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("things.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec,
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}],
+        },
+    })
+}
+
+pub(crate) async fn define(server: &Served, definition: &Value) -> Answer {
+    server
+        .raw("POST", DEFINITIONS, &[JSON], definition.to_string())
+        .await
+}
+
+/// A served kind.
+pub(crate) struct Kind<'a> {
+    server: &'a Served,
+    pub(crate) name: String,
+    pub(crate) group: String,
+}
+
+impl<'a> Kind<'a> {
+    /// Installs a definition and waits until its objects can be listed and created.
+    pub(crate) async fn install(server: &'a Served, definition: &Value) -> Self {
+        let made = define(server, definition).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        let kind = Self {
+            server,
+            name: definition["metadata"]["name"].as_str().unwrap().to_owned(),
+            group: definition["spec"]["group"].as_str().unwrap().to_owned(),
+        };
+        let kind = &kind;
+        eventually("the kind to be served", async || {
+            let listed = kind.server.raw("GET", &kind.path("v1"), &[], "").await;
+            let probe = json!({"metadata": {"name": "Not A Name"}});
+            let tried = kind.send("POST", &kind.path("v1"), &probe).await;
+            if listed.code == 200 && tried.code != 404 {
+                Ok(())
+            } else {
+                Err(format!("{} {}", listed.text, tried.text))
+            }
+        })
+        .await;
+        Self {
+            server,
+            name: kind.name.clone(),
+            group: kind.group.clone(),
+        }
+    }
+
+    pub(crate) fn path(&self, version: &str) -> String {
+        format!("/apis/{}/{version}/namespaces/default/things", self.group)
+    }
+
+    async fn send(&self, method: &str, path: &str, object: &Value) -> Answer {
+        let mut object = object.clone();
+        object["apiVersion"] = json!(format!("{}/v1", self.group));
+        object["kind"] = json!("Thing");
+        self.server
+            .raw(method, path, &[JSON], object.to_string())
+            .await
+    }
+
+    pub(crate) async fn create(&self, name: &str, spec: &Value) -> Answer {
+        let object = json!({"metadata": {"name": name}, "spec": spec});
+        self.send("POST", &self.path("v1"), &object).await
+    }
+
+    /// Replaces the whole spec.
+    pub(crate) async fn replace(&self, name: &str, spec: &Value) -> Answer {
+        let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
+        let path = format!("{}/{name}", self.path("v1"));
+        let header = ("content-type", "application/json-patch+json");
+        self.server
+            .raw("PATCH", &path, &[header], patch.to_string())
+            .await
+    }
+}
+
+/// What an answer refuses: `field: message` of each cause, sorted, as servers do not agree with themselves on
+/// the order.
+pub(crate) fn causes(answer: &Answer) -> Vec<String> {
+    let mut causes: Vec<String> = answer.json["details"]["causes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|c| {
+            let text = |name: &str| c[name].as_str().unwrap_or_default().to_owned();
+            format!("{}: {}", text("field"), text("message"))
+        })
+        .collect();
+    causes.sort();
+    causes
+}
