@@ -192,4 +192,4 @@ impl Extenders {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

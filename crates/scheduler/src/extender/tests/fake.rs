@@ -16,19 +16,19 @@ use crate::extender::ExtenderConfig;
 
 /// A request that came.
 #[derive(Clone, Debug)]
-pub(super) struct Came {
-    pub(super) verb: String,
-    pub(super) body: Value,
+pub(crate) struct Came {
+    pub(crate) verb: String,
+    pub(crate) body: Value,
     /// The port of the client: one for each connection.
-    pub(super) peer: u16,
+    pub(crate) peer: u16,
 }
 
 type Answer = (StatusCode, String);
 type Script = dyn Fn(String, Value) -> BoxFuture<'static, Answer> + Send + Sync;
 
 /// An extender.
-pub(super) struct Fake {
-    pub(super) address: SocketAddr,
+pub(crate) struct Fake {
+    pub(crate) address: SocketAddr,
     came: Arc<Mutex<Vec<Came>>>,
     task: JoinHandle<()>,
 }
@@ -41,14 +41,14 @@ impl Drop for Fake {
 
 impl Fake {
     /// An extender that answers JSON at once.
-    pub(super) async fn answering(
+    pub(crate) async fn answering(
         script: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
         Self::saying(move |verb, body| (StatusCode::OK, script(verb, body).to_string())).await
     }
 
     /// An extender that says anything at once.
-    pub(super) async fn saying(
+    pub(crate) async fn saying(
         script: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
     ) -> Self {
         Self::taking_its_time(move |verb, body| {
@@ -59,7 +59,7 @@ impl Fake {
     }
 
     /// An extender that answers when it likes.
-    pub(super) async fn taking_its_time(
+    pub(crate) async fn taking_its_time(
         script: impl Fn(String, Value) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -92,27 +92,27 @@ impl Fake {
     }
 
     /// All requests so far.
-    pub(super) fn came(&self) -> Vec<Came> {
+    pub(crate) fn came(&self) -> Vec<Came> {
         self.came.lock().unwrap().clone()
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/s", self.address)
     }
 
     /// Its configuration, with these fields besides the URL.
-    pub(super) fn config(&self, fields: Value) -> ExtenderConfig {
+    pub(crate) fn config(&self, fields: Value) -> ExtenderConfig {
         config(&self.url(), fields)
     }
 }
 
-pub(super) fn config(url: &str, mut fields: Value) -> ExtenderConfig {
+pub(crate) fn config(url: &str, mut fields: Value) -> ExtenderConfig {
     fields["urlPrefix"] = url.into();
     serde_json::from_value(fields).unwrap()
 }
 
 /// The names of the clusters that a request holds, by whichever way.
-pub(super) fn sent(body: &Value) -> Vec<String> {
+pub(crate) fn sent(body: &Value) -> Vec<String> {
     let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match (
         body["clusterNames"].as_array(),

@@ -16,28 +16,28 @@ use crate::framework::plugin::FilterPoint;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fails the test when something never comes.
-pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap()
 }
 
 /// Four clusters `m1` to `m4`, an engine, and extenders.
-pub(super) struct Rounds {
-    pub(super) extenders: Extenders,
-    pub(super) metrics: ExtenderMetrics,
-    pub(super) snapshot: Arc<Snapshot>,
+pub(crate) struct Rounds {
+    pub(crate) extenders: Extenders,
+    pub(crate) metrics: ExtenderMetrics,
+    pub(crate) snapshot: Arc<Snapshot>,
     engine: Engine,
 }
 
 /// A decision, and how it came about.
-pub(super) struct Ended {
-    pub(super) outcome: Outcome,
-    pub(super) rounds: usize,
-    pub(super) calls: usize,
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) rounds: usize,
+    pub(crate) calls: usize,
 }
 
 impl Ended {
     /// The names of the clusters, or the error.
-    pub(super) fn clusters(&self) -> Result<Vec<String>, String> {
+    pub(crate) fn clusters(&self) -> Result<Vec<String>, String> {
         match &self.outcome.result {
             Ok(placed) => {
                 let targets = placed.targets.iter();
@@ -49,7 +49,7 @@ impl Ended {
 }
 
 impl Rounds {
-    pub(super) fn new(configs: &[ExtenderConfig]) -> Self {
+    pub(crate) fn new(configs: &[ExtenderConfig]) -> Self {
         let metrics = ExtenderMetrics::default();
         let extenders = Extenders::new(configs, &metrics).unwrap().unwrap();
         let mut fleet = Fleet::new().keeping_objects();
@@ -84,16 +84,20 @@ impl Rounds {
         }
     }
 
+    /// Decides once, with what lies on the desk.
+    pub(crate) fn once(&mut self, binding: &Binding) -> Outcome {
+        self.engine.schedule(&self.snapshot, &request(binding))
+    }
+
     /// What the first round of a decision wants to know.
-    pub(super) fn wants(&mut self, binding: &Binding) -> Wanted {
-        let request = request(binding);
-        let decision = || self.engine.schedule(&self.snapshot, &request);
-        let (_, _, wanted) = self.extenders.decide(Answers::default(), decision);
+    pub(crate) fn wants(&mut self, binding: &Binding) -> Wanted {
+        let extenders = self.extenders.clone();
+        let (_, _, wanted) = extenders.decide(Answers::default(), || self.once(binding));
         wanted.unwrap()
     }
 
     /// Decides until nothing is wanted any more.
-    pub(super) async fn decide(&mut self, binding: &Arc<Binding>) -> Ended {
+    pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Ended {
         let request = request(binding);
         let (mut answers, mut rounds) = (Answers::default(), 0);
         loop {
@@ -118,24 +122,24 @@ impl Rounds {
     }
 }
 
-pub(super) fn request(binding: &Binding) -> Request {
+pub(crate) fn request(binding: &Binding) -> Request {
     let namespace = binding.key.namespace.as_deref();
     Request::new(namespace, &binding.key.name, &binding.spec, &binding.status).unwrap()
 }
 
 /// A Deployment that goes to all clusters that fit.
-pub(super) fn everywhere() -> Arc<Binding> {
+pub(crate) fn everywhere() -> Arc<Binding> {
     placed(json!({}))
 }
 
 /// A Deployment that goes to one cluster: the one with the highest score.
-pub(super) fn to_one() -> Arc<Binding> {
+pub(crate) fn to_one() -> Arc<Binding> {
     placed(
         json!({ "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }] }),
     )
 }
 
-pub(super) fn placed(placement: Value) -> Arc<Binding> {
+pub(crate) fn placed(placement: Value) -> Arc<Binding> {
     let binding: berth_api::ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": "web-deployment", "namespace": "shop", "uid": "u-1" },
         "spec": {
