@@ -1,4 +1,4 @@
-//! Accepting connections: TLS, then HTTP/1.1 with keep-alive. Knows nothing of what is served.
+//! Accepting connections: TLS, then HTTP/2 or HTTP/1.1 as the client prefers. Knows nothing of what is served.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -7,19 +7,23 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::authentication::certificate;
 use crate::http::handle;
 use crate::shared::Shared;
 
-/// A client that takes longer to shake hands or to send its headers is cut off.
-const SLOW_CLIENT: Duration = Duration::from_secs(10);
+/// Requests at once on one HTTP/2 connection, watches included.
+const STREAMS: u32 = 1000;
+/// A silent HTTP/2 client is asked whether it is there, and cut off if it is not.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_ANSWER: Duration = Duration::from_secs(20);
 /// Pause after a failed accept, typically for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -37,6 +41,10 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
+            Ok((stream, _)) if connections.len() >= shared.load.limits.connections => {
+                tracing::warn!("too many connections: one more was refused");
+                drop(stream);
+            }
             Ok((stream, _)) => {
                 connections.spawn(connection(
                     stream,
@@ -60,7 +68,8 @@ async fn connection(
     stopping: CancellationToken,
 ) {
     drop(stream.set_nodelay(true));
-    let tls = match tokio::time::timeout(SLOW_CLIENT, acceptor.accept(stream)).await {
+    let patience = shared.load.limits.slow_client;
+    let tls = match tokio::time::timeout(patience, acceptor.accept(stream)).await {
         Ok(Ok(tls)) => tls,
         Ok(Err(error)) => {
             tracing::debug!(%error, "TLS handshake failed");
@@ -71,24 +80,53 @@ async fn connection(
             return;
         }
     };
+    let session = tls.get_ref().1;
+    let http2 = session.alpn_protocol() == Some(b"h2");
+    let client = session
+        .peer_certificates()
+        .and_then(|chain| certificate::identity(chain.first()?));
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = shared.clone();
-        async move { Ok::<Response<Body>, Infallible>(handle(shared, request.map(Body::new)).await) }
+        let mut request = request.map(Body::new);
+        if let Some(client) = &client {
+            request.extensions_mut().insert(client.clone());
+        }
+        async move { Ok::<Response<Body>, Infallible>(handle(shared, request).await) }
     });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(SLOW_CLIENT)
-        .serve_connection(TokioIo::new(tls), service);
-    tokio::pin!(served);
-    tokio::select! {
-        result = served.as_mut() => {
-            if let Err(error) = result {
-                tracing::debug!(%error, "connection ended");
+    let io = TokioIo::new(tls);
+    // Two protocols, one way to end.
+    macro_rules! run {
+        ($served:expr) => {{
+            let served = $served;
+            tokio::pin!(served);
+            tokio::select! {
+                result = served.as_mut() => {
+                    if let Err(error) = result {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                }
+                () = stopping.cancelled() => {
+                    served.as_mut().graceful_shutdown();
+                    drop(served.await);
+                }
             }
-        }
-        () = stopping.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            drop(served.await);
-        }
+        }};
+    }
+    if http2 {
+        run!(
+            http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(STREAMS)
+                .keep_alive_interval(PING_EVERY)
+                .keep_alive_timeout(PING_ANSWER)
+                .serve_connection(io, service)
+        );
+    } else {
+        run!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(patience)
+                .serve_connection(io, service)
+        );
     }
 }

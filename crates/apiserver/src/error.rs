@@ -30,6 +30,8 @@ pub enum Reason {
     UnsupportedMediaType,
     /// 422.
     Invalid,
+    /// 429, with a time to come back.
+    TooManyRequests,
     /// 500.
     InternalError,
     /// 503.
@@ -53,6 +55,7 @@ impl Reason {
             Self::RequestEntityTooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
+            Self::TooManyRequests => 429,
             Self::InternalError => 500,
             Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
@@ -73,6 +76,7 @@ impl Reason {
             Self::RequestEntityTooLarge => "RequestEntityTooLarge",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Invalid => "Invalid",
+            Self::TooManyRequests => "TooManyRequests",
             Self::InternalError => "InternalError",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::Timeout => "Timeout",
@@ -409,7 +413,7 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason.name(), "code": self.reason.code(),
         });
-        if !details.is_empty() {
+        if self.subject.is_some() || !details.is_empty() {
             status["details"] = Value::Object(details);
         }
         status

@@ -5,7 +5,9 @@
 //!
 //! | Module | Idea |
 //! |---|---|
-//! | `server`, `connection`, `tls` | a running instance, its sockets, its keys |
+//! | `server`, `connection`, `tls`, `credentials` | a running instance, its sockets, its keys |
+//! | `identity`, `authentication`, `authorization` | who makes a request, how they prove it, what they may do |
+//! | `metrics` | what the server counts |
 //! | `http` | from bytes to a request on a resource, and back |
 //! | `verbs` | what can be asked of a resource; `verbs::pipeline` is the way of every write |
 //! | `registry`, `discovery`, `openapi` | which resources there are, and telling clients so |
@@ -19,12 +21,17 @@
 //! Arrows point down the table: `store` knows neither kinds nor HTTP, `patch` and `schema` are pure functions.
 
 mod admission;
+mod authentication;
+mod authorization;
 mod builtin;
 mod clock;
 mod connection;
+mod credentials;
 mod discovery;
 mod error;
 mod http;
+mod identity;
+mod metrics;
 mod openapi;
 mod patch;
 mod protobuf;
@@ -42,6 +49,7 @@ mod verbs;
 
 pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 pub use error::{ApiError, Reason};
+pub use http::load::Limits;
 pub use server::{Server, ServerConfig, StartError};
 pub use storage::{Record, Storage, StorageError, Volatile};
-pub use tls::TlsError;
+pub use tls::{ClientCertificate, TlsError};

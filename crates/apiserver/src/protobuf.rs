@@ -133,13 +133,16 @@ const RESOURCE_ATTRIBUTES: &[Field] = &[
     (6, "subresource", Text),
     (7, "name", Text),
 ];
+const PATH_ATTRIBUTES: &[Field] = &[(1, "path", Text), (2, "verb", Text)];
 const ACCESS_SPEC: &[Field] = &[
     (1, "resourceAttributes", One(RESOURCE_ATTRIBUTES)),
-    (
-        2,
-        "nonResourceAttributes",
-        One(&[(1, "path", Text), (2, "verb", Text)]),
-    ),
+    (2, "nonResourceAttributes", One(PATH_ATTRIBUTES)),
+];
+const BOUND_OBJECT: &[Field] = &[
+    (1, "kind", Text),
+    (2, "apiVersion", Text),
+    (3, "name", Text),
+    (4, "uid", Text),
 ];
 const SERVICE_SPEC: &[Field] = &[
     (1, "ports", Many(SERVICE_PORT)),
@@ -250,7 +253,41 @@ fn fields(api_version: &str, kind: &str) -> Option<&'static [Field]> {
         ("authorization.k8s.io/v1", "SelfSubjectRulesReview") => {
             &[META, (2, "spec", One(&[(1, "namespace", Text)]))]
         }
+        ("authorization.k8s.io/v1", "SubjectAccessReview" | "LocalSubjectAccessReview") => &[
+            META,
+            (
+                2,
+                "spec",
+                One(&[
+                    (1, "resourceAttributes", One(RESOURCE_ATTRIBUTES)),
+                    (2, "nonResourceAttributes", One(PATH_ATTRIBUTES)),
+                    (3, "user", Text),
+                    (4, "groups", Texts),
+                    (6, "uid", Text),
+                ]),
+            ),
+        ],
         ("authentication.k8s.io/v1", "SelfSubjectReview") => &[META],
+        ("authentication.k8s.io/v1", "TokenReview") => &[
+            META,
+            (
+                2,
+                "spec",
+                One(&[(1, "token", Text), (2, "audiences", Texts)]),
+            ),
+        ],
+        ("authentication.k8s.io/v1", "TokenRequest") => &[
+            META,
+            (
+                2,
+                "spec",
+                One(&[
+                    (1, "audiences", Texts),
+                    (3, "boundObjectRef", One(BOUND_OBJECT)),
+                    (4, "expirationSeconds", Int),
+                ]),
+            ),
+        ],
         (_, "DeleteOptions") => &[
             (1, "gracePeriodSeconds", Int),
             (

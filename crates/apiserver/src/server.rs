@@ -1,7 +1,8 @@
 //! A running server: what it is started from, how to reach it, how to stop it.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +18,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::Admission;
+use crate::authentication::Authenticator;
+use crate::authentication::service_account::Signer;
+use crate::authorization::bootstrap;
+use crate::authorization::index::Index;
 use crate::builtin::seed;
+use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
+use crate::http::load::{Limits, Load};
 use crate::shared::{Identity, Shared};
 use crate::storage::{Storage, StorageError, Volatile};
 use crate::store::{Key, Store};
 use crate::tasks::queue::WorkQueue;
+use crate::tls::{Authority, ClientCertificate, TlsError};
 use crate::verbs::{self, Write};
 use crate::{connection, tasks, tls};
 
@@ -34,6 +42,11 @@ pub struct ServerConfig {
     pub admission: Vec<Arc<dyn Admission>>,
     /// Where objects outlive the process.
     pub storage: Box<dyn Storage>,
+    /// A folder for the keys, certificates and token of the server, which then outlive the process too. It
+    /// and what is in it can be read by its owner only. Without one they are made anew at each start.
+    pub credentials: Option<PathBuf>,
+    /// How much the server takes on at once.
+    pub limits: Limits,
 }
 
 impl Default for ServerConfig {
@@ -42,6 +55,8 @@ impl Default for ServerConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admission: Vec::new(),
             storage: Box::new(Volatile),
+            credentials: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -68,7 +83,7 @@ pub enum StartError {
     },
     /// Certificates could not be made.
     #[error(transparent)]
-    Tls(#[from] tls::TlsError),
+    Tls(#[from] TlsError),
     /// What was stored could not be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -80,7 +95,7 @@ pub enum StartError {
 /// A running API server.
 pub struct Server {
     address: SocketAddr,
-    ca_pem: String,
+    authority: Authority,
     shared: Arc<Shared>,
     stopping: CancellationToken,
     connections: TaskTracker,
@@ -107,25 +122,33 @@ impl Server {
         };
         let listener = TcpListener::bind(config.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        let identity = tls::generate(address)?;
+        let credentials = Credentials::load(config.credentials.as_deref())?;
+        let authority = Authority::new(&credentials.ca_key, credentials.ca_certificate)?;
+        let acceptor = TlsAcceptor::from(authority.serve(address)?);
+        let accounts = Signer::new(&tls::pkcs8(&credentials.signing_key)?)?;
         let stopping = CancellationToken::new();
-        let work = Arc::new(WorkQueue::default());
-        let observer = work.clone();
+        let (work, access) = (Arc::new(WorkQueue::default()), Arc::new(Index::default()));
+        let observers = (work.clone(), access.clone());
         let store = Store::open(
             config.storage,
-            Box::new(move |table, change| observer.observe(table, change)),
+            Box::new(move |table, change| {
+                observers.0.observe(table, change);
+                observers.1.observe(table, change);
+            }),
         )?;
+        access.load(&store);
         let shared = Arc::new(Shared::new(
             store,
             config.admission,
-            tls::token()?,
+            access,
+            Authenticator::new(credentials.token, accounts),
+            Load::new(config.limits),
             work,
             stopping.clone(),
         ));
         seed_objects(&shared).map_err(StartError::Seed)?;
         let mut tasks = tasks::start(&shared);
         let connections = TaskTracker::new();
-        let acceptor = TlsAcceptor::from(identity.server);
         tasks.spawn(connection::serve(
             listener,
             acceptor,
@@ -135,7 +158,7 @@ impl Server {
         ));
         Ok(Self {
             address,
-            ca_pem: identity.ca_pem,
+            authority,
             shared,
             stopping,
             connections,
@@ -148,24 +171,43 @@ impl Server {
         self.address
     }
 
-    /// `https://127.0.0.1:PORT`.
+    /// Where a client on this machine reaches the server, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        let mut address = self.address;
+        match address {
+            SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
+                address.set_ip(Ipv4Addr::LOCALHOST.into());
+            }
+            SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+                address.set_ip(Ipv6Addr::LOCALHOST.into());
+            }
+            _ => {}
+        }
+        format!("https://{address}")
     }
 
     /// The certificate authority of this instance.
     pub fn ca_pem(&self) -> &str {
-        &self.ca_pem
+        &self.authority.certificate_pem
     }
 
     /// The bearer token of the administrator.
     pub fn token(&self) -> &str {
-        &self.shared.token
+        self.shared.authenticator.token()
+    }
+
+    /// A certificate that lets a client in as a user, in at most one group.
+    pub fn client_certificate(
+        &self,
+        user: &str,
+        group: Option<&str>,
+    ) -> Result<ClientCertificate, TlsError> {
+        self.authority.client(user, group)
     }
 
     /// A kubeconfig with one context, as YAML (JSON, which YAML includes).
     pub fn kubeconfig(&self, context_name: &str) -> String {
-        let ca = base64::engine::general_purpose::STANDARD.encode(&self.ca_pem);
+        let ca = base64::engine::general_purpose::STANDARD.encode(self.ca_pem());
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": context_name, "preferences": {},
             "clusters": [{"name": context_name, "cluster": {
@@ -231,12 +273,13 @@ impl Drop for Server {
 }
 
 fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
-    for object in seed::objects() {
+    for object in seed::objects().into_iter().chain(bootstrap::objects()) {
         match insert(shared, &object) {
             Err(error) if error.reason == Reason::AlreadyExists => {}
             result => result?,
         }
     }
+    tasks::aggregation::sum_up(shared);
     Ok(())
 }
 

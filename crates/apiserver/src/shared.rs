@@ -7,38 +7,29 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
+use crate::authentication::Authenticator;
+use crate::authorization::index::Index;
+use crate::http::load::Load;
+use crate::metrics::Metrics;
 use crate::registry::{Registry, Resource, custom};
 use crate::store::Store;
 use crate::tasks::queue::WorkQueue;
 
+pub(crate) use crate::identity::Identity;
+
 /// The table of CustomResourceDefinitions.
 pub(crate) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
-/// Who makes a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) user: String,
-    pub(crate) groups: Vec<String>,
-}
-
-impl Identity {
-    /// The holder of the server's token, and the process itself.
-    pub(crate) fn admin() -> Self {
-        Self {
-            user: "berth:admin".to_owned(),
-            groups: vec![
-                "system:masters".to_owned(),
-                "system:authenticated".to_owned(),
-            ],
-        }
-    }
-}
 
 pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
-    pub(crate) token: String,
+    pub(crate) authenticator: Authenticator,
+    /// Who may do what.
+    pub(crate) access: Arc<Index>,
+    /// How much is going on, and how much may.
+    pub(crate) load: Load,
+    pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
     /// The compiled resources of each CRD by name.
@@ -61,7 +52,9 @@ impl Shared {
     pub(crate) fn new(
         store: Store,
         admission: Vec<Arc<dyn Admission>>,
-        token: String,
+        access: Arc<Index>,
+        authenticator: Authenticator,
+        load: Load,
         work: Arc<WorkQueue>,
         stopping: CancellationToken,
     ) -> Self {
@@ -69,7 +62,10 @@ impl Shared {
             store,
             registry: Registry::new(),
             admission,
-            token,
+            authenticator,
+            access,
+            load,
+            metrics: Metrics::default(),
             work,
             stopping,
             definitions: Mutex::default(),

@@ -1,16 +1,19 @@
-//! Keys and certificates of one instance: made at start, kept in memory.
+//! Certificates of one instance: its own authority, the server's, and those of clients.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 
-/// Why no certificate could be made.
+/// Why there are no usable keys and certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// Key or certificate generation failed.
@@ -19,15 +22,45 @@ pub enum TlsError {
     /// The TLS library refused the result.
     #[error("failed to set up TLS")]
     Configure(#[from] rustls::Error),
+    /// The certificate of the authority cannot be used.
+    #[error("the certificate of the authority cannot be used: {0}")]
+    Authority(String),
+    /// The key that signs tokens cannot be used.
+    #[error("the key for service account tokens cannot be used")]
+    SigningKey,
     /// No random numbers.
     #[error("failed to get random bytes")]
     Random,
+    /// A file of the instance's secrets cannot be read or written.
+    #[error("cannot keep the secrets of the server in {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
-/// What clients need to trust the server, and what the server needs to be trusted.
-pub(crate) struct Identity {
-    pub(crate) ca_pem: String,
-    pub(crate) server: Arc<ServerConfig>,
+/// A client certificate with its key, both PEM.
+#[derive(Clone)]
+pub struct ClientCertificate {
+    /// The certificate.
+    pub certificate_pem: String,
+    /// Its private key.
+    pub key_pem: String,
+}
+
+impl std::fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientCertificate").finish_non_exhaustive()
+    }
+}
+
+/// Signs certificates.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pub(crate) certificate_pem: String,
 }
 
 fn named(name: &str) -> DistinguishedName {
@@ -36,51 +69,108 @@ fn named(name: &str) -> DistinguishedName {
     distinguished
 }
 
-/// Makes a CA and a serving certificate for `address`.
-pub(crate) fn generate(address: SocketAddr) -> Result<Identity, TlsError> {
-    let ca_key = KeyPair::generate()?;
-    let mut ca = CertificateParams::default();
-    ca.distinguished_name = named("berth-ca");
-    ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    ca.key_usages = vec![
+/// A new private key, PEM.
+pub(crate) fn new_key() -> Result<String, TlsError> {
+    Ok(KeyPair::generate()?.serialize_pem())
+}
+
+fn authority_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named("berth-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,
         KeyUsagePurpose::CrlSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    let ca_certificate = ca.self_signed(&ca_key)?;
-    let issuer = Issuer::new(ca, ca_key);
+    params
+}
 
-    let key = KeyPair::generate()?;
-    let names = [
-        "localhost",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-    ];
-    let mut serving = CertificateParams::new(names.map(str::to_owned))?;
-    serving.distinguished_name = named("berth-apiserver");
-    serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let addresses = [
-        IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(Ipv6Addr::LOCALHOST),
-        address.ip(),
-    ];
-    serving
-        .subject_alt_names
-        .extend(addresses.map(SanType::IpAddress));
-    let certificate = serving.signed_by(&key, &issuer)?;
+/// The certificate of an authority with this key, PEM.
+pub(crate) fn authority_certificate(key_pem: &str) -> Result<String, TlsError> {
+    let key = KeyPair::from_pem(key_pem)?;
+    Ok(authority_params().self_signed(&key)?.pem())
+}
 
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let mut server = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)?;
-    server.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Identity {
-        ca_pem: ca_certificate.pem(),
-        server: Arc::new(server),
-    })
+/// A private key in PKCS #8 from its PEM.
+pub(crate) fn pkcs8(key_pem: &str) -> Result<Vec<u8>, TlsError> {
+    Ok(KeyPair::from_pem(key_pem)?.serialize_der())
+}
+
+impl Authority {
+    pub(crate) fn new(key_pem: &str, certificate_pem: String) -> Result<Self, TlsError> {
+        let key = KeyPair::from_pem(key_pem)?;
+        Ok(Self {
+            issuer: Issuer::new(authority_params(), key),
+            certificate_pem,
+        })
+    }
+
+    /// TLS for a server at `address`, which accepts clients with a certificate of this authority and
+    /// clients without any.
+    pub(crate) fn serve(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, TlsError> {
+        let key = KeyPair::generate()?;
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+        ];
+        let mut serving = CertificateParams::new(names.map(str::to_owned))?;
+        serving.distinguished_name = named("berth-apiserver");
+        serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let mut addresses = vec![
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ];
+        if !address.ip().is_unspecified() && !addresses.contains(&address.ip()) {
+            addresses.push(address.ip());
+        }
+        serving
+            .subject_alt_names
+            .extend(addresses.into_iter().map(SanType::IpAddress));
+        let certificate = serving.signed_by(&key, &self.issuer)?;
+
+        let refused = |error: &dyn std::fmt::Display| TlsError::Authority(error.to_string());
+        let own = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes())
+            .map_err(|e| refused(&e))?;
+        let mut roots = RootCertStore::empty();
+        roots.add(own)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(|e| refused(&e))?;
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(clients)
+            .with_single_cert(vec![certificate.der().clone()], private)?;
+        server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(server))
+    }
+
+    /// A certificate for a user, in at most one group.
+    pub(crate) fn client(
+        &self,
+        user: &str,
+        group: Option<&str>,
+    ) -> Result<ClientCertificate, TlsError> {
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = named(user);
+        if let Some(group) = group {
+            params
+                .distinguished_name
+                .push(DnType::OrganizationName, group);
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        Ok(ClientCertificate {
+            certificate_pem: params.signed_by(&key, &self.issuer)?.pem(),
+            key_pem: key.serialize_pem(),
+        })
+    }
 }
 
 /// A bearer token of 32 random bytes.

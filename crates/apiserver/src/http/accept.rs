@@ -31,10 +31,12 @@ pub(crate) fn negotiate(accept: &str) -> Result<Rendering, ApiError> {
             Some(_) => {}
         }
     }
-    Err(ApiError::new(
+    let mut error = ApiError::new(
         Reason::NotAcceptable,
-        "only the following media types are accepted: application/json",
-    ))
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch",
+    );
+    error.subject = Some(Box::default());
+    Err(error)
 }
 
 #[cfg(test)]

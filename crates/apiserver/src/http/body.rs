@@ -1,5 +1,7 @@
 //! Reading and decoding request bodies.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -11,13 +13,22 @@ use crate::error::{ApiError, Reason};
 use crate::protobuf;
 use crate::schema::shape::join;
 
-/// The whole body, if it is not too large.
-pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
-    match Limited::new(body, MAX_BODY).collect().await {
+/// The whole body, if it is not too large and arrives in time.
+pub(crate) async fn read(body: Body, patience: Duration) -> Result<Bytes, ApiError> {
+    let Ok(read) = tokio::time::timeout(patience, Limited::new(body, MAX_BODY).collect()).await
+    else {
+        let mut error = ApiError::new(
+            Reason::Timeout,
+            "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        );
+        error.subject = Some(Box::default());
+        return Err(error);
+    };
+    match read {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
             Reason::RequestEntityTooLarge,
-            "request body is too large: limit is 3145728",
+            format!("Request entity too large: limit is {MAX_BODY}"),
         )),
         Err(error) => Err(ApiError::bad_request(format!(
             "failed to read the request body: {error}"

@@ -1,22 +1,32 @@
-//! The HTTP face: authentication, routing, and turning results and errors into responses.
+//! The HTTP face: routing, what each request has to get past, and turning results and errors into responses.
 //! What a request does is in [`crate::verbs`].
 
 pub(crate) mod accept;
 pub(crate) mod body;
+mod describe;
+pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod respond;
 mod route;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
 
+use crate::authentication::impersonation;
+use crate::authorization;
+use crate::authorization::attributes::{Attributes, Hints};
 use crate::error::{ApiError, Reason};
+use crate::metrics::{self, About, Metrics};
 use crate::registry::{Resource, Snapshot, Style};
 use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Subresource};
 use crate::{discovery, openapi};
+use load::Kind;
 use query::Query;
 use respond::json_value;
 use route::{Route, Target};
@@ -26,90 +36,146 @@ pub(crate) const MAX_BODY: usize = 3 << 20;
 
 /// Answers one request; never fails.
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
-    match answer(&shared, request).await {
+    let began = Instant::now();
+    let (parts, body) = request.into_parts();
+    let mut about = About {
+        verb: parts.method.as_str().to_owned(),
+        component: "apiserver".to_owned(),
+        ..About::default()
+    };
+    let response = match answer(&shared, parts, body, &mut about).await {
         Ok(response) => response,
         Err(error) => respond::error(&error),
-    }
+    };
+    shared
+        .metrics
+        .record(about, response.status().as_u16(), began.elapsed());
+    response
 }
 
-fn is_public(path: &str) -> bool {
-    ["/healthz", "/livez", "/readyz", "/version"]
-        .iter()
-        .any(|p| path == *p || path.starts_with(&format!("{p}/")))
-}
-
-fn authenticate(shared: &Shared, request: &Request<Body>) -> Result<Identity, ApiError> {
-    if let Some(identity) = request.extensions().get::<Identity>() {
-        return Ok(identity.clone());
-    }
-    let presented = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .and_then(|h| h.to_str().ok())
-        .and_then(|h| {
-            h.strip_prefix("Bearer ")
-                .or_else(|| h.strip_prefix("bearer "))
-        });
-    match presented {
-        Some(token) if same(token.trim().as_bytes(), shared.token.as_bytes()) => {
-            Ok(Identity::admin())
-        }
-        None if is_public(request.uri().path()) => Ok(Identity {
-            user: "system:anonymous".into(),
-            groups: vec!["system:unauthenticated".into()],
-        }),
-        _ => Err(ApiError::new(Reason::Unauthorized, "Unauthorized")),
-    }
-}
-
-/// Compares without telling through timing where the difference is.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
-}
-
-async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-    let identity = authenticate(shared, &request)?;
+async fn answer(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    body: Body,
+    about: &mut About,
+) -> Result<Response<Body>, ApiError> {
+    let identity =
+        shared
+            .authenticator
+            .identify(&shared.store, &parts.extensions, &parts.headers)?;
+    let query = Query::parse(&parts.uri)?;
+    let hints = Hints {
+        watch: query.is_watch(),
+        name: query
+            .get("fieldSelector")
+            .and_then(|s| s.strip_prefix("metadata.name=")),
+    };
+    let wanted = Attributes::of(&parts.method, parts.uri.path(), hints);
+    let identity = impersonation::apply(&shared.access, identity, &parts.headers, &wanted)?;
+    authorization::check(&shared.access, &identity, &wanted)?;
     let snapshot = shared.registry.snapshot();
-    let path = request.uri().path();
-    match route::parse(path, &snapshot) {
-        Some(Route::Target(target)) => {
+    let route = route::parse(parts.uri.path(), &snapshot).ok_or_else(ApiError::path_not_found)?;
+    describe::request(about, &route, &wanted, &parts, &query);
+    let reads = parts.method == Method::GET || parts.method == Method::HEAD;
+    if reads && query.is_watch() {
+        let place = shared.load.watch()?;
+        let response = routed(shared, identity, &parts, body, &query, &snapshot, route).await?;
+        return Ok(response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                // Held as long as anything is sent.
+                let _ = &place;
+                frame
+            }))
+        }));
+    }
+    let kind = if reads {
+        Kind::ReadOnly
+    } else {
+        Kind::Mutating
+    };
+    let _place = shared.load.place(kind).await?;
+    routed(shared, identity, &parts, body, &query, &snapshot, route).await
+}
+
+async fn routed(
+    shared: &Arc<Shared>,
+    identity: Identity,
+    parts: &Parts,
+    body: Body,
+    query: &Query,
+    snapshot: &Arc<Snapshot>,
+    route: Route<'_>,
+) -> Result<Response<Body>, ApiError> {
+    match route {
+        Route::Target(target) => {
             if let Some(path) = target.subresource.as_deref()
                 && Subresource::parse(path, &target.resource).is_none()
             {
-                return Err(ApiError::path_not_found());
+                return virtual_part(shared, parts, body, &target, path).await;
             }
-            resource_request(shared, &identity, request, target).await
+            resource_request(shared, identity, parts, body, query, target).await
         }
-        Some(Route::Fixed(path)) => {
-            if request.method() != Method::GET && request.method() != Method::HEAD {
+        Route::Fixed(path) => {
+            if parts.method != Method::GET && parts.method != Method::HEAD {
                 return Err(method_not_allowed());
             }
-            fixed(&snapshot, &request, &path)
+            if path == ["metrics"] {
+                let text = Metrics::render(shared);
+                return Ok(respond::typed_text(metrics::CONTENT_TYPE, &text));
+            }
+            fixed(snapshot, parts, query, &path)
         }
-        None => Err(ApiError::path_not_found()),
     }
+}
+
+/// Subresources that are no part of a stored object.
+async fn virtual_part(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    body: Body,
+    target: &Target,
+    path: &str,
+) -> Result<Response<Body>, ApiError> {
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    let name = target.name.as_deref().unwrap_or_default();
+    if target.resource.is("", "serviceaccounts") && path == "token" {
+        if parts.method != Method::POST {
+            return Err(method_not_allowed());
+        }
+        let bytes = body::read(body, shared.load.limits.patience).await?;
+        let content_type = header_text(parts, &header::CONTENT_TYPE);
+        return verbs::token::create(shared, namespace, name, content_type, &bytes);
+    }
+    if target.resource.is("", "pods") && verbs::container::is_part(path) {
+        return Err(verbs::container::refuse(shared, namespace, name));
+    }
+    Err(ApiError::path_not_found())
+}
+
+fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
+    parts
+        .headers
+        .get(name)
+        .and_then(|h| h.to_str().ok())
+        .unwrap_or_default()
 }
 
 fn fixed(
     snapshot: &Arc<Snapshot>,
-    request: &Request<Body>,
+    parts: &Parts,
+    query: &Query,
     path: &[&str],
 ) -> Result<Response<Body>, ApiError> {
-    let query = Query::parse(request.uri())?;
-    let accept = request
-        .headers()
-        .get(header::ACCEPT)
-        .and_then(|h| h.to_str().ok())
-        .unwrap_or_default();
+    let accept = header_text(parts, &header::ACCEPT);
     match path {
-        ["healthz" | "livez" | "readyz", rest @ ..] => health(path[0], rest, &query),
+        ["healthz" | "livez" | "readyz", rest @ ..] => health(path[0], rest, query),
         ["version"] => Ok(json_value(StatusCode::OK, &discovery::version())),
         ["api"] => Ok(discovery::core_root(snapshot, accept)),
         ["apis"] => Ok(discovery::groups_root(snapshot, accept)),
         ["api", version] => discovery::resources(snapshot, "", version),
         ["apis", group] => discovery::group(snapshot, group),
         ["apis", group, version] => discovery::resources(snapshot, group, version),
-        ["openapi", "v3", rest @ ..] => openapi::answer(snapshot, rest, &query),
+        ["openapi", "v3", rest @ ..] => openapi::answer(snapshot, rest, query),
         [] => Ok(discovery::paths()),
         _ => Err(ApiError::path_not_found()),
     }
@@ -128,37 +194,25 @@ fn health(endpoint: &str, rest: &[&str], query: &Query) -> Result<Response<Body>
 }
 
 pub(crate) fn method_not_allowed() -> ApiError {
-    ApiError::new(
+    let mut error = ApiError::new(
         Reason::MethodNotAllowed,
         "the server does not allow this method on the requested resource",
-    )
+    );
+    error.subject = Some(Box::default());
+    error
 }
 
 async fn resource_request(
     shared: &Arc<Shared>,
-    identity: &Identity,
-    request: Request<Body>,
+    identity: Identity,
+    parts: &Parts,
+    body: Body,
+    query: &Query,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
-    let (parts, body) = request.into_parts();
-    let query = Query::parse(&parts.uri)?;
-    let accept = parts
-        .headers
-        .get(header::ACCEPT)
-        .and_then(|h| h.to_str().ok())
-        .unwrap_or_default();
-    let rendering = accept::negotiate(accept)?;
-    let content_type = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|h| h.to_str().ok())
-        .unwrap_or_default()
-        .to_owned();
-    let user_agent = parts
-        .headers
-        .get(header::USER_AGENT)
-        .and_then(|h| h.to_str().ok())
-        .unwrap_or_default();
+    let rendering = accept::negotiate(header_text(parts, &header::ACCEPT))?;
+    let content_type = header_text(parts, &header::CONTENT_TYPE).to_owned();
+    let user_agent = header_text(parts, &header::USER_AGENT);
     let subresource = target
         .subresource
         .as_deref()
@@ -170,14 +224,15 @@ async fn resource_request(
         name: target.name,
         subresource,
         options: query.write_options(user_agent)?,
-        identity: identity.clone(),
+        identity,
         rendering,
         resource,
     };
     if let Some(scope_error) = scope_mismatch(&call) {
         return Err(scope_error);
     }
-    let read = async |body: Body| body::read(body).await;
+    let patience = shared.load.limits.patience;
+    let read = async |body: Body| body::read(body, patience).await;
     let has_name = call.name.is_some();
     if call.resource.style == Style::Review {
         if parts.method != Method::POST || has_name {
@@ -186,18 +241,18 @@ async fn resource_request(
         let bytes = read(body).await?;
         return verbs::reviews::create(&call, &content_type, &bytes);
     }
-    match (parts.method, has_name) {
-        (Method::GET | Method::HEAD, _) if query.is_watch() => verbs::watch::watch(&call, &query),
-        (Method::GET | Method::HEAD, true) => verbs::read::get(&call),
-        (Method::GET | Method::HEAD, false) => verbs::read::list(&call, &query),
-        (Method::POST, false) => verbs::create::create(&call, &content_type, &read(body).await?),
-        (Method::PUT, true) => verbs::update::replace(&call, &content_type, &read(body).await?),
-        (Method::PATCH, true) => verbs::update::patch(&call, &content_type, &read(body).await?),
-        (Method::DELETE, true) => {
-            verbs::delete::delete(&call, &query, &content_type, &read(body).await?)
+    match (&parts.method, has_name) {
+        (&Method::GET | &Method::HEAD, _) if query.is_watch() => verbs::watch::watch(&call, query),
+        (&Method::GET | &Method::HEAD, true) => verbs::read::get(&call),
+        (&Method::GET | &Method::HEAD, false) => verbs::read::list(&call, query),
+        (&Method::POST, false) => verbs::create::create(&call, &content_type, &read(body).await?),
+        (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &read(body).await?),
+        (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &read(body).await?),
+        (&Method::DELETE, true) => {
+            verbs::delete::delete(&call, query, &content_type, &read(body).await?)
         }
-        (Method::DELETE, false) => {
-            verbs::delete::collection(&call, &query, &content_type, &read(body).await?)
+        (&Method::DELETE, false) => {
+            verbs::delete::collection(&call, query, &content_type, &read(body).await?)
         }
         _ => Err(method_not_allowed()),
     }

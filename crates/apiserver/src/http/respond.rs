@@ -41,7 +41,11 @@ pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Bod
 }
 
 pub(crate) fn text(body: &str) -> Response<Body> {
-    response(StatusCode::OK, "text/plain; charset=utf-8", body.to_owned())
+    typed_text("text/plain; charset=utf-8", body)
+}
+
+pub(crate) fn typed_text(content_type: &'static str, body: &str) -> Response<Body> {
+    response(StatusCode::OK, content_type, body.to_owned())
 }
 
 pub(crate) fn stream(body: Body) -> Response<Body> {

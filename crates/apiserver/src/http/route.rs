@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::authorization::attributes::decode;
 use crate::registry::{Resource, Snapshot};
 
 /// A resource, or an object or subresource of it.
@@ -33,7 +34,7 @@ pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>>
             Some(Route::Target(Target {
                 resource: resources.get(resource)?.clone(),
                 namespace: namespace.map(str::to_owned),
-                name: name.map(decode),
+                name: name.map(|n| decode(n).into_owned()),
                 subresource: subresource.map(str::to_owned),
             }))
         };
@@ -54,29 +55,4 @@ pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>>
         [resource, name, sub] => target(resource, None, Some(name), Some(sub)),
         _ => None,
     }
-}
-
-/// Undoes percent-encoding; names of RBAC objects may hold colons that clients encode.
-fn decode(segment: &str) -> String {
-    if !segment.contains('%') {
-        return segment.to_owned();
-    }
-    let bytes = segment.as_bytes();
-    let (mut out, mut i) = (Vec::with_capacity(bytes.len()), 0);
-    while i < bytes.len() {
-        let hex = segment
-            .get(i + 1..i + 3)
-            .and_then(|h| u8::from_str_radix(h, 16).ok());
-        match (bytes[i], hex) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                i += 3;
-            }
-            (byte, _) => {
-                out.push(byte);
-                i += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

@@ -1,6 +1,8 @@
 //! What the server does on its own: garbage collection, emptying namespaces, removing the objects of deleted
-//! CRDs, expiring events. Driven by writes through [`queue`], never by polling.
+//! CRDs, expiring events, giving namespaces their default account, summing up aggregated roles. Driven by writes through [`queue`], never by polling.
 
+mod accounts;
+pub(crate) mod aggregation;
 mod collector;
 mod events;
 mod namespaces;
@@ -44,6 +46,8 @@ async fn work(shared: Arc<Shared>) {
                 Work::Finalize(place) => collector::finalize(&shared, &place),
                 Work::Namespace(name) => namespaces::empty(&shared, &name),
                 Work::Definition(name) => namespaces::definition(&shared, &name),
+                Work::Account(namespace) => accounts::give(&shared, &namespace),
+                Work::Aggregation => aggregation::sum_up(&shared),
             }
         }
         tokio::task::yield_now().await;

@@ -6,6 +6,8 @@ use std::collections::{HashSet, VecDeque};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::accounts::DEFAULT;
+use super::aggregation::CLUSTER_ROLES;
 use crate::shared::CRDS;
 use crate::store::{Change, Dependent, TableName};
 use crate::verbs::delete::{FOREGROUND, ORPHAN};
@@ -25,6 +27,10 @@ pub(crate) enum Work {
     Namespace(Box<str>),
     /// A terminating CRD.
     Definition(Box<str>),
+    /// A namespace that may want a default service account.
+    Account(Box<str>),
+    /// A ClusterRole has changed: those that aggregate others may have to.
+    Aggregation,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +79,18 @@ impl WorkQueue {
             table: table.clone(),
             key: object.key.clone(),
         };
+        match &**table {
+            CLUSTER_ROLES => self.push(Work::Aggregation),
+            "namespaces" if matches!(change, Change::Added(_)) => {
+                self.push(Work::Account((&*object.key.name).into()));
+            }
+            "serviceaccounts"
+                if matches!(change, Change::Deleted { .. }) && &*object.key.name == DEFAULT =>
+            {
+                self.push(Work::Account((&*object.key.namespace).into()));
+            }
+            _ => {}
+        }
         if let Change::Deleted { .. } = change {
             self.push(Work::OwnerGone(object.uid.clone()));
             for owner in &object.owners {

@@ -1,11 +1,13 @@
 //! What can be asked of a resource, one file a verb. [`pipeline`] is the way every write takes.
 
+pub(crate) mod container;
 pub(crate) mod create;
 pub(crate) mod delete;
 mod pipeline;
 pub(crate) mod read;
 pub(crate) mod reviews;
 mod scale;
+pub(crate) mod token;
 pub(crate) mod update;
 mod view;
 pub(crate) mod watch;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::view::{to_stored, to_view};
 use super::{Call, Subresource, text};
 use crate::admission::{AdmissionRequest, Denial, Operation};
+use crate::authorization::escalation;
 use crate::builtin;
 use crate::clock;
 use crate::error::{ApiError, Cause};
@@ -211,6 +212,17 @@ fn admit(
             &mut String::new(),
             &mut Vec::new(),
         );
+    }
+    if resource.group == "rbac.authorization.k8s.io" {
+        let grant = escalation::Grant {
+            identity: &call.identity,
+            resource: &resource.plural,
+            namespace: &key.namespace,
+            name: &key.name,
+            old,
+            new: value,
+        };
+        escalation::check(&call.shared.access, &grant)?;
     }
     let mut causes = builtin::metadata::validate(resource, value, old);
     if resource.is_custom() {

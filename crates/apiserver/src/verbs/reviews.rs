@@ -1,13 +1,21 @@
 //! Access and token reviews: answered on the spot, nothing is stored.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
-use super::{Call, pipeline};
-use crate::error::ApiError;
+use super::{Call, pipeline, text};
+use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
+use crate::authorization::index::Decision;
+use crate::authorization::{joined, reason};
+use crate::clock;
+use crate::error::{ApiError, Cause};
 use crate::http::{body, respond};
+use crate::identity::Identity;
 
 pub(crate) fn create(
     call: &Call,
@@ -17,32 +25,171 @@ pub(crate) fn create(
     let decoded = body::object(content_type, bytes)?;
     let mut value = decoded.value;
     let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
-    let groups = &call.identity.groups;
-    let allow = |groups: &[&str]| json!({"allowed": groups.contains(&"system:masters")});
-    let own: Vec<&str> = groups.iter().map(String::as_str).collect();
-    let me = json!({"username": call.identity.user, "groups": groups});
+    if !value["metadata"].is_object() {
+        value["metadata"] = json!({});
+    }
     value["status"] = match call.resource.kind.as_str() {
-        "SelfSubjectAccessReview" => allow(&own),
-        "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-            let named = value["spec"]["groups"]
-                .as_array()
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            allow(&named.iter().filter_map(Value::as_str).collect::<Vec<_>>())
+        "SelfSubjectAccessReview" => access(call, &call.identity, &value["spec"])?,
+        "SubjectAccessReview" => access(call, &subject(&value["spec"])?, &value["spec"])?,
+        "LocalSubjectAccessReview" => {
+            let namespace = call.namespace.as_deref().unwrap_or_default();
+            let asked = &value["spec"]["resourceAttributes"]["namespace"];
+            if asked.as_str().unwrap_or_default() != namespace {
+                return Err(invalid(
+                    "spec.resourceAttributes.namespace",
+                    &json!(asked.as_str().unwrap_or_default()),
+                    "must match metadata.namespace",
+                ));
+            }
+            value["metadata"]["namespace"] = json!(namespace);
+            access(call, &subject(&value["spec"])?, &value["spec"])?
         }
-        "SelfSubjectRulesReview" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
-        "SelfSubjectReview" => json!({"userInfo": me}),
-        _ if value["spec"]["token"] == call.shared.token.as_str() => {
-            json!({"authenticated": true, "user": me})
+        "SelfSubjectRulesReview" => {
+            let status = rules(call, text(&value, &["spec", "namespace"]))?;
+            value["spec"] = json!({});
+            status
         }
-        _ => json!({"authenticated": false, "user": {}, "error": "invalid bearer token"}),
+        "SelfSubjectReview" => {
+            value["metadata"]["creationTimestamp"] = json!(clock::now());
+            json!({"userInfo": call.identity.user_info()})
+        }
+        _ => token(call, &value["spec"])?,
     };
     Ok(respond::warn(
         respond::json_value(StatusCode::CREATED, &value),
         &warnings,
     ))
+}
+
+fn invalid(field: &str, value: &Value, detail: &str) -> ApiError {
+    let cause = Cause::invalid(field, value, detail);
+    ApiError::invalid("authorization.k8s.io", "", "", vec![cause])
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let list = value.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whom a review is about.
+fn subject(spec: &Value) -> Result<Identity, ApiError> {
+    let identity = Identity {
+        user: text(spec, &["user"]).to_owned(),
+        uid: text(spec, &["uid"]).to_owned(),
+        groups: texts(&spec["groups"]),
+        extra: spec["extra"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, values)| (key.clone(), texts(values)))
+            .collect(),
+    };
+    if identity.user.is_empty() && identity.groups.is_empty() {
+        return Err(invalid(
+            "spec.user",
+            &json!(""),
+            "at least one of user or group must be specified",
+        ));
+    }
+    Ok(identity)
+}
+
+/// What a review asks.
+fn attributes(spec: &Value) -> Result<Attributes<'_>, ApiError> {
+    let (on, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    match (on.is_object(), path.is_object()) {
+        (true, false) => Ok(Attributes {
+            verb: text(on, &["verb"]),
+            target: Target::Resource(ResourceTarget {
+                group: text(on, &["group"]),
+                version: text(on, &["version"]),
+                resource: text(on, &["resource"]),
+                subresource: text(on, &["subresource"]),
+                namespace: text(on, &["namespace"]),
+                name: Cow::Borrowed(text(on, &["name"])),
+            }),
+        }),
+        (false, true) => Ok(Attributes {
+            verb: text(path, &["verb"]),
+            target: Target::Path(text(path, &["path"])),
+        }),
+        (true, true) => Err(invalid(
+            "spec.nonResourceAttributes",
+            &json!({"Path": text(path, &["path"]), "Verb": text(path, &["verb"])}),
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (false, false) => Err(invalid(
+            "spec.resourceAttributes",
+            &Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+    }
+}
+
+fn access(call: &Call, identity: &Identity, spec: &Value) -> Result<Value, ApiError> {
+    let asked = attributes(spec)?;
+    let (allowed, why) = match call.shared.access.decide(identity, &asked) {
+        Decision::Allowed(binding) => (true, binding.map(|b| b.explain(identity))),
+        Decision::Denied { missing } => (false, reason(&missing)),
+    };
+    let mut status = json!({"allowed": allowed});
+    if let Some(why) = why {
+        status["reason"] = json!(why);
+    }
+    Ok(status)
+}
+
+/// The rules as a review lists them: those on resources, and those on paths.
+fn rules(call: &Call, namespace: &str) -> Result<Value, ApiError> {
+    if namespace.is_empty() {
+        return Err(ApiError::bad_request("no namespace on request"));
+    }
+    let (held, missing) = call.shared.access.rules(&call.identity, namespace);
+    let all = || held.iter().flat_map(|r| r.iter());
+    let empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
+    let on = |r: &&PolicyRule| !empty(&r.resources);
+    let resource = |r: &PolicyRule| {
+        let mut rule =
+            json!({"verbs": r.verbs, "apiGroups": r.api_groups, "resources": r.resources});
+        if !empty(&r.resource_names) {
+            rule["resourceNames"] = json!(r.resource_names);
+        }
+        rule
+    };
+    let path = |r: &PolicyRule| json!({"verbs": r.verbs, "nonResourceURLs": r.non_resource_urls});
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    for (list, rule) in all().filter(on).map(|r| (true, resource(r))).chain(
+        all()
+            .filter(|r| !empty(&r.non_resource_urls))
+            .map(|r| (false, path(r))),
+    ) {
+        let list = if list { &mut resources } else { &mut paths };
+        if !list.contains(&rule) {
+            list.push(rule);
+        }
+    }
+    let mut status =
+        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    if let Some(error) = joined(&missing) {
+        status["evaluationError"] = json!(error);
+    }
+    Ok(status)
+}
+
+fn token(call: &Call, spec: &Value) -> Result<Value, ApiError> {
+    let token = text(spec, &["token"]);
+    if token.is_empty() {
+        return Err(ApiError::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
+    }
+    let shared = &call.shared;
+    let found = shared
+        .authenticator
+        .bearer(&shared.store, token, &texts(&spec["audiences"]));
+    Ok(match found {
+        Ok(bearer) => json!({"authenticated": true, "user": bearer.identity.user_info(),
+            "audiences": bearer.audiences}),
+        Err(refused) => json!({"user": {}, "error": refused.to_string()}),
+    })
 }

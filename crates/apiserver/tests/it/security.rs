@@ -1,11 +1,22 @@
 //! Who gets in, and how broken requests are answered.
 
-use berth_apiserver::{Server, ServerConfig, StartError};
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_apiserver::{ClientCertificate, Limits, Server, ServerConfig, StartError};
+use http_body_util::BodyExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, PATIENCE};
 
 async fn with_token(server: &Server, token: Option<&str>) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig("t")).unwrap();
@@ -26,14 +37,206 @@ async fn code(client: &Client, path: &str) -> u16 {
 #[tokio::test]
 async fn only_the_token_opens() {
     let h = Harness::start().await;
-    for token in [None, Some("wrong")] {
+    for (token, expected) in [(None, 403), (Some("wrong"), 401)] {
         let client = with_token(&h.server, token).await;
-        assert_eq!(code(&client, "/api/v1/namespaces").await, 401);
+        assert_eq!(code(&client, "/api/v1/namespaces").await, expected);
+        assert_eq!(code(&client, "/metrics").await, expected);
     }
     let nobody = with_token(&h.server, None).await;
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
         assert_eq!(code(&nobody, path).await, 200, "{path}");
     }
+}
+
+/// A connection of its own: TLS as a browser or Go program would do it, with the protocols it speaks.
+async fn connect(
+    h: &Harness,
+    protocols: &[&[u8]],
+    certificate: Option<&ClientCertificate>,
+) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(h.server.ca_pem().as_bytes()).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match certificate {
+        None => builder.with_no_client_auth(),
+        Some(pair) => builder
+            .with_client_auth_cert(
+                vec![CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap(),
+            )
+            .unwrap(),
+    };
+    config.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+    let stream = TcpStream::connect(h.server.address()).await.unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect("localhost".try_into().unwrap(), stream)
+        .await
+        .unwrap()
+}
+
+/// Sends text and reads what comes until the server closes.
+async fn talk(stream: &mut TlsStream<TcpStream>, text: &str) -> String {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    // A server that hangs up on a slow client need not say goodbye.
+    let _ = read.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_client_certificate_names_user_and_group() {
+    let h = Harness::start().await;
+    let pair = h
+        .server
+        .client_certificate("carol", Some("system:masters"))
+        .unwrap();
+    let request = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: x\r\n\
+        Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    let mut stream = connect(&h, &[b"http/1.1"], Some(&pair)).await;
+    let answer = talk(&mut stream, request).await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    for part in [
+        "\"carol\"",
+        "\"system:masters\"",
+        "\"system:authenticated\"",
+        "X509SHA256=",
+    ] {
+        assert!(answer.contains(part), "{answer}");
+    }
+    let other = Harness::start().await;
+    let foreign = other.server.client_certificate("carol", None).unwrap();
+    let mut stream = connect(&h, &[b"http/1.1"], Some(&foreign)).await;
+    let _ = stream.write_all(request.as_bytes()).await;
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
+        .await
+        .unwrap();
+    assert!(
+        read.is_err() && answer.is_empty(),
+        "a stranger's certificate"
+    );
+}
+
+#[tokio::test]
+async fn many_watches_share_one_http2_connection() {
+    let h = Harness::start().await;
+    let stream = connect(&h, &[b"h2", b"http/1.1"], None).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io)
+        .await
+        .unwrap();
+    let connection = tokio::spawn(connection);
+    let request = |path: &str| {
+        http::Request::get(format!("https://localhost{path}"))
+            .header("authorization", format!("Bearer {}", h.server.token()))
+            .body(kube::client::Body::empty())
+            .unwrap()
+    };
+    let mut watches = Vec::new();
+    for _ in 0..50 {
+        let path = "/api/v1/namespaces/default/configmaps?watch=true";
+        let response = sender.send_request(request(path)).await.unwrap();
+        assert_eq!(response.status(), 200);
+        watches.push(response.into_body());
+    }
+    let map = r#"{"metadata": {"name": "news"}}"#;
+    let (code, _) = h
+        .raw(
+            "POST",
+            "/api/v1/namespaces/default/configmaps",
+            "application/json",
+            map.into(),
+        )
+        .await;
+    assert_eq!(code, 201);
+    for watch in &mut watches {
+        let frame = tokio::time::timeout(PATIENCE, watch.frame())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        let line = String::from_utf8_lossy(&frame.into_data().unwrap()).into_owned();
+        assert!(line.contains("\"news\""), "{line}");
+    }
+    let metrics = sender.send_request(request("/metrics")).await.unwrap();
+    let text = metrics.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&text);
+    assert!(
+        text.contains("apiserver_longrunning_requests 50\n"),
+        "{text}"
+    );
+    drop(watches);
+    drop(sender);
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn slow_clients_are_cut_off() {
+    let limits = Limits {
+        slow_client: Duration::from_millis(200),
+        patience: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let h = Harness::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    })
+    .await;
+    // Half a head.
+    let mut stream = connect(&h, &[b"http/1.1"], None).await;
+    let answer = talk(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // A head, and a body that does not come.
+    let mut stream = connect(&h, &[b"http/1.1"], None).await;
+    let head = format!(
+        "POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{{",
+        h.server.token()
+    );
+    let answer = talk(&mut stream, &head).await;
+    assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+    // No handshake at all.
+    let mut plain = TcpStream::connect(h.server.address()).await.unwrap();
+    let mut nothing = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, plain.read_to_end(&mut nothing)).await;
+    assert!(read.is_ok(), "the connection is still open");
+}
+
+#[tokio::test]
+async fn too_many_watches_are_told_to_come_back() {
+    let limits = Limits {
+        watches: 1,
+        ..Limits::default()
+    };
+    let h = Harness::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    })
+    .await;
+    let request = http::Request::get("/api/v1/configmaps?watch=true")
+        .body(kube::client::Body::empty())
+        .unwrap();
+    let first = h.client.send(request).await.unwrap();
+    assert_eq!(first.status(), 200);
+    // Not by the client, which does as it is told and comes back.
+    let mut stream = connect(&h, &[b"http/1.1"], None).await;
+    let head = format!(
+        "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
+         Connection: close\r\n\r\n",
+        h.server.token()
+    );
+    let answer = talk(&mut stream, &head).await.to_lowercase();
+    assert!(answer.starts_with("http/1.1 429"), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
 }
 
 #[tokio::test]

@@ -1,0 +1,91 @@
+//! Who makes a request: a client certificate, the administrator's token, the token of a service account, or
+//! nobody. Knows nothing of what they may do.
+
+pub(crate) mod certificate;
+pub(crate) mod impersonation;
+pub(crate) mod service_account;
+
+use http::{Extensions, HeaderMap, header};
+
+use crate::error::{ApiError, Reason};
+use crate::identity::Identity;
+use crate::store::Store;
+use service_account::{Refused, Signer};
+
+/// What tokens are checked against.
+pub(crate) struct Authenticator {
+    /// The administrator's.
+    token: String,
+    pub(crate) accounts: Signer,
+}
+
+impl std::fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authenticator").finish_non_exhaustive()
+    }
+}
+
+/// A token that was recognised.
+#[derive(Debug, Clone)]
+pub(crate) struct Bearer {
+    pub(crate) identity: Identity,
+    pub(crate) audiences: Vec<String>,
+}
+
+impl Authenticator {
+    pub(crate) fn new(token: String, accounts: Signer) -> Self {
+        Self { token, accounts }
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The maker of a request. A connection with a client certificate has put its identity into the
+    /// extensions, and so has a client within the process.
+    pub(crate) fn identify(
+        &self,
+        store: &Store,
+        extensions: &Extensions,
+        headers: &HeaderMap,
+    ) -> Result<Identity, ApiError> {
+        if let Some(identity) = extensions.get::<Identity>() {
+            return Ok(identity.clone());
+        }
+        let Some(token) = headers.get(header::AUTHORIZATION).and_then(bearer) else {
+            return Ok(Identity::anonymous());
+        };
+        self.bearer(store, token, &[])
+            .map(|b| b.identity)
+            .map_err(|_| ApiError::new(Reason::Unauthorized, "Unauthorized"))
+    }
+
+    /// The holder of a token. Without audiences it must be meant for this server.
+    pub(crate) fn bearer(
+        &self,
+        store: &Store,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Bearer, Refused> {
+        if same(token.as_bytes(), self.token.as_bytes()) {
+            let own = vec![service_account::ISSUER.to_owned()];
+            return Ok(Bearer {
+                identity: Identity::admin(),
+                audiences: own,
+            });
+        }
+        self.accounts.verify(store, token, audiences)
+    }
+}
+
+/// The token of an `Authorization` header; other schemes prove nothing here.
+fn bearer(value: &http::HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Compares without telling through timing where the difference is.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
+}

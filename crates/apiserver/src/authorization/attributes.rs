@@ -1,0 +1,228 @@
+//! What a request wants to do, from its method and path alone: the resource need not exist.
+
+use std::borrow::Cow;
+
+use http::Method;
+
+/// A part of the API that a request is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResourceTarget<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) subresource: &'a str,
+    /// Empty at the cluster scope.
+    pub(crate) namespace: &'a str,
+    /// Empty for all.
+    pub(crate) name: Cow<'a, str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target<'a> {
+    Resource(ResourceTarget<'a>),
+    /// Anything else, by its path.
+    Path(&'a str),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attributes<'a> {
+    pub(crate) verb: &'a str,
+    pub(crate) target: Target<'a>,
+}
+
+/// What the query says that matters for the verb.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hints<'a> {
+    pub(crate) watch: bool,
+    /// Of `fieldSelector=metadata.name=…`.
+    pub(crate) name: Option<&'a str>,
+}
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn of(method: &'a Method, path: &'a str, hints: Hints<'a>) -> Self {
+        let mut segments = path.split('/').filter(|s| !s.is_empty());
+        let group = match segments.next() {
+            Some("api") => Some(""),
+            Some("apis") => segments.next(),
+            _ => None,
+        };
+        let (Some(group), Some(version), Some(first)) = (group, segments.next(), segments.next())
+        else {
+            return Self {
+                verb: path_verb(method),
+                target: Target::Path(path),
+            };
+        };
+        let (mut namespace, mut resource) = ("", first);
+        let (mut name, mut subresource) = (segments.next(), segments.next());
+        if first == "namespaces" {
+            namespace = name.unwrap_or_default();
+            // Only these two are subresources of the namespace itself; anything else is a resource in it.
+            if let Some(inner) = subresource
+                && !matches!(inner, "status" | "finalize")
+            {
+                (resource, name, subresource) = (inner, segments.next(), segments.next());
+            }
+        }
+        let verb = match (method, name) {
+            (&Method::GET | &Method::HEAD, None) if hints.watch => "watch",
+            (&Method::GET | &Method::HEAD, None) => "list",
+            (&Method::DELETE, None) => "deletecollection",
+            _ => resource_verb(method),
+        };
+        let name = match name {
+            Some(name) => decode(name),
+            None if matches!(verb, "list" | "watch" | "deletecollection") => {
+                Cow::Borrowed(hints.name.unwrap_or_default())
+            }
+            None => Cow::Borrowed(""),
+        };
+        Self {
+            verb,
+            target: Target::Resource(ResourceTarget {
+                group,
+                version,
+                resource,
+                subresource: subresource.unwrap_or_default(),
+                namespace,
+                name,
+            }),
+        }
+    }
+
+    /// A verb on a resource, for the server's own questions.
+    pub(crate) fn on(
+        verb: &'a str,
+        group: &'a str,
+        resource: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Self {
+        Self {
+            verb,
+            target: Target::Resource(ResourceTarget {
+                group,
+                version: "",
+                resource,
+                subresource: "",
+                namespace,
+                name: Cow::Borrowed(name),
+            }),
+        }
+    }
+}
+
+fn resource_verb(method: &Method) -> &str {
+    match *method {
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "",
+    }
+}
+
+/// Paths that are no resources have their method as verb.
+fn path_verb(method: &Method) -> &str {
+    match *method {
+        Method::GET => "get",
+        Method::HEAD => "head",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        Method::OPTIONS => "options",
+        _ => "",
+    }
+}
+
+/// Undoes percent-encoding; names of RBAC objects may hold colons that clients encode.
+pub(crate) fn decode(segment: &str) -> Cow<'_, str> {
+    if !segment.contains('%') {
+        return Cow::Borrowed(segment);
+    }
+    let bytes = segment.as_bytes();
+    let (mut out, mut i) = (Vec::with_capacity(bytes.len()), 0);
+    while i < bytes.len() {
+        let hex = segment
+            .get(i + 1..i + 3)
+            .and_then(|h| u8::from_str_radix(h, 16).ok());
+        match (bytes[i], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                i += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                i += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(method: &Method, path: &str, watch: bool) -> String {
+        let attributes = Attributes::of(method, path, Hints { watch, name: None });
+        match attributes.target {
+            Target::Path(path) => format!("{} {path}", attributes.verb),
+            Target::Resource(r) => format!(
+                "{} {}/{}/{} ns={} name={}",
+                attributes.verb, r.group, r.resource, r.subresource, r.namespace, r.name
+            ),
+        }
+    }
+
+    #[test]
+    fn method_and_path_say_what_is_wanted() {
+        let get = Method::GET;
+        let cases = [
+            (&get, "/api/v1/pods", false, "list /pods/ ns= name="),
+            (
+                &get,
+                "/api/v1/namespaces/a/pods",
+                true,
+                "watch /pods/ ns=a name=",
+            ),
+            (
+                &get,
+                "/api/v1/namespaces/a/pods/p/log",
+                false,
+                "get /pods/log ns=a name=p",
+            ),
+            (
+                &get,
+                "/api/v1/namespaces/a",
+                false,
+                "get /namespaces/ ns=a name=a",
+            ),
+            (
+                &Method::PUT,
+                "/api/v1/namespaces/a/finalize",
+                false,
+                "update /namespaces/finalize ns=a name=a",
+            ),
+            (
+                &Method::DELETE,
+                "/apis/apps/v1/namespaces/a/deployments",
+                false,
+                "deletecollection apps/deployments/ ns=a name=",
+            ),
+            (
+                &get,
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+                false,
+                "get rbac.authorization.k8s.io/clusterroles/ ns= name=system:node",
+            ),
+            (&get, "/apis/apps/v1", false, "get /apis/apps/v1"),
+            (&Method::POST, "/healthz", false, "post /healthz"),
+        ];
+        for (method, path, watch, expected) in cases {
+            assert_eq!(shown(method, path, watch), expected, "{path}");
+        }
+    }
+}

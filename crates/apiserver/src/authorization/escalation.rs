@@ -1,0 +1,130 @@
+//! Nobody grants what they do not hold: writes of roles need the rules written, or the verb `escalate`;
+//! writes of bindings need the rules of the role bound, or the verb `bind`.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::Value;
+
+use super::attributes::Attributes;
+use super::index::{Decision, Index};
+use super::{joined, rule};
+use crate::error::ApiError;
+use crate::identity::Identity;
+use crate::store::Key;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// A write of a role or binding.
+pub(crate) struct Grant<'a> {
+    pub(crate) identity: &'a Identity,
+    /// Plural.
+    pub(crate) resource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) old: Option<&'a Value>,
+    pub(crate) new: &'a Value,
+}
+
+/// Refuses a write that would grant more than the writer has.
+pub(crate) fn check(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
+    if grant.identity.is_master() {
+        return Ok(());
+    }
+    match grant.resource {
+        "roles" | "clusterroles" => role(index, grant),
+        "rolebindings" | "clusterrolebindings" => binding(index, grant),
+        _ => Ok(()),
+    }
+}
+
+fn may(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str) -> bool {
+    let wanted = Attributes::on(verb, GROUP, resource, grant.namespace, name);
+    matches!(index.decide(grant.identity, &wanted), Decision::Allowed(_))
+}
+
+fn unchanged(grant: &Grant<'_>, fields: &[&str]) -> bool {
+    grant
+        .old
+        .is_some_and(|old| fields.iter().all(|f| old[f] == grant.new[f]))
+}
+
+fn forbidden(grant: &Grant<'_>, why: &str) -> ApiError {
+    ApiError::forbidden(GROUP, grant.resource, grant.name, why)
+}
+
+fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
+    if unchanged(grant, &["rules", "aggregationRule"])
+        || may(index, grant, "escalate", grant.resource, grant.name)
+    {
+        return Ok(());
+    }
+    let everything = [
+        PolicyRule {
+            api_groups: Some(vec!["*".to_owned()]),
+            resources: Some(vec!["*".to_owned()]),
+            verbs: vec!["*".to_owned()],
+            ..PolicyRule::default()
+        },
+        PolicyRule {
+            non_resource_urls: Some(vec!["*".to_owned()]),
+            verbs: vec!["*".to_owned()],
+            ..PolicyRule::default()
+        },
+    ];
+    let aggregates = |v: &Value| v.get("aggregationRule").is_some_and(|r| !r.is_null());
+    if (aggregates(grant.new) || grant.old.is_some_and(aggregates))
+        && held(index, grant, &everything).is_err()
+    {
+        return Err(forbidden(
+            grant,
+            "must have cluster-admin privileges to use the aggregationRule",
+        ));
+    }
+    let rules: Vec<PolicyRule> =
+        serde_json::from_value(grant.new["rules"].clone()).unwrap_or_default();
+    held(index, grant, &rules)
+}
+
+fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
+    if unchanged(grant, &["roleRef", "subjects"]) {
+        return Ok(());
+    }
+    let reference = &grant.new["roleRef"];
+    let name = reference["name"].as_str().unwrap_or_default();
+    let (resource, key) = match reference["kind"].as_str() {
+        Some("Role") => ("roles", Key::new(grant.namespace, name)),
+        _ => ("clusterroles", Key::new("", name)),
+    };
+    if may(index, grant, "bind", resource, name) {
+        return Ok(());
+    }
+    let Some(rules) = index.role(&key) else {
+        return Err(ApiError::not_found(GROUP, grant.resource, name));
+    };
+    held(index, grant, &rules)
+}
+
+/// Refuses what the writer does not hold.
+fn held(index: &Index, grant: &Grant<'_>, wanted: &[PolicyRule]) -> Result<(), ApiError> {
+    let (rules, missing) = index.rules(grant.identity, grant.namespace);
+    let own: Vec<&PolicyRule> = rules.iter().flat_map(|r| r.iter()).collect();
+    let lacking = rule::not_covered(&own, wanted);
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let groups: Vec<String> = grant
+        .identity
+        .groups
+        .iter()
+        .map(|g| format!("\"{g}\""))
+        .collect();
+    let errors = joined(&missing).map_or_else(String::new, |m| format!("; resolution errors: {m}"));
+    Err(forbidden(
+        grant,
+        &format!(
+            "user \"{}\" (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}{errors}",
+            grant.identity.user,
+            groups.join(" "),
+            rule::listed(&lacking).join("\n"),
+        ),
+    ))
+}

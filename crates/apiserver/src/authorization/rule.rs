@@ -1,0 +1,244 @@
+//! A rule of a role: what it allows, whether a set of rules covers it, and how it reads.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+use super::attributes::{Attributes, ResourceTarget, Target};
+
+fn has(list: Option<&Vec<String>>, wanted: &str) -> bool {
+    list.is_some_and(|l| l.iter().any(|v| v == "*" || v == wanted))
+}
+
+/// `pods/log` is matched by itself, by `*`, and by `*/log`.
+fn has_resource(list: Option<&Vec<String>>, resource: &str, subresource: &str) -> bool {
+    list.is_some_and(|l| {
+        l.iter().any(|v| {
+            v == "*"
+                || if subresource.is_empty() {
+                    v == resource
+                } else {
+                    v.split_once('/')
+                        .is_some_and(|(r, s)| s == subresource && (r == "*" || r == resource))
+                }
+        })
+    })
+}
+
+fn url_matches(pattern: &str, path: &str) -> bool {
+    pattern == "*"
+        || pattern == path
+        || pattern
+            .strip_suffix('*')
+            .is_some_and(|prefix| path.starts_with(prefix.trim_end_matches('*')))
+}
+
+fn allows_resource(rule: &PolicyRule, target: &ResourceTarget<'_>) -> bool {
+    has(rule.api_groups.as_ref(), target.group)
+        && has_resource(rule.resources.as_ref(), target.resource, target.subresource)
+        && match rule.resource_names.as_deref() {
+            None | Some([]) => true,
+            Some(names) => names.iter().any(|n| *n == target.name),
+        }
+}
+
+/// Whether the rule allows it.
+pub(crate) fn allows(rule: &PolicyRule, wanted: &Attributes<'_>) -> bool {
+    if !rule.verbs.iter().any(|v| v == "*" || v == wanted.verb) {
+        return false;
+    }
+    match &wanted.target {
+        Target::Resource(target) => allows_resource(rule, target),
+        Target::Path(path) => rule
+            .non_resource_urls
+            .iter()
+            .flatten()
+            .any(|p| url_matches(p, path)),
+    }
+}
+
+/// The smallest grants a rule consists of.
+fn atoms(rule: &PolicyRule) -> Vec<PolicyRule> {
+    let mut all = Vec::new();
+    let none = Vec::new();
+    let list = |l: &Option<Vec<String>>| l.clone().unwrap_or_default();
+    for verb in &rule.verbs {
+        for url in rule.non_resource_urls.as_ref().unwrap_or(&none) {
+            all.push(PolicyRule {
+                verbs: vec![verb.clone()],
+                non_resource_urls: Some(vec![url.clone()]),
+                ..PolicyRule::default()
+            });
+        }
+        for group in list(&rule.api_groups) {
+            for resource in list(&rule.resources) {
+                let atom = |names: Option<Vec<String>>| PolicyRule {
+                    verbs: vec![verb.clone()],
+                    api_groups: Some(vec![group.clone()]),
+                    resources: Some(vec![resource.clone()]),
+                    resource_names: names,
+                    non_resource_urls: None,
+                };
+                match rule.resource_names.as_deref() {
+                    None | Some([]) => all.push(atom(None)),
+                    Some(names) => all.extend(names.iter().map(|n| atom(Some(vec![n.clone()])))),
+                }
+            }
+        }
+    }
+    all
+}
+
+fn first(list: Option<&Vec<String>>) -> &str {
+    list.and_then(|l| l.first()).map_or("", String::as_str)
+}
+
+fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
+    let verb = atom.verbs.first().map_or("", String::as_str);
+    if !owner.verbs.iter().any(|v| v == "*" || v == verb) {
+        return false;
+    }
+    if atom.non_resource_urls.is_some() {
+        let url = first(atom.non_resource_urls.as_ref());
+        return owner
+            .non_resource_urls
+            .iter()
+            .flatten()
+            .any(|p| url_matches(p, url));
+    }
+    let named = first(atom.resources.as_ref());
+    let (resource, subresource) = named.split_once('/').unwrap_or((named, ""));
+    has(owner.api_groups.as_ref(), first(atom.api_groups.as_ref()))
+        && has_resource(owner.resources.as_ref(), resource, subresource)
+        && match owner.resource_names.as_deref() {
+            None | Some([]) => true,
+            Some(names) => atom
+                .resource_names
+                .as_ref()
+                .is_some_and(|n| n.iter().all(|n| names.contains(n))),
+        }
+}
+
+/// The smallest grants in `wanted` that `held` does not have.
+pub(crate) fn not_covered(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+    wanted
+        .iter()
+        .flat_map(atoms)
+        .filter(|atom| !held.iter().any(|owner| covers(owner, atom)))
+        .collect()
+}
+
+/// How rules read in refusals: grants of the same thing on one line, lines in order.
+pub(crate) fn listed(rules: &[PolicyRule]) -> Vec<String> {
+    let mut merged: Vec<PolicyRule> = Vec::new();
+    for rule in rules {
+        let same = merged.iter_mut().find(|m| {
+            m.api_groups == rule.api_groups
+                && m.resources == rule.resources
+                && m.resource_names == rule.resource_names
+                && m.non_resource_urls == rule.non_resource_urls
+        });
+        match same {
+            Some(found) => found.verbs.extend(
+                rule.verbs
+                    .iter()
+                    .filter(|v| !found.verbs.contains(v))
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            ),
+            None => merged.push(rule.clone()),
+        }
+    }
+    let mut lines: Vec<String> = merged.iter().map(shown).collect();
+    lines.sort();
+    lines
+}
+
+fn shown(rule: &PolicyRule) -> String {
+    let quoted = |list: &[String]| {
+        let quoted: Vec<String> = list.iter().map(|v| format!("\"{v}\"")).collect();
+        format!("[{}]", quoted.join(" "))
+    };
+    let mut parts = Vec::new();
+    for (name, list) in [
+        ("NonResourceURLs", rule.non_resource_urls.as_deref()),
+        ("APIGroups", rule.api_groups.as_deref()),
+        ("Resources", rule.resources.as_deref()),
+        ("ResourceNames", rule.resource_names.as_deref()),
+        ("Verbs", Some(rule.verbs.as_slice())),
+    ] {
+        if let Some(list) = list.filter(|l| !l.is_empty()) {
+            parts.push(format!("{name}:{}", quoted(list)));
+        }
+    }
+    format!("{{{}}}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(groups: &str, resources: &str, names: &str, verbs: &str) -> PolicyRule {
+        let list = |s: &str| s.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        PolicyRule {
+            api_groups: Some(list(groups)),
+            resources: Some(list(resources)),
+            resource_names: (!names.is_empty()).then(|| list(names)),
+            verbs: list(verbs),
+            non_resource_urls: None,
+        }
+    }
+
+    #[test]
+    fn a_rule_allows_what_it_names() {
+        let on = |verb, group, resource, name| Attributes::on(verb, group, resource, "n", name);
+        let with_log = |mut a: Attributes<'static>| {
+            if let Target::Resource(t) = &mut a.target {
+                t.subresource = "log";
+            }
+            a
+        };
+        let pods = rule("", "pods", "", "get list");
+        assert!(allows(&pods, &on("get", "", "pods", "a")));
+        assert!(!allows(&pods, &on("watch", "", "pods", "a")));
+        assert!(!allows(&pods, &on("get", "apps", "pods", "a")));
+        assert!(!allows(&pods, &with_log(on("get", "", "pods", "a"))));
+        for resources in ["*", "pods/log", "*/log"] {
+            let logs = rule("*", resources, "", "*");
+            assert!(allows(&logs, &with_log(on("get", "", "pods", "a"))));
+        }
+        let named = rule("", "pods", "a", "get list");
+        assert!(allows(&named, &on("get", "", "pods", "a")));
+        assert!(!allows(&named, &on("list", "", "pods", "")));
+        assert!(!allows(&named, &on("get", "", "pods", "b")));
+    }
+
+    #[test]
+    fn paths_match_by_prefix_only_where_a_star_says_so() {
+        for (pattern, path, expected) in [
+            ("/api", "/api", true),
+            ("/api", "/api/v1", false),
+            ("/api/*", "/api/v1", true),
+            ("/api/*", "/api", false),
+            ("*", "/anything", true),
+        ] {
+            assert_eq!(url_matches(pattern, path), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_held_is_listed_by_resource() {
+        let held = rule("", "pods", "a", "get list");
+        let wanted = [
+            rule("", "secrets configmaps", "", "get list"),
+            rule("", "pods", "a b", "get"),
+        ];
+        assert_eq!(
+            listed(&not_covered(&[&held], &wanted)),
+            [
+                r#"{APIGroups:[""], Resources:["configmaps"], Verbs:["get" "list"]}"#,
+                r#"{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}"#,
+                r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}"#,
+            ]
+        );
+        assert!(not_covered(&[&rule("*", "*", "", "*")], &wanted).is_empty());
+    }
+}
