@@ -1,7 +1,7 @@
 //! `berth up`: a whole control plane in one process, with a simulated fleet.
 
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,11 @@ const ESTABLISHED: Duration = Duration::from_secs(10);
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]
 pub struct UpArgs {
-    /// Port of the API server on 127.0.0.1; 0 takes any free one
+    /// Address of the API server. Any but a loopback address lets others reach it
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub bind_address: IpAddr,
+
+    /// Port of the API server; 0 takes any free one
     #[arg(
         long,
         value_name = "PORT",
@@ -65,6 +69,7 @@ impl Default for UpArgs {
     /// What no flag at all says.
     fn default() -> Self {
         Self {
+            bind_address: Ipv4Addr::LOCALHOST.into(),
             port: 6443,
             members: 3,
             fleet: None,
@@ -85,9 +90,9 @@ pub enum UpError {
     Kubeconfig(#[from] KubeconfigError),
     /// The port is taken.
     #[error(
-        "port {0} of 127.0.0.1 is in use: is a `berth up` running already? Choose another --port"
+        "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
     )]
-    PortInUse(u16),
+    PortInUse(SocketAddr),
     /// The API server cannot start.
     #[error("cannot start the API server: {0}")]
     Server(StartError),
@@ -172,15 +177,22 @@ impl ControlPlane {
             None => fleet::made_up(args.members),
         };
         let detector = args.detector.options()?;
+        let listen = SocketAddr::new(args.bind_address, args.port);
+        if !listen.ip().is_loopback() {
+            tracing::warn!(
+                address = %listen.ip(),
+                "the API server can be reached from other machines; its token is in the kubeconfig"
+            );
+        }
         let server = Server::start(ServerConfig {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)),
+            listen,
             admission: vec![Arc::new(KarmadaAdmission)],
             ..ServerConfig::default()
         })
         .await
         .map_err(|error| match error {
             StartError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                UpError::PortInUse(args.port)
+                UpError::PortInUse(listen)
             }
             other => UpError::Server(other),
         })?;
