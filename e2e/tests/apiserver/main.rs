@@ -11,6 +11,8 @@ mod answers;
 mod auth;
 mod cel;
 mod definitions;
+mod deploy;
+mod refusals;
 mod server;
 
 pub(crate) use server::server;

@@ -1,0 +1,107 @@
+//! How requests are refused that nobody can make sense of.
+
+use serde_json::{Value, json};
+
+use crate::server;
+
+#[tokio::test]
+async fn broken_requests_get_the_answer_of_a_real_server() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20));
+    let json_type = ("content-type", "application/json");
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let answer = server
+        .raw("POST", &pods, &[json_type], pod.to_string())
+        .await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let one = format!("{maps}/a");
+    let (log, exec) = (
+        format!("{pods}/none/log"),
+        format!("{pods}/p/exec?command=ls"),
+    );
+    let cases: [(&str, &str, (&str, &str), &str, u16, &str, Option<&str>); 8] = [
+        ("POST", &maps, json_type, "{\"a\":", 400, "BadRequest", None),
+        (
+            "POST",
+            &maps,
+            json_type,
+            &large,
+            413,
+            "RequestEntityTooLarge",
+            Some("Request entity too large: limit is 3145728"),
+        ),
+        (
+            "POST",
+            &maps,
+            ("content-type", "text/plain"),
+            "x",
+            415,
+            "UnsupportedMediaType",
+            None,
+        ),
+        (
+            "PATCH",
+            &one,
+            ("content-type", "text/plain"),
+            "x",
+            415,
+            "UnsupportedMediaType",
+            None,
+        ),
+        (
+            "GET",
+            &maps,
+            ("accept", "text/html"),
+            "",
+            406,
+            "NotAcceptable",
+            None,
+        ),
+        (
+            "PUT",
+            &maps,
+            json_type,
+            "{}",
+            405,
+            "MethodNotAllowed",
+            Some("the server does not allow this method on the requested resource"),
+        ),
+        (
+            "GET",
+            &log,
+            json_type,
+            "",
+            404,
+            "NotFound",
+            Some("pods \"none\" not found"),
+        ),
+        (
+            "POST",
+            &exec,
+            json_type,
+            "",
+            400,
+            "BadRequest",
+            Some("pod p does not have a host assigned"),
+        ),
+    ];
+    for (method, path, header, body, code, reason, message) in cases {
+        let answer = server.raw(method, path, &[header], body).await;
+        assert_eq!(
+            (answer.code, &answer.json["kind"], &answer.json["reason"]),
+            (code, &json!("Status"), &json!(reason)),
+            "{method} {path}: {}",
+            answer.text
+        );
+        if let Some(message) = message {
+            assert_eq!(answer.json["message"], message, "{method} {path}");
+        }
+    }
+    let answer = server.raw("GET", "/apis/nothing/v1/foos", &[], "").await;
+    assert_eq!(answer.code, 404);
+    assert_eq!(answer.json["data"], Value::Null);
+}
