@@ -5,13 +5,15 @@
 //! than the lease duration, stops being leader before anybody else may begin.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::wall_clock::WallClock;
 use crate::writer::in_time;
 
 /// How often a standby looks at the lease in each retry period.
@@ -89,6 +91,7 @@ pub struct Candidate {
     options: LeaseOptions,
     leadership: Leadership,
     observed: Option<(LeaseSpec, Instant)>,
+    wall: WallClock,
 }
 
 enum Attempt {
@@ -108,9 +111,17 @@ impl Candidate {
                 options,
                 leadership: leadership.clone(),
                 observed: None,
+                wall: WallClock::default(),
             },
             leadership,
         )
+    }
+
+    /// The same candidate, whose records bear the time of this clock.
+    #[must_use]
+    pub fn with_wall_clock(mut self, clock: WallClock) -> Self {
+        self.wall = clock;
+        self
     }
 
     /// Returns when we lead, or `false` when the token was cancelled first.
@@ -192,7 +203,7 @@ impl Candidate {
         }
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
-        let now = MicroTime(jiff::Timestamp::now());
+        let now = MicroTime(self.wall.now());
         spec.renew_time = Some(now.clone());
         spec.acquire_time = Some(now);
         self.api
@@ -228,7 +239,7 @@ impl Candidate {
     }
 
     async fn try_once(&mut self) -> Result<bool, kube::Error> {
-        let now = MicroTime(jiff::Timestamp::now());
+        let now = MicroTime(self.wall.now());
         let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
@@ -302,3 +313,7 @@ impl Candidate {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -1,0 +1,123 @@
+//! Candidates whose clocks jump, in simulated time.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use http::{Method, Request, Response, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
+use serde_json::json;
+
+use super::*;
+
+/// A server that holds one Lease.
+fn server() -> kube::Client {
+    let stored: Arc<Mutex<Option<Lease>>> = Arc::default();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let stored = stored.clone();
+        async move {
+            let method = request.method().clone();
+            let sent = request.into_body().collect_bytes().await?;
+            let mut stored = stored.lock().unwrap();
+            let version = |lease: &Lease| lease.metadata.resource_version.clone();
+            let refused = match (&method, &*stored) {
+                (&Method::GET, None) => Some((404, "NotFound")),
+                (&Method::POST, Some(_)) => Some((409, "AlreadyExists")),
+                (&Method::PUT, Some(old)) => {
+                    let new: Lease = serde_json::from_slice(&sent)?;
+                    (version(&new) != version(old)).then_some((409, "Conflict"))
+                }
+                _ => None,
+            };
+            if let Some((code, reason)) = refused {
+                let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+                    "code": code, "reason": reason, "message": "" });
+                return Ok::<_, tower::BoxError>(answer(code, &status));
+            }
+            if method != Method::GET {
+                let mut lease: Lease = serde_json::from_slice(&sent)?;
+                let last = stored.as_ref().and_then(version);
+                let next = last.map_or(1, |last| last.parse::<u64>().unwrap() + 1);
+                lease.metadata.resource_version = Some(next.to_string());
+                *stored = Some(lease);
+            }
+            Ok(answer(200, &*stored))
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+fn answer(code: u16, body: &impl serde::Serialize) -> Response<Body> {
+    Response::builder()
+        .status(StatusCode::from_u16(code).unwrap())
+        .body(Body::from(serde_json::to_vec(body).unwrap()))
+        .unwrap()
+}
+
+/// A clock that a test can set back and forth.
+#[derive(Clone, Default)]
+struct Jumpy(Arc<AtomicI64>);
+
+impl Jumpy {
+    fn jump(&self, hours: i64) {
+        self.0.store(hours * 3600, Ordering::Relaxed);
+    }
+
+    fn clock(&self) -> WallClock {
+        let offset = self.0.clone();
+        WallClock::new(move || {
+            Timestamp::now() + SignedDuration::from_secs(offset.load(Ordering::Relaxed))
+        })
+    }
+}
+
+fn candidate(client: &kube::Client, identity: &str) -> (Candidate, Leadership, Jumpy) {
+    let options = LeaseOptions {
+        namespace: "karmada-system".to_owned(),
+        name: "karmada-scheduler".to_owned(),
+        identity: identity.to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    };
+    let jumpy = Jumpy::default();
+    let (candidate, leadership) = Candidate::new(client.clone(), options);
+    (candidate.with_wall_clock(jumpy.clock()), leadership, jumpy)
+}
+
+#[tokio::test(start_paused = true)]
+async fn clocks_that_jump_by_an_hour_unseat_nobody_and_keep_nobody_in_office() {
+    let client = server();
+    let (mut leader, leads, leaders_clock) = candidate(&client, "leader");
+    let (mut standby, stands_by, standbys_clock) = candidate(&client, "standby");
+    let cancel = CancellationToken::new();
+    let soon = Duration::from_secs(60);
+    let elected = tokio::time::timeout(soon, leader.acquire(&cancel)).await;
+    assert_eq!(elected, Ok(true));
+    let holding = {
+        let cancel = cancel.clone();
+        tokio::spawn(async move { leader.hold(&cancel).await })
+    };
+    let waiting = {
+        let cancel = cancel.clone();
+        tokio::spawn(async move { standby.acquire(&cancel).await })
+    };
+    for (leaders, standbys) in [(1, 0), (-1, 0), (0, 1), (0, -1), (1, -1), (-1, 1)] {
+        leaders_clock.jump(leaders);
+        standbys_clock.jump(standbys);
+        for _ in 0..60 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(leads.holds(), "{leaders} {standbys}: lost its office");
+            assert!(!stands_by.holds(), "{leaders} {standbys}: took the office");
+        }
+    }
+    // The leader is gone, and its last record is of an hour hence by the standby's clock.
+    holding.abort();
+    standbys_clock.jump(-1);
+    let gone = Instant::now();
+    let elected = tokio::time::timeout(soon, waiting).await.unwrap();
+    assert!(elected.unwrap());
+    assert!(stands_by.holds());
+    let took = gone.elapsed();
+    assert!(took <= Duration::from_secs(16), "{took:?}");
+    assert!(!leads.holds(), "two leaders");
+}
