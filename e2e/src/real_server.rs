@@ -27,7 +27,6 @@ const TAIL: usize = 15;
 pub struct RealServer {
     kubeconfig: PathBuf,
     url: String,
-    token: String,
     /// Dropped, and so ended, before what it depends on.
     apiserver: Process,
     etcd: Process,
@@ -49,18 +48,26 @@ impl RealServer {
     /// # Panics
     /// When they do not get ready, with the end of their logs.
     pub async fn start(assets: &Path, folder: &Path) -> Self {
+        Self::start_with(assets, folder, &[]).await
+    }
+
+    /// The same with more flags of kube-apiserver.
+    ///
+    /// # Panics
+    /// When they do not get ready, with the end of their logs.
+    pub async fn start_with(assets: &Path, folder: &Path, flags: &[String]) -> Self {
         for _ in 1..ATTEMPTS {
-            if let Ok(server) = Self::attempt(assets, folder).await {
+            if let Ok(server) = Self::attempt(assets, folder, flags).await {
                 return server;
             }
         }
-        match Self::attempt(assets, folder).await {
+        match Self::attempt(assets, folder, flags).await {
             Ok(server) => server,
             Err(reason) => panic!("the real kube-apiserver does not start: {reason}"),
         }
     }
 
-    async fn attempt(assets: &Path, folder: &Path) -> Result<Self, String> {
+    async fn attempt(assets: &Path, folder: &Path, flags: &[String]) -> Result<Self, String> {
         let [etcd_port, peer_port, port] = free_ports();
         let etcd_url = format!("http://127.0.0.1:{etcd_port}");
         let peer_url = format!("http://127.0.0.1:{peer_port}");
@@ -90,20 +97,22 @@ impl RealServer {
         std::fs::write(&public, pair.public_key_pem()).unwrap();
         let certificates = folder.join("certs");
         let apiserver = Process::start(
-            Command::new(assets.join("kube-apiserver")).args([
-                &format!("--etcd-servers={etcd_url}"),
-                &format!("--secure-port={port}"),
-                "--bind-address=127.0.0.1",
-                "--advertise-address=127.0.0.1",
-                &format!("--cert-dir={}", certificates.display()),
-                &format!("--token-auth-file={}", tokens.display()),
-                "--authorization-mode=RBAC",
-                "--service-cluster-ip-range=10.0.0.0/24",
-                &format!("--service-account-key-file={}", public.display()),
-                &format!("--service-account-signing-key-file={}", key.display()),
-                "--service-account-issuer=https://kubernetes.default.svc",
-                "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
-            ]),
+            Command::new(assets.join("kube-apiserver"))
+                .args(flags)
+                .args([
+                    &format!("--etcd-servers={etcd_url}"),
+                    &format!("--secure-port={port}"),
+                    "--bind-address=127.0.0.1",
+                    "--advertise-address=127.0.0.1",
+                    &format!("--cert-dir={}", certificates.display()),
+                    &format!("--token-auth-file={}", tokens.display()),
+                    "--authorization-mode=RBAC",
+                    "--service-cluster-ip-range=10.0.0.0/24",
+                    &format!("--service-account-key-file={}", public.display()),
+                    &format!("--service-account-signing-key-file={}", key.display()),
+                    "--service-account-issuer=https://kubernetes.default.svc",
+                    "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
+                ]),
             folder.join("kube-apiserver.log"),
         )?;
         let url = format!("https://127.0.0.1:{port}");
@@ -114,7 +123,6 @@ impl RealServer {
         let mut server = Self {
             kubeconfig,
             url,
-            token,
             apiserver,
             etcd,
         };
@@ -155,11 +163,6 @@ impl RealServer {
     /// The server's address, `https://…`.
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// The administrator's token.
-    pub fn token(&self) -> &str {
-        &self.token
     }
 }
 

@@ -1,0 +1,66 @@
+//! A component as its Deployment would run it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+
+use crate::place::Place;
+
+/// A process; it ends when this is dropped.
+pub(crate) struct Component {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            println!("{}:\n{log}", self.log.display());
+        }
+    }
+}
+
+impl Component {
+    /// Runs the command of a Deployment with this kubeconfig; its addresses become free ones of this machine.
+    pub(crate) async fn start(
+        place: &Place,
+        deployment: &str,
+        kubeconfig: &Path,
+        more: &[&str],
+    ) -> Self {
+        let deployments: Api<Deployment> = Api::namespaced(place.client.clone(), "karmada-system");
+        let stored = deployments.get(deployment).await.unwrap();
+        let pod = stored.spec.unwrap().template.spec.unwrap();
+        let command = pod.containers[0].command.clone().unwrap();
+        assert_eq!(command[0], "berth");
+        let arguments = command[1..]
+            .iter()
+            .map(|argument| match argument.split_once('=') {
+                Some(("--kubeconfig", _)) => format!("--kubeconfig={}", kubeconfig.display()),
+                Some((flag, _)) if flag.ends_with("-bind-address") => {
+                    format!("{flag}=127.0.0.1:0")
+                }
+                _ => argument.clone(),
+            });
+        let log = place.folder().join(format!("{deployment}.log"));
+        let output = File::create(&log).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
+            .args(arguments)
+            .args(more)
+            .env("HOME", "/nonexistent")
+            .env_remove("KUBECONFIG")
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        Self { child, log }
+    }
+}

@@ -1,0 +1,91 @@
+//! A real kube-apiserver with Karmada's definitions, made into a control plane as `deploy/README.md` says.
+
+use std::path::{Path, PathBuf};
+
+use berth_e2e::{RealServer, kubectl};
+use kube::Client;
+
+use crate::audit::Audit;
+
+/// The control plane.
+pub(crate) struct Place {
+    pub(crate) client: Client,
+    pub(crate) audit: Audit,
+    /// Ended before its folder goes.
+    server: RealServer,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// Starts one with these flags of kube-apiserver; none where there is nothing to start, or no kubectl.
+    pub(crate) async fn start(flags: &[&str]) -> Option<Self> {
+        let assets = RealServer::assets().filter(|_| kubectl::is_installed());
+        let Some(assets) = assets else {
+            println!("skipped: needs KUBEBUILDER_ASSETS and kubectl");
+            return None;
+        };
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::new(folder.path());
+        let mut all = audit.flags();
+        all.extend(flags.iter().map(|&flag| flag.to_owned()));
+        let server = RealServer::start_with(&assets, folder.path(), &all).await;
+        let place = Self {
+            client: server.client().await,
+            audit,
+            server,
+            folder,
+        };
+        place.apply("deploy/namespace.yaml");
+        let crds = repository().join("crds").display().to_string();
+        place.kubectl(&["apply", "--server-side", "-f", &crds]);
+        place.kubectl(&[
+            "wait",
+            "--for=condition=Established",
+            "--timeout=60s",
+            "-f",
+            &crds,
+        ]);
+        Some(place)
+    }
+
+    /// Applies a file or folder of the repository.
+    pub(crate) fn apply(&self, path: &str) {
+        let path = repository().join(path).display().to_string();
+        self.kubectl(&["apply", "-f", &path]);
+    }
+
+    /// Runs kubectl with all rights, and returns what it prints.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        let cache = self.folder.path().join("cache");
+        let output = kubectl::run(self.server.kubeconfig(), &cache, arguments).unwrap();
+        assert!(
+            output.status.success(),
+            "kubectl {}: {}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A kubeconfig with a token of a service account in `karmada-system`.
+    pub(crate) fn kubeconfig_of(&self, account: &str) -> PathBuf {
+        let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
+        let mut config: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(self.server.kubeconfig()).unwrap())
+                .unwrap();
+        config["users"][0]["user"] = serde_json::json!({ "token": token.trim() });
+        let path = self.folder.path().join(account);
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
+    /// A folder that lives as long as the control plane.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}

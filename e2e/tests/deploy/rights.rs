@@ -1,0 +1,95 @@
+//! The rights that Roles and ClusterRoles give, one by one.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
+use kube::{Api, Client};
+
+use crate::audit::Request;
+
+/// One verb on one resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Right {
+    group: String,
+    pub(crate) resource: String,
+    pub(crate) verb: String,
+    /// Only the object of this name.
+    name: Option<String>,
+    /// Only in this namespace.
+    namespace: Option<String>,
+}
+
+/// What the ClusterRole, and the Role in `karmada-system` if there is one, of this name give.
+pub(crate) async fn given_to(client: &Client, account: &str) -> Vec<Right> {
+    let everywhere: Api<ClusterRole> = Api::all(client.clone());
+    let role = everywhere.get(account).await.unwrap();
+    let mut rights = each(role.rules.unwrap_or_default(), None);
+    let system: Api<Role> = Api::namespaced(client.clone(), "karmada-system");
+    if let Some(role) = system.get_opt(account).await.unwrap() {
+        rights.extend(each(role.rules.unwrap_or_default(), Some("karmada-system")));
+    }
+    rights
+}
+
+fn each(rules: Vec<PolicyRule>, namespace: Option<&str>) -> Vec<Right> {
+    let mut rights = Vec::new();
+    for rule in rules {
+        let names = match rule.resource_names.unwrap_or_default() {
+            names if names.is_empty() => vec![None],
+            names => names.into_iter().map(Some).collect(),
+        };
+        for group in rule.api_groups.unwrap_or_default() {
+            for resource in rule.resources.clone().unwrap_or_default() {
+                for verb in &rule.verbs {
+                    rights.extend(names.iter().map(|name| Right {
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        verb: verb.clone(),
+                        name: name.clone(),
+                        namespace: namespace.map(str::to_owned),
+                    }));
+                }
+            }
+        }
+    }
+    rights
+}
+
+impl Right {
+    /// Whether this right allows the request.
+    pub(crate) fn allows(&self, request: &Request) -> bool {
+        (self.group == "*" || self.group == request.group)
+            && (self.resource == "*" || self.resource == request.resource)
+            && self.verb == request.verb
+            && self.name.as_ref().is_none_or(|name| *name == request.name)
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|namespace| *namespace == request.namespace)
+    }
+}
+
+/// Fails when a right was not used by any of the requests.
+pub(crate) fn all_are_used<'a>(
+    rights: impl IntoIterator<Item = &'a Right>,
+    requests: &[Request],
+) -> Result<(), String> {
+    let idle: Vec<String> = rights
+        .into_iter()
+        .filter(|right| !requests.iter().any(|request| right.allows(request)))
+        .map(|right| format!("{right:?}"))
+        .collect();
+    if idle.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("never used:\n{}", idle.join("\n")))
+    }
+}
+
+/// Fails when one of the requests was forbidden.
+pub(crate) fn none_is_forbidden(requests: &[Request]) {
+    let forbidden: Vec<String> = requests
+        .iter()
+        .filter(|request| request.is_forbidden())
+        .map(|request| format!("{request:?}"))
+        .collect();
+    assert!(forbidden.is_empty(), "{}", forbidden.join("\n"));
+}
