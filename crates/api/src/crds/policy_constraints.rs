@@ -6,32 +6,37 @@
 
 use serde_json::{Value, json};
 
-/// Where a rule holds, the rule, and what is said when it is broken.
-const RULES: [(&str, &str, &str); 5] = [
+/// Where a rule holds, the rule, what is said when it is broken, and of which field below.
+const RULES: [(&str, &str, &str, Option<&str>); 5] = [
     (
         "/properties/schedulerName",
         "self == oldSelf",
         "the schedulerName should not be updated",
+        None,
     ),
     (
         "/properties/placement",
         "!(has(self.clusterAffinity) && has(self.clusterAffinities) && size(self.clusterAffinities) > 0)",
         "clusterAffinities cannot co-exist with clusterAffinity",
+        None,
     ),
     (
         "/properties/placement/properties/workloadAffinity",
         "!has(self.affinity) || !has(self.antiAffinity) || self.affinity.groupByLabelKey != self.antiAffinity.groupByLabelKey",
         "affinity and antiAffinity must not use the same groupByLabelKey",
+        None,
     ),
     (
         "/properties/failover/properties/application",
         "!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == 'Gracefully'",
         "gracePeriodSeconds only takes effect when purgeMode is Gracefully",
+        Some(".gracePeriodSeconds"),
     ),
     (
         "/properties/suspension",
         "!(has(self.dispatching) && self.dispatching && has(self.dispatchingOnClusters) && has(self.dispatchingOnClusters.clusterNames) && size(self.dispatchingOnClusters.clusterNames) > 0)",
         "dispatching cannot co-exist with dispatchingOnClusters.clusterNames",
+        None,
     ),
 ];
 
@@ -61,13 +66,12 @@ const MIN_GROUPS: &str =
 
 /// Adds the constraints to the schema of a policy's spec.
 pub(super) fn add(spec: &mut Value) {
-    for (place, rule, message) in RULES {
-        set(
-            spec,
-            place,
-            "x-kubernetes-validations",
-            json!([{ "rule": rule, "message": message }]),
-        );
+    for (place, rule, message, field) in RULES {
+        let mut rule = json!({ "rule": rule, "message": message });
+        if let Some(field) = field {
+            rule["fieldPath"] = json!(field);
+        }
+        set(spec, place, "x-kubernetes-validations", json!([rule]));
     }
     for (place, minimum) in MINIMA {
         set(spec, place, "minimum", json!(minimum));
