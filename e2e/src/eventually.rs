@@ -3,8 +3,12 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
+use crate::RealServer;
+
 /// How long a condition may take on a machine that runs other tests at the same time.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The same where each test has a kube-apiserver and etcd of its own on that machine.
+const PATIENCE_WITH_REAL_SERVERS: Duration = Duration::from_mins(3);
 const STEP: Duration = Duration::from_millis(20);
 
 /// Asks until the answer is `Ok`, and returns it.
@@ -16,7 +20,12 @@ pub async fn eventually<T, E: Display>(
     what: &str,
     mut ask: impl AsyncFnMut() -> Result<T, E>,
 ) -> T {
-    let end = Instant::now() + PATIENCE;
+    let patience = if RealServer::assets().is_some() {
+        PATIENCE_WITH_REAL_SERVERS
+    } else {
+        PATIENCE
+    };
+    let end = Instant::now() + patience;
     loop {
         match ask().await {
             Ok(answer) => return answer,
