@@ -45,14 +45,20 @@ pub(super) struct Asked {
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
     /// The clusters that do not pass, with the reasons.
-    Refused(Arc<HashMap<Arc<str>, Reason>>),
+    Refused(Refused),
     /// What is added to the scores of clusters, weight included.
-    Scores(Arc<HashMap<Arc<str>, i64>>),
+    Scores(ScoresByName),
     /// What may be preempted, of what was asked about.
     Victims(Arc<BTreeSet<Victim>>),
     /// None, and the decision is made as if there were no such extender.
     Ignored,
 }
+
+/// Why clusters do not pass, by name.
+pub(super) type Refused = Arc<HashMap<Arc<str>, Reason>>;
+
+/// What is added to the scores of clusters, by name.
+pub(super) type ScoresByName = Arc<HashMap<Arc<str>, i64>>;
 
 /// Why a cluster does not pass, as users read it.
 pub(super) type Reason = Cow<'static, str>;

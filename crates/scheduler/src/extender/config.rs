@@ -282,7 +282,8 @@ impl ExtenderConfig {
         let tls = self.tls_config.clone().unwrap_or_default();
         let pem = |field, file: &str, data: &str| {
             Ok(if !data.is_empty() {
-                let bytes = decode_base64(data).ok_or((field, "is not base64".to_owned()))?;
+                let bytes =
+                    decode_base64(data).ok_or_else(|| (field, "is not base64".to_owned()))?;
                 Some(Pem::Data(bytes))
             } else if !file.is_empty() {
                 Some(Pem::File(PathBuf::from(file)))

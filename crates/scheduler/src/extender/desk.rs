@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::answers::{Answer, Answers, Asked, CallError, Question, Reason};
+use super::answers::{Answer, Answers, Asked, CallError, Question, Reason, Refused};
 
 /// What a decision wanted to know and nobody was asked yet. While there is something, it is provisional.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ struct Sheet {
     answers: Answers,
     wanted: Vec<Asked>,
     /// By extender, whom it refused in the cycle at hand.
-    refused: HashMap<usize, Arc<HashMap<Arc<str>, Reason>>>,
+    refused: HashMap<usize, Refused>,
 }
 
 /// What lies on the desk for a question.
@@ -85,7 +85,7 @@ impl Desk {
     }
 
     /// Remembers whom an extender refuses in the cycle at hand.
-    pub(super) fn refuses(&self, extender: usize, refused: Option<Arc<HashMap<Arc<str>, Reason>>>) {
+    pub(super) fn refuses(&self, extender: usize, refused: Option<Refused>) {
         self.with(|sheet| match refused {
             Some(refused) => sheet.refused.insert(extender, refused),
             None => sheet.refused.remove(&extender),

@@ -1,6 +1,5 @@
 //! Extenders at the extension points: each is a plugin of its own, after those of the profile.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_core::{
@@ -9,7 +8,7 @@ use berth_core::{
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::answers::{Answer, Names, Question, Reason};
+use super::answers::{Answer, Names, Question, Reason, ScoresByName};
 use super::config::Verb;
 use super::desk::{Desk, Found};
 use super::one::Extender;
@@ -55,7 +54,7 @@ impl AtPoints {
         &self,
         context: &BindingContext<'_>,
         ordinals: impl Iterator<Item = usize>,
-    ) -> Result<Option<Arc<HashMap<Arc<str>, i64>>>, PluginError> {
+    ) -> Result<Option<ScoresByName>, PluginError> {
         if !self.concerns(context) {
             return Ok(None);
         }

@@ -41,7 +41,7 @@ impl Narrowed {
             }
             let question = Question::Preempt(Arc::new(left.clone()));
             match self.desk.look(*index, question) {
-                Found::Answer(Answer::Victims(victims)) => left = (*victims).clone(),
+                Found::Answer(Answer::Victims(victims)) => left.clone_from(&victims),
                 Found::Answer(_) => {}
                 Found::Failed(error) => {
                     let name = &extender.plugin;

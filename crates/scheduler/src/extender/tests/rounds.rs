@@ -68,7 +68,7 @@ impl Rounds {
             match plugin.filter {
                 Some(FilterPoint::Binding(filter)) => plugins.filters.push(Filter::Binding(filter)),
                 Some(FilterPoint::Placement(filter)) => {
-                    plugins.filters.push(Filter::Placement(filter))
+                    plugins.filters.push(Filter::Placement(filter));
                 }
                 None => {}
             }
