@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
+use crate::config::config_map::ConfigMapName;
+use crate::config::given::Given;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_duration::go_duration;
@@ -14,6 +16,19 @@ use crate::options::BindAddress;
 /// Flags of `berth scheduler`.
 #[derive(Args, Clone, Debug)]
 pub struct SchedulerArgs {
+    #[command(flatten)]
+    pub(crate) given: Given,
+
+    /// Configuration file: profiles, plugins and their arguments, extenders; flags win over it
+    ///
+    /// docs/plugins.md describes it, docs/schemas/scheduler-configuration.json tells editors about it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// ConfigMap whose key config.yaml holds profiles and extenders; a change takes effect at once
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub config_map: Option<ConfigMapName>,
+
     /// Path to a kubeconfig file of the control plane
     ///
     /// Without it, or where it is empty, KUBECONFIG, ~/.kube/config and the in-cluster configuration are

@@ -10,15 +10,20 @@
 //! concurrent. The crate knows the Kubernetes API and the engine; it does not know how a control plane is
 //! made, nor how policies become bindings.
 
+mod any_certificate;
 pub mod assume;
 pub mod binding;
+pub mod command;
 pub mod condition;
+pub mod config;
 pub mod connect;
 pub mod estimator;
 pub mod events;
+pub mod extender;
 pub mod filter;
 pub mod flags;
 pub mod fleet_watch;
+pub mod framework;
 pub mod gates;
 pub mod go_duration;
 pub mod group_in_use;
@@ -35,9 +40,11 @@ pub mod plan;
 pub mod queue;
 pub mod rate_limit;
 pub mod service;
+pub mod signals;
 pub mod wall_clock;
 pub mod watch;
 pub mod writer;
 
+pub use command::{CommandError, SchedulerCommand};
 pub use options::{Options, OptionsError, Patience};
 pub use service::{ServiceError, run, run_with_client};

@@ -1,14 +1,20 @@
 //! What the scheduler needs to know, in types that cannot be wrong.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use berth_core::{Gates, PluginSet};
 
+use crate::config::config_map::ConfigMapName;
+use crate::config::effective;
+use crate::config::{ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, overlay};
 use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::flags::SchedulerArgs;
+use crate::framework::{DuplicatePlugin, Registry};
 use crate::lease::LeaseOptions;
 use crate::queue::QueueOrder;
 use crate::rate_limit::Rate;
@@ -22,6 +28,16 @@ pub struct Options {
     pub scheduler_name: String,
     /// The plugins in use.
     pub plugins: PluginSet,
+    /// The plugins there are besides the in-tree ones.
+    pub registry: Registry,
+    /// In-tree plugins that there are not.
+    pub unregistered: Vec<String>,
+    /// The profiles and extenders, as flags and a file declare them.
+    pub declared: Declared,
+    /// The ConfigMap that declares profiles and extenders, and is watched.
+    pub config_map: Option<ConfigMapName>,
+    /// What flags and file say of everything else, for people to look at.
+    pub configuration: SchedulerConfiguration,
     /// The feature gates.
     pub gates: Gates,
     /// Whether clusters without replicas are kept in the result.
@@ -71,6 +87,11 @@ impl Options {
             target: Target::default(),
             scheduler_name: berth_api::well_known::DEFAULT_SCHEDULER.to_owned(),
             plugins: PluginSet::all(),
+            registry: Registry::new(),
+            unregistered: Vec::new(),
+            declared: Declared::named(berth_api::well_known::DEFAULT_SCHEDULER),
+            config_map: None,
+            configuration: SchedulerConfiguration::default(),
             gates: Gates::default(),
             empty_workload_propagation: false,
             lease: None,
@@ -85,9 +106,46 @@ impl Options {
     }
 }
 
-/// Flags that contradict each other.
+impl Options {
+    /// Every plugin there is.
+    ///
+    /// # Errors
+    /// When a plugin from outside has the name of an in-tree one that is still there.
+    pub fn all_plugins(&self) -> Result<Registry, DuplicatePlugin> {
+        let mut all = Registry::in_tree(self.gates);
+        for name in &self.unregistered {
+            all.unregister(name);
+        }
+        all.merge(self.registry.clone())?;
+        Ok(all)
+    }
+}
+
+/// Flags that contradict each other, or a configuration file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
+    /// The configuration file cannot be read.
+    #[error("--config {path}: {source}", path = .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Profiles and extenders are in two places.
+    #[error(
+        "--config {path} has profiles or extenders, and --config-map {config_map} declares them too: leave them out of one",
+        path = .path.display()
+    )]
+    DeclaredTwice {
+        /// The file.
+        path: PathBuf,
+        /// The ConfigMap.
+        config_map: ConfigMapName,
+    },
     /// A flag of the estimators has no sense.
     #[error(transparent)]
     Estimator(#[from] EstimatorOptionsError),
@@ -116,7 +174,9 @@ pub enum OptionsError {
 impl TryFrom<SchedulerArgs> for Options {
     type Error = OptionsError;
 
-    fn try_from(args: SchedulerArgs) -> Result<Self, OptionsError> {
+    fn try_from(mut args: SchedulerArgs) -> Result<Self, OptionsError> {
+        let declared = declared(&mut args)?;
+        let configuration = effective::process(&args);
         let lease = LeaseOptions {
             namespace: args.leader_elect_resource_namespace,
             name: args.leader_elect_resource_name,
@@ -141,12 +201,19 @@ impl TryFrom<SchedulerArgs> for Options {
         };
         Ok(Self {
             target: Target {
-                kubeconfig: args.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
+                kubeconfig: args
+                    .kubeconfig
+                    .filter(|path| !path.as_os_str().is_empty()),
                 context: None,
                 master: args.master.filter(|url| !url.is_empty()),
             },
-            scheduler_name: args.scheduler_name,
+            scheduler_name: declared.first_name().to_owned(),
             plugins: PluginSet::parse(args.plugins.iter().map(String::as_str), berth_core::IN_TREE),
+            registry: Registry::new(),
+            unregistered: Vec::new(),
+            declared,
+            config_map: args.config_map,
+            configuration,
             gates: args.feature_gates.engine,
             empty_workload_propagation: args.enable_empty_workload_propagation,
             lease: args.leader_elect.then_some(lease),
@@ -158,6 +225,32 @@ impl TryFrom<SchedulerArgs> for Options {
             rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
             patience: Patience::default(),
         })
+    }
+}
+
+/// Reads the configuration file, where there is one, and puts it under the flags.
+fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
+    let flags = ProfileFlags {
+        scheduler_name: args.given.contains("scheduler_name").then(|| args.scheduler_name.clone()),
+        plugins: args.given.contains("plugins").then(|| args.plugins.clone()),
+    };
+    let Some(path) = args.config.clone() else {
+        return Ok(Declared::by_flags(flags));
+    };
+    let text = std::fs::read_to_string(&path).map_err(|source| OptionsError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let document = Document::read(&path.display().to_string(), &text)?;
+    let configuration: SchedulerConfiguration = document.parse()?;
+    overlay::put_under(args, &document, &configuration)?;
+    let declared = Declared::in_document(document, configuration, flags)?;
+    match &args.config_map {
+        Some(config_map) if declared.says_anything() => Err(OptionsError::DeclaredTwice {
+            path,
+            config_map: config_map.clone(),
+        }),
+        _ => Ok(declared),
     }
 }
 
@@ -205,6 +298,15 @@ impl BindAddress {
         } else {
             Self::At(SocketAddr::new(host, port))
         })
+    }
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("0"),
+            Self::At(address) => address.fmt(f),
+        }
     }
 }
 
