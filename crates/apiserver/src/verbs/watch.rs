@@ -29,6 +29,11 @@ use crate::table::{self, Include};
 const BATCH: usize = 256;
 /// Time between bookmarks of a quiet watch.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// Under load, changes share chunks: no more than one chunk of a watch in this time, once [`AT_ONCE`] have gone
+/// out without a pause. Each chunk costs both sides a record, a system call and a wake-up.
+const SPACING: Duration = Duration::from_millis(5);
+/// So many chunks go out as soon as there is something to say.
+const AT_ONCE: u32 = 20;
 /// How long a watch lasts if the client does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
 
@@ -49,6 +54,24 @@ impl EventType {
     }
 }
 
+/// When chunks may go out: a bucket of [`AT_ONCE`] that fills by one each [`SPACING`].
+struct Pace {
+    /// When the bucket is full again.
+    due: Instant,
+}
+
+impl Pace {
+    /// Until when the next chunk has to wait, if it has to.
+    fn pause(&self, now: Instant) -> Option<Instant> {
+        let open = self.due.checked_sub(SPACING * AT_ONCE)?;
+        (open > now).then_some(open)
+    }
+
+    fn sent(&mut self, now: Instant) {
+        self.due = self.due.max(now) + SPACING;
+    }
+}
+
 struct Watcher {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
@@ -59,6 +82,9 @@ struct Watcher {
     headers_sent: bool,
     bookmarks: bool,
     seen: u64,
+    /// Whether there may be changes after `seen` that `wake` says nothing of.
+    behind: bool,
+    pace: Pace,
     wake: Receiver<u64>,
     initial: VecDeque<Bytes>,
     deadline: Instant,
@@ -98,6 +124,8 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         headers_sent: false,
         bookmarks,
         seen: from.unwrap_or(0),
+        behind: true,
+        pace: Pace { due: now },
         wake,
         initial: VecDeque::new(),
         deadline: now + timeout,
@@ -189,30 +217,27 @@ impl Watcher {
             return Some(chunk);
         }
         while !self.done {
-            self.wake.borrow_and_update();
-            match self
-                .shared
-                .store
-                .changes_after(&self.resource.table, self.seen, BATCH)
-            {
-                Err(_) => {
-                    self.done = true;
-                    let line = json!({"type": "ERROR", "object": ApiError::expired().status()});
-                    return Some(Bytes::from(format!("{line}\n")));
+            if self.behind || self.wake.has_changed().unwrap_or(true) {
+                if let Some(until) = self.pace.pause(Instant::now()) {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(until) => {}
+                        () = self.stopping.cancelled() => self.done = true,
+                    }
                 }
-                Ok((changes, upto)) => {
-                    self.seen = self.seen.max(upto);
-                    let chunk = self.encode_changes(&changes);
-                    if !chunk.is_empty() {
-                        return Some(chunk);
-                    }
-                    if changes.len() == BATCH {
-                        continue;
-                    }
+                if let Some(chunk) = self.advance() {
+                    self.pace.sent(Instant::now());
+                    return Some(chunk);
+                }
+                if self.behind {
+                    continue;
                 }
             }
             tokio::select! {
-                changed = self.wake.changed() => self.done = changed.is_err(),
+                changed = self.wake.changed() => {
+                    // To have waited for it is to have seen it.
+                    self.behind = true;
+                    self.done = changed.is_err();
+                }
                 () = tokio::time::sleep_until(self.deadline) => self.done = true,
                 () = self.stopping.cancelled() => self.done = true,
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
@@ -223,6 +248,25 @@ impl Watcher {
             }
         }
         None
+    }
+
+    /// What has happened since `seen`, as far as the client wants to know it.
+    fn advance(&mut self) -> Option<Bytes> {
+        self.wake.borrow_and_update();
+        let store = &self.shared.store;
+        match store.changes_after(&self.resource.table, self.seen, BATCH) {
+            Err(_) => {
+                (self.done, self.behind) = (true, false);
+                let line = json!({"type": "ERROR", "object": ApiError::expired().status()});
+                Some(Bytes::from(format!("{line}\n")))
+            }
+            Ok((changes, upto)) => {
+                self.seen = self.seen.max(upto);
+                self.behind = changes.len() == BATCH;
+                let chunk = self.encode_changes(&changes);
+                (!chunk.is_empty()).then_some(chunk)
+            }
+        }
     }
 
     /// The store's version if nothing happened to this table since `seen`.
@@ -298,4 +342,29 @@ fn encode(
         }
     }
     out.put_slice(b"}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_wait_only_where_they_come_faster_than_the_pace() {
+        let start = Instant::now();
+        let mut pace = Pace { due: start };
+        for _ in 0..AT_ONCE {
+            assert_eq!(pace.pause(start), None);
+            pace.sent(start);
+        }
+        pace.sent(start);
+        assert_eq!(pace.pause(start), Some(start + SPACING));
+        assert_eq!(pace.pause(start + SPACING), None);
+
+        let mut pace = Pace { due: start };
+        for step in 0..1000 {
+            let now = start + SPACING * step;
+            assert_eq!(pace.pause(now), None, "steadily at the pace");
+            pace.sent(now);
+        }
+    }
 }
