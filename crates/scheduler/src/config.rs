@@ -11,6 +11,7 @@ pub mod effective;
 pub mod given;
 pub(crate) mod overlay;
 pub mod schema;
+pub(crate) mod start;
 
 pub use configuration::{ProfileConfig, SchedulerConfiguration};
 pub use config_map::ConfigMapName;

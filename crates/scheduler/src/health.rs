@@ -1,4 +1,4 @@
-//! The HTTP endpoints: health and metrics.
+//! The HTTP endpoints: health, metrics, and the configuration in force.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Effective;
 use crate::estimator::EstimatorClient;
 use crate::metrics::Metrics;
 
@@ -20,15 +21,17 @@ pub struct Probes {
     ready: Arc<AtomicBool>,
     metrics: Metrics,
     estimators: Arc<OnceLock<EstimatorClient>>,
+    configuration: Effective,
 }
 
 impl Probes {
     /// For a service that is not ready yet.
-    pub fn new(metrics: Metrics) -> Self {
+    pub fn new(metrics: Metrics, configuration: Effective) -> Self {
         Self {
             ready: Arc::default(),
             metrics,
             estimators: Arc::default(),
+            configuration,
         }
     }
 
@@ -85,6 +88,15 @@ pub async fn serve(
     let router = Router::new()
         .route("/healthz", get(async || "ok"))
         .route("/livez", get(async || "ok"))
+        .route("/configz", {
+            let probes = probes.clone();
+            get(async move || {
+                (
+                    [(CONTENT_TYPE, "application/json")],
+                    probes.configuration.json(),
+                )
+            })
+        })
         .route("/metrics", {
             let probes = probes.clone();
             get(async move || {

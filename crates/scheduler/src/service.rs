@@ -7,8 +7,8 @@ use kube::Api;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::ConfigError;
 use crate::config::config_map::ConfigMapError;
+use crate::config::{ConfigError, Effective};
 use crate::connect;
 use crate::events;
 use crate::framework::DuplicatePlugin;
@@ -90,7 +90,8 @@ async fn run_measured(
     metrics: Metrics,
     cancel: CancellationToken,
 ) -> Result<(), ServiceError> {
-    let probes = Probes::new(metrics.clone());
+    let effective = Effective::new(options.configuration.clone());
+    let probes = Probes::new(metrics.clone(), effective);
     serve(&options, &probes, &cancel).await?;
 
     // Tasks of this service end with it, however it ends.

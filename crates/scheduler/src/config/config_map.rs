@@ -82,7 +82,7 @@ pub(crate) struct Change {
     pub(crate) taken: oneshot::Sender<()>,
 }
 
-/// Reads the ConfigMap once.
+/// Reads the ConfigMap once: what it declares, and its text.
 ///
 /// # Errors
 /// When it is not there, or wrong.
@@ -90,7 +90,7 @@ pub(crate) async fn read(
     client: &kube::Client,
     name: &ConfigMapName,
     flags: &ProfileFlags,
-) -> Result<(Declared, ConfigMap), ConfigMapError> {
+) -> Result<(Declared, Option<String>), ConfigMapError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), &name.namespace);
     let object = api
         .get(&name.name)
@@ -100,7 +100,7 @@ pub(crate) async fn read(
             source: Box::new(source),
         })?;
     let declared = declared_in(name, &object, flags)?;
-    Ok((declared, object))
+    Ok((declared, text_of(&object).map(str::to_owned)))
 }
 
 /// Reads what a ConfigMap declares.
