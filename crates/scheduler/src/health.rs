@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Effective;
 use crate::estimator::EstimatorClient;
+use crate::extender::ExtenderMetrics;
 use crate::metrics::Metrics;
 
 /// What the endpoints show: shared between the service, which fills it in, and the servers.
@@ -21,6 +22,7 @@ pub struct Probes {
     ready: Arc<AtomicBool>,
     metrics: Metrics,
     estimators: Arc<OnceLock<EstimatorClient>>,
+    extenders: ExtenderMetrics,
     configuration: Effective,
 }
 
@@ -31,6 +33,7 @@ impl Probes {
             ready: Arc::default(),
             metrics,
             estimators: Arc::default(),
+            extenders: ExtenderMetrics::default(),
             configuration,
         }
     }
@@ -41,11 +44,17 @@ impl Probes {
         let _ = self.estimators.set(client);
     }
 
+    /// The numbers of the extenders, which are shown, too.
+    pub fn extenders(&self) -> ExtenderMetrics {
+        self.extenders.clone()
+    }
+
     fn metrics_text(&self) -> String {
         let mut text = self.metrics.text();
         if let Some(estimators) = self.estimators.get() {
             text.push_str(&estimators.metrics_text());
         }
+        text.push_str(&self.extenders.text());
         text
     }
 
