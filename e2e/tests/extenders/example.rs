@@ -1,0 +1,78 @@
+//! The extender of the examples, with all its verbs, on a control plane.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::json;
+
+use crate::scene::{Plane, everywhere, to_one};
+
+struct Licences(Child);
+
+impl Drop for Licences {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/extender")
+}
+
+/// Starts it on a free port, with the stock of a file; None where there is no Python, which is said.
+fn start(stock: &Path, kubeconfig: &Path) -> Option<(Licences, String)> {
+    let started = Command::new("python3")
+        .arg(folder().join("licences.py"))
+        .args(["--port", "0", "--stock"])
+        .arg(stock)
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            println!("skipped: the extender of the examples needs python3: {error}");
+            return None;
+        }
+    };
+    let mut url = String::new();
+    let printed = child.stdout.take().unwrap();
+    BufReader::new(printed).read_line(&mut url).unwrap();
+    Some((Licences(child), url.trim().to_owned()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn licences_are_taken_by_the_decisions_that_it_stores() {
+    // The extender needs the control plane, and the scheduler the extender's address.
+    let plane = Plane::start().await;
+    let stock = plane.bare.folder().join("stock.json");
+    std::fs::write(&stock, json!({ "m1": 0, "m2": 1, "m3": 2 }).to_string()).unwrap();
+    let Some((_licences, url)) = start(&stock, &plane.bare.kubeconfig()) else {
+        return;
+    };
+    let scene = plane.with_extenders(
+        json!([{ "urlPrefix": url, "filterVerb": "filter", "prioritizeVerb": "prioritize",
+            "preemptVerb": "preempt", "bindVerb": "bind", "weight": 5, "clusterCacheCapable": true,
+            "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }]),
+    );
+    assert_eq!(
+        scene.place(&to_one("first")).await.unwrap(),
+        ["m3"],
+        "it has the most left"
+    );
+    assert_eq!(
+        scene.place(&everywhere("second")).await.unwrap(),
+        ["m2", "m3"]
+    );
+    let (reason, message) = scene.place(&everywhere("third")).await.unwrap_err();
+    assert_eq!(reason, "NoClusterFit");
+    assert_eq!(
+        message,
+        "0/4 clusters are available: 1 cluster(s) had no licence server, 3 cluster(s) had no licences left."
+    );
+    scene.stop().await;
+}
