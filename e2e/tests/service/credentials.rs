@@ -62,7 +62,6 @@ async fn no_token_is_ever_logged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes 50 s: a token that was read is used for so long, as in client-go"]
 async fn a_token_file_is_read_again() {
     let bare = Bare::start(&fleet(1)).await;
     let proxy = Proxy::start(bare.client.clone());

@@ -2,11 +2,15 @@
 
 use std::time::Instant;
 
-use berth_e2e::{Bare, eventually};
+use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_e2e::{Bare, Running, eventually};
+use berth_scheduler::Options;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 
-use crate::objects::{fleet, mixed};
+use crate::objects::{binding, fleet, mixed};
 use crate::process::{ANY_PORT, Program};
-use crate::watching::{all_decided, all_placed, each_written_once, is_settled};
+use crate::watching::{all_decided, all_placed, each_written_once, is_settled, targets};
 
 const BINDINGS: u32 = 1000;
 
@@ -58,6 +62,64 @@ async fn a_restart_completes_what_sigterm_interrupted() {
         "SIGTERM after {placed} of {BINDINGS} bindings: ended within {took:.1?}, nothing half-written; \
          the next process placed the rest in {:.1?}",
         restarted.elapsed()
+    );
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_group_of_a_move_whose_status_was_lost_is_corrected() {
+    let bare = Bare::start(&fleet(2)).await;
+    let placement = json!({
+        "clusterAffinities": [
+            { "affinityName": "a", "clusterNames": ["m1"] },
+            { "affinityName": "b", "clusterNames": ["m2"] },
+        ],
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated" },
+    });
+    bare.bind(&binding("moved", 2, placement)).await;
+    let api = bare.bindings("default");
+    let first = Running::start(Options::embedded(), bare.remote_client().await);
+    let settled = eventually("the binding to be placed", async || {
+        let stored = api.get("moved").await.unwrap();
+        if is_settled(&stored) {
+            Ok(stored)
+        } else {
+            Err(format!("{:?}", stored.status))
+        }
+    })
+    .await;
+    first.stop().await.unwrap();
+    assert_eq!(targets(&settled), [("m1".to_owned(), 2)].into());
+
+    // What a scheduler leaves that moves it to the second group and ends before it has written the status.
+    let result = json!({
+        "metadata": { "annotations": {
+            APPLIED_PLACEMENT: settled.metadata.annotations.as_ref().unwrap()[APPLIED_PLACEMENT] } },
+        "spec": { "clusters": [{ "name": "m2", "replicas": 2 }] },
+    });
+    let parameters = PatchParams::default();
+    api.patch("moved", &parameters, &Patch::Merge(result))
+        .await
+        .unwrap();
+
+    let second = Running::start(Options::embedded(), bare.remote_client().await);
+    let corrected = eventually("the status to be written", async || {
+        let stored = api.get("moved").await.unwrap();
+        let status = stored.status.clone().unwrap_or_default();
+        if status.scheduler_observed_generation == stored.metadata.generation {
+            Ok(stored)
+        } else {
+            Err(format!("{status:?}"))
+        }
+    })
+    .await;
+    second.stop().await.unwrap();
+    assert_eq!(targets(&corrected), [("m2".to_owned(), 2)].into());
+    let status = corrected.status.unwrap();
+    assert_eq!(
+        status.scheduler_observing_affinity_name.as_deref(),
+        Some("b")
     );
     bare.stop().await;
 }

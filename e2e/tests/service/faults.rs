@@ -143,6 +143,24 @@ async fn a_server_that_does_not_answer() {
     scene.recovers("no answer at all").await;
 }
 
+/// With the limits that a scheduler has by itself: each write is given up after 15 s, and tried again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_minute_without_an_answer() {
+    const LATE: usize = 10;
+    let mut scene = Scene::start_patient().await;
+    scene.settled().await;
+    let began = Instant::now();
+    scene.proxy.rule(|_| Fault::Silence);
+    scene.add("late", 10).await;
+    // The third try of a binding comes after two that were given up.
+    scene.asks(LATE + 1, Asked::writes_a_binding).await;
+    scene.asks(LATE, Asked::writes_a_binding).await;
+    let silent = began.elapsed();
+    assert!(silent >= Duration::from_secs(30), "{silent:?}");
+    scene.proxy.heal();
+    scene.recovers("half a minute without an answer").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_whose_other_end_has_vanished() {
     let mut scene = Scene::start().await;

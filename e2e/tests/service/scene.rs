@@ -41,12 +41,24 @@ impl Scene {
 
     /// A scheduler that meets this rule from its first request on, and 20 bindings.
     pub(crate) async fn start_with(rule: impl Fn(&Asked) -> Fault + Send + Sync + 'static) -> Self {
+        Self::start_as(impatient(), rule).await
+    }
+
+    /// A scheduler that waits for answers as long as it does by itself, and 20 bindings.
+    pub(crate) async fn start_patient() -> Self {
+        Self::start_as(Options::embedded(), |_| Fault::None).await
+    }
+
+    async fn start_as(
+        options: Options,
+        rule: impl Fn(&Asked) -> Fault + Send + Sync + 'static,
+    ) -> Self {
         let bare = Bare::start(&fleet(4)).await;
         let proxy = Proxy::start(bare.client.clone());
         proxy.rule(rule);
         let mut config = proxy.config();
-        limit_silence(&mut config, PATIENCE);
-        let scheduler = Running::start(impatient(), config.try_into().unwrap());
+        limit_silence(&mut config, options.patience);
+        let scheduler = Running::start(options, config.try_into().unwrap());
         let mut scene = Self {
             bare,
             proxy,

@@ -95,7 +95,7 @@ async fn a_deployment_of_karmada_starts_with_its_arguments() {
         &[
             "--bind-address=0.0.0.0",
             &secure,
-            "--enable-scheduler-estimator=false",
+            "--enable-scheduler-estimator=true",
             "--leader-elect-resource-name=my-scheduler",
             "--scheduler-name=my-scheduler",
             "--v=4",
@@ -118,10 +118,19 @@ async fn a_deployment_of_karmada_starts_with_its_arguments() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
     }
     let metrics = get(&address, "/metrics").await.unwrap();
-    assert!(
-        metrics.contains("karmada_scheduler_schedule_attempts_total"),
-        "{metrics}"
-    );
+    for sample in [
+        "karmada_scheduler_schedule_attempts_total{",
+        "karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step=\"Filter\"}",
+        "karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step=\"AssignReplicas\"}",
+        "leader_election_master_status{name=\"\"} 1",
+        "workqueue_queue_duration_seconds_count{controller=\"scheduler-queue\"",
+        "rest_client_requests_total{code=\"200\",host=\"127.0.0.1:",
+        "karmada_build_info{",
+        "process_resident_memory_bytes ",
+    ] {
+        let found = metrics.lines().any(|line| line.starts_with(sample));
+        assert!(found, "no {sample} in\n{metrics}");
+    }
     let log = program.log();
     for plugin in ["APIEnablement", "TaintToleration", "ClusterAffinity"] {
         assert!(
