@@ -36,9 +36,10 @@ fn cluster(name: &str) -> Cluster {
 
 fn binding(name: &str) -> ResourceBinding {
     serde_json::from_value(json!({
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default",
+            "labels": {"propagationpolicy.karmada.io/permanent-id": "p"}},
         "spec": {
-            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name},
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name, "uid": "u"},
             "replicas": 1, "schedulerName": "default-scheduler",
             "placement": {"clusterAffinity": {"clusterNames": ["m1"]}},
         },
