@@ -104,8 +104,8 @@ fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
             .flatten()
             .any(|p| url_matches(p, url));
     }
-    let named = first(atom.resources.as_ref());
-    let (resource, subresource) = named.split_once('/').unwrap_or((named, ""));
+    let whole = first(atom.resources.as_ref());
+    let (resource, subresource) = whole.split_once('/').unwrap_or((whole, ""));
     has(owner.api_groups.as_ref(), first(atom.api_groups.as_ref()))
         && has_resource(owner.resources.as_ref(), resource, subresource)
         && match owner.resource_names.as_deref() {
