@@ -24,7 +24,6 @@ pub mod framework;
 mod options;
 mod outcome;
 mod plugins;
-mod probe;
 mod request;
 
 pub use affinity::CompiledAffinity;
@@ -55,7 +54,6 @@ pub use plugins::{
     SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
     divide, select_groups,
 };
-pub use probe::{Probe, Step};
 pub use request::{
     BindingName, BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest,
     Constraint, Mode, Request, RequestError, ResourceAsk, ResourceRequest, ResourceRequestError,

@@ -114,7 +114,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
-    use berth_core::{Probe as _, Step};
+    use berth_core::{Observer as _, Point, Status};
 
     use super::*;
 
@@ -135,10 +135,10 @@ mod tests {
             Duration::from_secs(1),
         );
         let mut times = StepTimes::default();
-        for step in [Step::Filter, Step::Assign] {
-            times.enters(step);
+        for point in [Point::Filter, Point::Assign] {
+            times.point_begins(point);
         }
-        times.leaves();
+        times.point_ends(Point::Assign, Status::Success);
         metrics.steps(times);
         metrics.extension_point(
             "Filter",

@@ -10,7 +10,6 @@ mod observing;
 mod parsers;
 mod plugins;
 mod points;
-mod probe;
 mod promises;
 mod quirks;
 mod snapshots;

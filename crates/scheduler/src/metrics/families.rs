@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use berth_core::Step;
-
 use super::exposition::{Kind, family, gauge, histogram, sample};
 use super::histogram::{Histogram, exponential};
 use super::labels::{self, CycleResult, Incoming, PluginResult};
+use super::steps::Step;
 use super::workqueue::WorkQueue;
 use crate::need::ScheduleType;
 use crate::queue::Depth;

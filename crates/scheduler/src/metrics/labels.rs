@@ -1,6 +1,6 @@
 //! The values of labels, as dashboards know them.
 
-use berth_core::Step;
+use super::steps::Step;
 
 /// How a cycle ended, as metrics count it. A binding that fits nowhere counts as scheduled, as in Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

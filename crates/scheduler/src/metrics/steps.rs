@@ -2,7 +2,33 @@
 
 use std::time::{Duration, Instant};
 
-use berth_core::{Probe, Step};
+use berth_core::{Observer, Point, Status};
+
+/// A stage of a decision, as Karmada's metrics name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// Which clusters can take the workload.
+    Filter,
+    /// Which of them are preferred.
+    Score,
+    /// Which of them are used; what they can take is estimated here.
+    Select,
+    /// How many replicas each gets.
+    Assign,
+}
+
+impl Step {
+    /// The stage that a point belongs to.
+    fn of(point: Point) -> Option<Self> {
+        match point {
+            Point::PreFilter | Point::Filter => Some(Self::Filter),
+            Point::PreScore | Point::Score | Point::NormalizeScore => Some(Self::Score),
+            Point::Estimate | Point::Select => Some(Self::Select),
+            Point::Assign => Some(Self::Assign),
+            _ => None,
+        }
+    }
+}
 
 /// Takes the time of the stages of one decision.
 #[derive(Debug, Default)]
@@ -20,14 +46,51 @@ impl StepTimes {
     }
 }
 
-impl Probe for StepTimes {
-    fn enters(&mut self, step: Step) {
-        let now = Instant::now();
-        self.end(now);
-        self.running = Some((step, now));
+impl Observer for StepTimes {
+    fn point_begins(&mut self, point: Point) {
+        let Some(step) = Step::of(point) else { return };
+        if self.running.is_none_or(|(running, _)| running != step) {
+            let now = Instant::now();
+            self.end(now);
+            self.running = Some((step, now));
+        }
     }
 
-    fn leaves(&mut self) {
-        self.end(Instant::now());
+    fn point_ends(&mut self, point: Point, status: Status) {
+        if point == Point::Assign || matches!(status, Status::Unschedulable | Status::Error) {
+            self.end(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_counted_under_the_steps_they_belong_to() {
+        let mut times = StepTimes::default();
+        let mut pass = |points: &[Point], last: Status| {
+            for (place, &point) in points.iter().enumerate() {
+                let is_last = place + 1 == points.len();
+                times.point_begins(point);
+                times.point_ends(point, if is_last { last } else { Status::Success });
+            }
+        };
+        pass(&[Point::PreFilter, Point::Filter], Status::Unschedulable);
+        pass(
+            &[
+                Point::Filter,
+                Point::PreScore,
+                Point::Score,
+                Point::Estimate,
+                Point::Select,
+                Point::Assign,
+            ],
+            Status::Success,
+        );
+        let steps: Vec<Step> = times.taken.iter().map(|(step, _)| *step).collect();
+        let (filter, rest) = (Step::Filter, [Step::Score, Step::Select, Step::Assign]);
+        assert_eq!(steps, [&[filter, filter][..], &rest].concat());
     }
 }

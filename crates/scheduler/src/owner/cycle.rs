@@ -184,9 +184,9 @@ impl Owner {
                 let metrics = &self.metrics;
                 let mut decide = || {
                     let mut times = StepTimes::default();
-                    let outcome = engine.schedule_probed(snapshot, &request, &assumed, &mut times);
+                    let decision = engine.decide(snapshot, &request, &assumed, Some(&mut times));
                     metrics.steps(times);
-                    outcome
+                    decision.outcome
                 };
                 let outcome = match &mut self.accurate {
                     None => decide(),
