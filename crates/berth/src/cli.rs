@@ -4,15 +4,13 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use berth_scheduler::Options;
 use berth_scheduler::flags::SchedulerArgs;
 use berth_scheduler::logging::{self, LogArgs};
-use clap::error::ErrorKind;
+use berth_scheduler::{SchedulerCommand, command, signals};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::controllers::{self, ControllersArgs, ControllersError};
-use crate::signals;
 use crate::simulate::{self, SimulateArgs};
 use crate::up::{self, UpArgs, UpError};
 
@@ -85,46 +83,14 @@ impl Cli {
 /// The name under which the program is only a scheduler, so that it can take the place of Karmada's binary.
 const SCHEDULER_NAME: &str = "karmada-scheduler";
 
-/// Schedule bindings of a Karmada control plane.
-#[derive(Debug, Parser)]
-#[command(name = SCHEDULER_NAME, version, args_conflicts_with_subcommands = true)]
-struct SchedulerCli {
-    #[command(subcommand)]
-    version: Option<VersionCommand>,
-    #[command(flatten)]
-    scheduler: SchedulerArgs,
-    #[command(flatten)]
-    log: LogArgs,
-}
-
-#[derive(Debug, Subcommand)]
-enum VersionCommand {
-    /// Print the version
-    Version,
-}
-
 /// Reads the command line and does what it asks for.
 pub fn main() -> ExitCode {
-    let parsed = if called_as_scheduler() {
-        SchedulerCli::try_parse().map(|cli| Cli {
-            command: match cli.version {
-                Some(VersionCommand::Version) => Command::Version,
-                None => Command::Scheduler(Box::new(cli.scheduler)),
-            },
-            log: cli.log,
-        })
-    } else {
-        Cli::try_parse()
-    };
-    match parsed {
+    if called_as_scheduler() {
+        return SchedulerCommand::new().named(SCHEDULER_NAME).run();
+    }
+    match Cli::try_parse() {
         Ok(cli) => cli.run(),
-        Err(error)
-            if error.use_stderr()
-                && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
-        {
-            Failure::usage(one_line(&error)).report()
-        }
-        Err(error) => error.exit(),
+        Err(error) => command::refuse(&error),
     }
 }
 
@@ -134,23 +100,6 @@ fn called_as_scheduler() -> bool {
         .as_deref()
         .and_then(std::path::Path::file_stem)
         .is_some_and(|name| name == SCHEDULER_NAME)
-}
-
-/// What is wrong with the command line, without the usage that `--help` shows.
-fn one_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:"));
-    let said: Vec<&str> = lines
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect();
-    let said = said.join(" ");
-    format!(
-        "{} (see --help)",
-        said.strip_prefix("error: ").unwrap_or(&said)
-    )
 }
 
 impl Command {
@@ -176,10 +125,14 @@ impl Command {
             }
             Self::Simulate(args) => simulate::run(*args, cancel).await.map_err(Failure::run),
             Self::Scheduler(args) => {
-                let options = Options::try_from(*args).map_err(Failure::usage)?;
-                berth_scheduler::run(options, cancel)
-                    .await
-                    .map_err(Failure::run)
+                let ran = SchedulerCommand::new().execute(*args, cancel).await;
+                ran.map_err(|error| {
+                    if error.is_usage() {
+                        Failure::usage(error)
+                    } else {
+                        Failure::run(error)
+                    }
+                })
             }
         }
     }
@@ -210,7 +163,6 @@ impl Failure {
     }
 
     fn report(self) -> ExitCode {
-        eprintln!("error: {}", self.message);
-        ExitCode::from(self.code)
+        command::report(self.message, self.code)
     }
 }

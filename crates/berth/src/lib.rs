@@ -8,6 +8,5 @@ pub mod controllers;
 pub mod fleet;
 pub mod kubeconfig;
 pub mod release;
-pub mod signals;
 pub mod simulate;
 pub mod up;

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, watcher};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::configuration::SchedulerConfiguration;
+use super::configuration::{ClientConnection, LeaderElection, SchedulerConfiguration};
 use super::declared::{Declared, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::effective::Effective;
@@ -123,11 +123,11 @@ fn declared_in(
     for (field, is_said) in [
         (
             "leaderElection",
-            configuration.leader_election != Default::default(),
+            configuration.leader_election != LeaderElection::default(),
         ),
         (
             "clientConnection",
-            configuration.client_connection != Default::default(),
+            configuration.client_connection != ClientConnection::default(),
         ),
         (
             "healthProbeBindAddress",
