@@ -153,9 +153,7 @@ impl FieldSelector {
                 || (path == "metadata.namespace" && resource.namespaced())
                 || resource.selectable.iter().any(|s| s == path);
             if !known {
-                return Err(ApiError::bad_request(format!(
-                    "field label not supported: {path}"
-                )));
+                return Err(ApiError::bad_request(unknown_field(path, resource)));
             }
             terms.push(FieldTerm {
                 path: path.to_owned(),
@@ -218,6 +216,20 @@ impl Selector {
     pub(crate) fn matches(&self, object: &Stored, resource: &Resource) -> bool {
         self.labels.matches(&object.labels)
             && (self.fields.0.is_empty() || self.fields.matches(object, resource))
+    }
+}
+
+/// What a real server says of a field that a kind cannot be selected by; kinds with fields of their own say it
+/// in other words.
+fn unknown_field(path: &str, resource: &Resource) -> String {
+    if resource.is("batch", "jobs") {
+        format!("field label \"{path}\" not supported for {}", resource.kind)
+    } else if resource.is_custom() || !resource.selectable.is_empty() {
+        format!("field label not supported: {path}")
+    } else {
+        format!(
+            "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        )
     }
 }
 

@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn requests_come_from_limits_and_policies_from_tags() {
-        let mut value = json!({"containers": [{"name": "a", "image": "r:5000/nginx",
+        let value = json!({"containers": [{"name": "a", "image": "r:5000/nginx",
             "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
             {"name": "b", "image": "nginx:1.27"}]});
         let mut value = json!({"spec": value});

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
-use super::managed::{self, Entry};
+use super::managed::{self, Entry, Mode};
 use crate::error::{ApiError, Cause, Reason};
 use crate::schema::Schema;
 
@@ -89,8 +89,14 @@ fn resolve_conflicts(
             } else {
                 format!(" with subresource \"{}\"", entry.subresource)
             };
+            // Appliers are known by their name alone.
+            let using = if entry.mode == Mode::Apply {
+                String::new()
+            } else {
+                format!(" using {}", entry.api_version)
+            };
             conflicts.push((
-                format!("\"{}\"{via} using {}", entry.manager, entry.api_version),
+                format!("\"{}\"{via}{using}", entry.manager),
                 contested.paths(),
             ));
         }
@@ -231,7 +237,6 @@ fn remove(value: &mut Value, gone: &Fields, others: &[&Fields], schema: Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patch::managed::Mode;
     use crate::schema::builtin;
     use serde_json::json;
 
@@ -275,7 +280,7 @@ mod tests {
             go(Some(&live), "two", &json!({"spec": {"replicas": 2}}), false).unwrap_err();
         assert_eq!(
             conflict.message,
-            "Apply failed with 1 conflict: conflict with \"one\" using apps/v1: .spec.replicas"
+            "Apply failed with 1 conflict: conflict with \"one\": .spec.replicas"
         );
         let live = go(
             Some(&live),

@@ -415,7 +415,7 @@ fn selectable(group: &str, plural: &str) -> Vec<String> {
         ("", "nodes") => &["spec.unschedulable"],
         ("", "secrets") => &["type"],
         ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("apps", "replicasets") | ("", "replicationcontrollers") => &["status.replicas"],
+        ("", "replicationcontrollers") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
         _ => &[],
     };

@@ -316,6 +316,69 @@ fn hpa_targets(o: &Value) -> Value {
     joined(&o["spec"]["metrics"], target, "<none>")
 }
 
+/// Who reported an event, and where it runs.
+fn event_source(object: &Value) -> Value {
+    let source = &object["source"];
+    let component = match string(&source["component"]) {
+        none if none.is_empty() => string(&object["reportingComponent"]),
+        component => component,
+    };
+    let host = string(&source["host"]);
+    json!(if host.is_empty() {
+        component
+    } else {
+        format!("{component}, {host}")
+    })
+}
+
+/// The subjects of one kind that a binding names.
+fn subjects(object: &Value, kind: &str) -> Value {
+    let named: Vec<String> = object["subjects"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|s| s["kind"] == kind)
+        .map(|s| match s["namespace"].as_str() {
+            Some(namespace) => format!("{namespace}/{}", string(&s["name"])),
+            None => string(&s["name"]),
+        })
+        .collect();
+    json!(named.join(", "))
+}
+
+/// One field of the containers of a pod spec.
+fn of_containers(spec: &Value, field: &str) -> Value {
+    joined(&spec["containers"], |c| string(&c[field]), "")
+}
+
+/// The first few addresses of an endpoints object.
+fn endpoints(object: &Value) -> Value {
+    const SHOWN: usize = 3;
+    let mut all = Vec::new();
+    for subset in object["subsets"].as_array().into_iter().flatten() {
+        for port in subset["ports"].as_array().into_iter().flatten() {
+            for address in subset["addresses"].as_array().into_iter().flatten() {
+                all.push(format!(
+                    "{}:{}",
+                    string(&address["ip"]),
+                    string(&port["port"])
+                ));
+            }
+        }
+    }
+    if all.is_empty() {
+        return json!("<none>");
+    }
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    let shown = all.join(",");
+    json!(if more > 0 {
+        format!("{shown} + {more} more...")
+    } else {
+        shown
+    })
+}
+
 /// The columns after the name.
 #[expect(clippy::too_many_lines, reason = "a table of columns")]
 pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinColumn] {
@@ -340,7 +403,7 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                 ]
             }
         }
-        ("", "serviceaccounts") => const { &[number("Secrets", |o| count(&o["secrets"])), AGE] },
+        ("", "serviceaccounts") => const { &[AGE] },
         ("", "services") => {
             const {
                 &[
@@ -421,9 +484,19 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                     text("Type", |o| o["type"].clone()),
                     text("Reason", |o| o["reason"].clone()),
                     text("Object", event_object),
+                    wide("Subobject", |o| or(&o["involvedObject"]["fieldPath"], "")),
+                    wide("Source", event_source),
                     text("Message", |o| json!(string(&o["message"]).trim())),
-                    wide("Source", |o| json!(string(&o["source"]["component"]))),
-                    wide("Count", |o| json!(int(&o["count"]).max(1))),
+                    wide("First Seen", |o| {
+                        let first = &o["firstTimestamp"];
+                        since(if first.is_string() {
+                            first
+                        } else {
+                            &o["eventTime"]
+                        })
+                    }),
+                    wide("Count", |o| json!(int(&o["count"]).max(1).to_string())),
+                    wide("Name", |o| o["metadata"]["name"].clone()),
                 ]
             }
         }
@@ -438,8 +511,20 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                         o["spec"]["persistentVolumeReclaimPolicy"].clone()
                     }),
                     text("Status", |o| o["status"]["phase"].clone()),
+                    text("Claim", |o| {
+                        let claim = &o["spec"]["claimRef"];
+                        json!(match claim["name"].as_str() {
+                            Some(name) => format!("{}/{name}", string(&claim["namespace"])),
+                            None => String::new(),
+                        })
+                    }),
                     text("StorageClass", |o| or(&o["spec"]["storageClassName"], "")),
+                    text("VolumeAttributesClass", |o| {
+                        or(&o["spec"]["volumeAttributesClassName"], "<unset>")
+                    }),
+                    text("Reason", |o| or(&o["status"]["reason"], "")),
                     AGE,
+                    wide("VolumeMode", |o| or(&o["spec"]["volumeMode"], "<unset>")),
                 ]
             }
         }
@@ -453,7 +538,11 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                         joined(&o["status"]["accessModes"], string, "")
                     }),
                     text("StorageClass", |o| or(&o["spec"]["storageClassName"], "")),
+                    text("VolumeAttributesClass", |o| {
+                        or(&o["spec"]["volumeAttributesClassName"], "<unset>")
+                    }),
                     AGE,
+                    wide("VolumeMode", |o| or(&o["spec"]["volumeMode"], "<unset>")),
                 ]
             }
         }
@@ -696,7 +785,15 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
             }
         }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            const { &[text("Role", role_ref), AGE] }
+            const {
+                &[
+                    text("Role", role_ref),
+                    AGE,
+                    wide("Users", |o| subjects(o, "User")),
+                    wide("Groups", |o| subjects(o, "Group")),
+                    wide("ServiceAccounts", |o| subjects(o, "ServiceAccount")),
+                ]
+            }
         }
         ("coordination.k8s.io", "leases") => {
             const {
@@ -738,6 +835,40 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                 &[text("Created At", |o| {
                     o["metadata"]["creationTimestamp"].clone()
                 })]
+            }
+        }
+        ("", "endpoints") => const { &[text("Endpoints", endpoints), AGE] },
+        ("", "podtemplates") => {
+            const {
+                &[
+                    text("Containers", |o| {
+                        of_containers(&o["template"]["spec"], "name")
+                    }),
+                    text("Images", |o| of_containers(&o["template"]["spec"], "image")),
+                    text("Pod Labels", |o| {
+                        let labels = o["template"]["metadata"]["labels"].as_object();
+                        let pairs: Vec<String> = labels
+                            .into_iter()
+                            .flatten()
+                            .map(|(k, v)| format!("{k}={}", string(v)))
+                            .collect();
+                        or(&json!(pairs.join(",")), "<none>")
+                    }),
+                ]
+            }
+        }
+        ("discovery.k8s.io", "endpointslices") => {
+            const {
+                &[
+                    text("AddressType", |o| o["addressType"].clone()),
+                    text("Ports", |o| {
+                        joined(&o["ports"], |p| string(&p["port"]), "<unset>")
+                    }),
+                    text("Endpoints", |o| {
+                        joined(&o["endpoints"], |e| string(&e["addresses"][0]), "<unset>")
+                    }),
+                    AGE,
+                ]
             }
         }
         _ => const { &[AGE] },

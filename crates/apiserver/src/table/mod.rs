@@ -38,6 +38,13 @@ pub(crate) enum Columns {
     Custom(Vec<CustomColumn>),
 }
 
+impl Columns {
+    /// True if the name is one of the columns, and not the first.
+    fn name_themselves(&self) -> bool {
+        matches!(self, Self::Builtin(columns) if columns.iter().any(|c| c.name == "Name"))
+    }
+}
+
 /// How much of each object a row carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Include {
@@ -62,7 +69,10 @@ pub(crate) fn definitions(resource: &Resource) -> Value {
     let column = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
     let name = "Name must be unique within a namespace.";
     let created = "CreationTimestamp is the server time when this object was created.";
-    let mut all = vec![column("Name", "string", "name", name, 0)];
+    let mut all = Vec::new();
+    if !resource.columns.name_themselves() {
+        all.push(column("Name", "string", "name", name, 0));
+    }
     match &resource.columns {
         Columns::Builtin(columns) => all.extend(
             columns
@@ -85,7 +95,10 @@ pub(crate) fn definitions(resource: &Resource) -> Value {
 
 /// The row of one object.
 pub(crate) fn row(resource: &Resource, object: &Value, include: Include) -> Value {
-    let mut cells = vec![object["metadata"]["name"].clone()];
+    let mut cells = Vec::new();
+    if !resource.columns.name_themselves() {
+        cells.push(object["metadata"]["name"].clone());
+    }
     match &resource.columns {
         Columns::Builtin(columns) => cells.extend(columns.iter().map(|c| (c.cell)(object))),
         Columns::Custom(columns) if columns.is_empty() => cells.push(age(object)),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::queue::Work;
 use super::{internal, resource_of};
 use crate::shared::Shared;
 use crate::store::{Dependent, Stored};
@@ -61,6 +62,15 @@ fn remove(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
     let call = internal(shared, &resource, &object.key.namespace, &object.key.name);
     if let Err(error) = delete::remove(&call, &place.key, &Options::background_of(object)) {
         tracing::debug!(table = %place.table, name = %place.key.name, %error, "garbage was not collected");
+        retry(shared, place, object);
+    }
+}
+
+/// Has an object that could not be deleted looked at again when it changes, or has changed by now.
+fn retry(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
+    shared.work.refused(place.clone());
+    if load(shared, place).is_some_and(|now| now.version != object.version) {
+        shared.work.push(Work::Check(place.clone()));
     }
 }
 
@@ -145,6 +155,7 @@ pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
                     Options::foreground_if(!shared.store.dependents(&found.uid).is_empty());
                 if let Err(error) = delete::remove(&call, &dependent.key, &options) {
                     tracing::debug!(name = %dependent.key.name, %error, "dependent was not deleted");
+                    retry(shared, &dependent, &found);
                 }
             }
             blocked |= blocks && load(shared, &dependent).is_some();

@@ -40,6 +40,8 @@ struct Inner {
     /// Namespaces and CRD tables being emptied: deletes in them are worth a look.
     terminating: HashSet<Box<str>>,
     definitions: HashSet<Box<str>>,
+    /// Objects whose collection was refused: whatever refused it may not after they change.
+    refused: HashSet<Dependent>,
 }
 
 /// See the module documentation.
@@ -56,6 +58,11 @@ impl WorkQueue {
             inner.items.push_back(work);
             self.ready.notify_one();
         }
+    }
+
+    /// Notes that an object could not be collected, to try again when it changes.
+    pub(crate) fn refused(&self, place: Dependent) {
+        self.inner.lock().refused.insert(place);
     }
 
     pub(crate) fn pop(&self) -> Option<Work> {
@@ -92,6 +99,9 @@ impl WorkQueue {
             _ => {}
         }
         if let Change::Deleted { .. } = change {
+            if !object.owners.is_empty() {
+                self.inner.lock().refused.remove(&place());
+            }
             self.push(Work::OwnerGone(object.uid.clone()));
             for owner in &object.owners {
                 self.push(Work::Owner(owner.uid.clone()));
@@ -117,8 +127,14 @@ impl WorkQueue {
             }
             return;
         }
-        if !object.owners.is_empty() && change.before().is_none_or(|b| b.owners != object.owners) {
-            self.push(Work::Check(place()));
+        if !object.owners.is_empty() {
+            let regained = {
+                let mut inner = self.inner.lock();
+                !inner.refused.is_empty() && inner.refused.remove(&place())
+            };
+            if regained || change.before().is_none_or(|b| b.owners != object.owners) {
+                self.push(Work::Check(place()));
+            }
         }
         if !object.deleting {
             // A hook may have refused its deletion, and may not after this change.

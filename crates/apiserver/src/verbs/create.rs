@@ -24,7 +24,8 @@ pub(crate) fn create(
         .as_str()
         .is_some_and(|v| !v.is_empty())
     {
-        return Err(ApiError::internal(
+        return Err(ApiError::new(
+            crate::error::Reason::InternalError,
             "resourceVersion should not be set on objects to be created",
         ));
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Call, pipeline, read, to_view};
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::http::query::Query;
 use crate::http::{body, respond};
 use crate::shared::CRDS;
@@ -102,9 +102,14 @@ impl Options {
             (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
             (None, None) => Propagation::Default,
             (Some(other), _) => {
-                return Err(ApiError::bad_request(format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported values: \"Foreground\", \"Background\", \"Orphan\""
-                )));
+                let allowed = ["Foreground", "Background", "Orphan", "nil"].map(str::to_owned);
+                let cause = Cause::not_supported("propagationPolicy", &json!(other), &allowed);
+                return Err(ApiError::invalid(
+                    "meta.k8s.io",
+                    "DeleteOptions",
+                    "",
+                    vec![cause],
+                ));
             }
         };
         let precondition = |name: &str| body["preconditions"][name].as_str().map(str::to_owned);

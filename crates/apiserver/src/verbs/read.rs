@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Call, Subresource, scale, view_bytes};
-use crate::error::{ApiError, Reason};
+use crate::error::{ApiError, Cause, Reason};
 use crate::http::accept::Rendering;
 use crate::http::query::{At, Query};
 use crate::http::respond;
@@ -84,6 +84,57 @@ fn too_old() -> ApiError {
     )
 }
 
+/// Refuses combinations of versions, matches and continuations that make no sense.
+fn check_options(query: &Query) -> Result<(), ApiError> {
+    const FIELD: &str = "resourceVersionMatch";
+    let forbidden = |why: &str| Some(Cause::forbidden(FIELD, why));
+    let version = query.get("resourceVersion");
+    let goes_on = query.get("continue").is_some();
+    let cause = match query.get(FIELD) {
+        None if goes_on && version.is_some_and(|v| v != "0") => {
+            let why = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(why));
+        }
+        None => None,
+        Some(_) if goes_on => {
+            forbidden("resourceVersionMatch is forbidden when continue is provided")
+        }
+        Some(_) if version.is_none() => {
+            forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        }
+        Some("Exact") if version == Some("0") => {
+            forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+        }
+        Some("Exact" | "NotOlderThan") => None,
+        Some(other) => {
+            let allowed = ["Exact", "NotOlderThan", ""].map(str::to_owned);
+            Some(Cause::not_supported(FIELD, &json!(other), &allowed))
+        }
+    };
+    match cause {
+        None => Ok(()),
+        Some(cause) => Err(ApiError::invalid(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            vec![cause],
+        )),
+    }
+}
+
+/// How many items are asked for at most; nothing, zero and less mean all.
+fn limit(query: &Query) -> Result<Option<usize>, ApiError> {
+    let Some(text) = query.get("limit") else {
+        return Ok(None);
+    };
+    let limit: i64 = text.parse().map_err(|_| {
+        ApiError::bad_request(format!(
+            "strconv.ParseInt: parsing \"{text}\": invalid syntax"
+        ))
+    })?;
+    Ok(usize::try_from(limit).ok().filter(|l| *l > 0))
+}
+
 /// The page a list request asks for, before selection.
 fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, ApiError> {
     let (store, table, namespace) = (
@@ -121,13 +172,14 @@ fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
     }
     let mut error = ApiError::new(
         Reason::Timeout,
-        format!("Too large resource version: {version}, current: {current}"),
+        format!("Timeout: Too large resource version: {version}, current: {current}"),
     );
     error.retry_after = Some(1);
     Err(error)
 }
 
 pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
+    check_options(query)?;
     let selector = selector(call, query)?;
     let after = query.get("continue").map(Continue::decode).transpose()?;
     let Page { mut items, version } = page(call, query, after.as_ref())?;
@@ -135,10 +187,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
     if !select_all {
         items.retain(|o| selector.matches(o, &call.resource));
     }
-    let limit = query
-        .number("limit")?
-        .filter(|l| *l > 0)
-        .and_then(|l| usize::try_from(l).ok());
+    let limit = limit(query)?;
     let mut meta = json!({"resourceVersion": version.to_string()});
     if let Some(limit) = limit
         && items.len() > limit

@@ -62,7 +62,17 @@ pub(crate) fn patch(
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    match content_type.split(';').next().unwrap_or_default().trim() {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    if call.options.force && kind != "application/apply-patch+yaml" {
+        let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
+        return Err(ApiError::invalid(
+            "meta.k8s.io",
+            "PatchOptions",
+            "",
+            vec![cause],
+        ));
+    }
+    match kind {
         "application/json-patch+json" => {
             let operations: json_patch::Patch = serde_json::from_slice(bytes)
                 .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
@@ -186,13 +196,17 @@ fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
         &mut unknown,
     );
     if let Some(field) = unknown.first() {
-        return Err(ApiError::internal(format!(
-            "failed to create typed patch object ({}/{}; {}, Kind={}): .{field}: field not declared in schema",
-            key.namespace,
-            key.name,
-            resource.api_version(),
-            resource.kind
-        )));
+        return Err(ApiError::new(
+            crate::error::Reason::InternalError,
+            format!(
+                "failed to create typed patch object ({}/{}; {}/{}, Kind={}): .{field}: field not declared in schema",
+                text(&config, &["metadata", "namespace"]),
+                key.name,
+                resource.group,
+                resource.version,
+                resource.kind
+            ),
+        ));
     }
     pipeline::decode(call, &mut config, Vec::new())?;
     if !resource.is_custom() {

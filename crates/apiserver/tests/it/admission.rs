@@ -8,7 +8,7 @@ use berth_apiserver::{
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, widget};
+use crate::harness::{Harness, PATIENCE, widget};
 
 struct Colors;
 
@@ -72,4 +72,63 @@ async fn hooks_change_and_refuse() {
         panic!("not an API error")
     };
     assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
+}
+
+/// Refuses to delete what carries a label.
+struct Protection;
+
+impl Admission for Protection {
+    fn handles(&self, resource: &GroupResource<'_>) -> bool {
+        resource.resource == "configmaps"
+    }
+
+    fn validate(&self, request: &AdmissionRequest<'_>, object: &Value) -> Result<(), Denial> {
+        let protected = object["metadata"]["labels"]["protected"] == "true";
+        if request.operation == Operation::Delete && protected {
+            return Err(Denial::forbidden("it is protected"));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn garbage_that_was_protected_goes_with_its_protection() {
+    let h = Harness::with(ServerConfig {
+        admission: vec![Arc::new(Protection)],
+        ..ServerConfig::default()
+    })
+    .await;
+    let api = h.api("", "v1", "ConfigMap", "configmaps");
+    let make = |object: Value| serde_json::from_value(object).unwrap();
+    let owner = json!({"metadata": {"name": "owner"}});
+    let owner = api
+        .create(&PostParams::default(), &make(owner))
+        .await
+        .unwrap();
+    let dependent = json!({"metadata": {"name": "dependent", "labels": {"protected": "true"}, "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid}]}});
+    api.create(&PostParams::default(), &make(dependent))
+        .await
+        .unwrap();
+    let bystander = json!({"metadata": {"name": "bystander", "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid}]}});
+    api.create(&PostParams::default(), &make(bystander))
+        .await
+        .unwrap();
+    api.delete("owner", &DeleteParams::default()).await.unwrap();
+    let gone = async |name: &str| {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while api.get_opt(name).await.unwrap().is_some() {
+            assert!(tokio::time::Instant::now() < until, "{name} stays");
+            tokio::task::yield_now().await;
+        }
+    };
+    // The collector has been there when the other one is gone.
+    gone("bystander").await;
+    assert!(api.get_opt("dependent").await.unwrap().is_some());
+    let release = Patch::Merge(json!({"metadata": {"labels": {"protected": null}}}));
+    api.patch("dependent", &PatchParams::default(), &release)
+        .await
+        .unwrap();
+    gone("dependent").await;
 }

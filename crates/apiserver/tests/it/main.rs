@@ -13,5 +13,6 @@ mod custom;
 mod harness;
 mod kubectl;
 mod objects;
+mod options;
 mod security;
 mod watching;

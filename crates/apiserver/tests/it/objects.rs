@@ -241,7 +241,7 @@ async fn appliers_conflict_and_force() {
         kube::Error::Api(status) => {
             assert_eq!(
                 status.message,
-                "Apply failed with 1 conflict: conflict with \"one\" using v1: .data.k"
+                "Apply failed with 1 conflict: conflict with \"one\": .data.k"
             );
         }
         other => panic!("{other}"),
