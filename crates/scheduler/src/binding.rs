@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_core::BindingObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// Names a binding: with a namespace it is a ResourceBinding, without one a ClusterResourceBinding.
@@ -59,6 +60,16 @@ pub struct Binding {
     pub spec: BindingSpec,
     /// Its status; empty where the object has none.
     pub status: BindingStatus,
+}
+
+impl BindingObject for Binding {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn spec(&self) -> &BindingSpec {
+        &self.spec
+    }
 }
 
 impl Binding {

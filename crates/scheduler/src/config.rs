@@ -13,8 +13,8 @@ pub(crate) mod overlay;
 pub mod schema;
 pub(crate) mod start;
 
-pub use configuration::{ProfileConfig, SchedulerConfiguration};
 pub use config_map::ConfigMapName;
+pub use configuration::{ProfileConfig, SchedulerConfiguration};
 pub use declared::{Declared, ProfileFlags};
 pub use document::{ConfigError, Document, Place};
 pub use effective::Effective;

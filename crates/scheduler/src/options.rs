@@ -10,7 +10,9 @@ use berth_core::{Gates, PluginSet};
 
 use crate::config::config_map::ConfigMapName;
 use crate::config::effective;
-use crate::config::{ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, overlay};
+use crate::config::{
+    ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, overlay,
+};
 use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::flags::SchedulerArgs;
@@ -201,9 +203,7 @@ impl TryFrom<SchedulerArgs> for Options {
         };
         Ok(Self {
             target: Target {
-                kubeconfig: args
-                    .kubeconfig
-                    .filter(|path| !path.as_os_str().is_empty()),
+                kubeconfig: args.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
                 context: None,
                 master: args.master.filter(|url| !url.is_empty()),
             },
@@ -231,7 +231,10 @@ impl TryFrom<SchedulerArgs> for Options {
 /// Reads the configuration file, where there is one, and puts it under the flags.
 fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
     let flags = ProfileFlags {
-        scheduler_name: args.given.contains("scheduler_name").then(|| args.scheduler_name.clone()),
+        scheduler_name: args
+            .given
+            .contains("scheduler_name")
+            .then(|| args.scheduler_name.clone()),
         plugins: args.given.contains("plugins").then(|| args.plugins.clone()),
     };
     let Some(path) = args.config.clone() else {

@@ -1,39 +1,47 @@
 //! The owner of all state: one task that holds the fleet, the bindings and the queue, and decides.
 //!
-//! [`intake`] takes in what the watches see, [`cycle`] decides and deals with what became of the writes.
+//! [`intake`] takes in what the watches see, [`cycle`] decides, [`permit`] and [`store`] take a decision to its
+//! write, [`finish`] deals with what became of it, and [`lineup`] takes over another configuration.
 
 mod cycle;
-mod estimates;
+mod finish;
 mod intake;
+mod lineup;
+mod permit;
+mod questions;
 mod references;
+mod store;
+mod waking;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_core::{Engine, EngineOptions, Fleet, Plugins, Snapshot};
-use k8s_openapi::api::core::v1::ObjectReference;
+use berth_core::{Fleet, Snapshot};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::estimates::{Accurate, Answered};
+use self::permit::Lot;
+pub(crate) use self::questions::Accurate;
+use self::questions::Questions;
+use self::store::Finished;
 use crate::assume::Assumptions;
 use crate::binding::{Binding, BindingKey};
+use crate::config::config_map::Change;
 use crate::events::Recorder;
-use crate::filter;
 use crate::fleet_watch::Member;
+use crate::framework::assembly::Lineup;
+use crate::framework::runtime::Frameworks;
+use crate::framework::waiting::Said;
 use crate::health::Probes;
 use crate::metrics::{Incoming, Metrics};
-use crate::need::ScheduleType;
 use crate::options::Options;
 use crate::peers::Groups;
-use crate::plan::Plan;
-use crate::queue::{Queue, Rank};
-use crate::service::ServiceError;
+use crate::queue::Queue;
 use crate::watch::Seen;
-use crate::writer::{Report, Writer};
+use crate::writer::Writer;
 
 /// How many plans are carried out at the same time.
 const WRITES_IN_FLIGHT: usize = 64;
@@ -48,17 +56,6 @@ pub(crate) enum Input {
     Cluster(Seen<Cluster>),
     Binding(Seen<berth_api::ResourceBinding>),
     ClusterBinding(Seen<berth_api::ClusterResourceBinding>),
-}
-
-/// A plan that was carried out.
-#[derive(Debug)]
-struct Finished {
-    key: BindingKey,
-    resource: ObjectReference,
-    plan: Plan,
-    report: Report,
-    schedule_type: ScheduleType,
-    began: Instant,
 }
 
 #[derive(Debug)]
@@ -78,21 +75,24 @@ enum Source {
 
 /// The state, and what it needs to act.
 pub(crate) struct Owner {
-    scheduler_name: String,
     multiple_pod_templates: bool,
-    engine: Engine,
+    frameworks: Frameworks,
+    /// Ends the tasks of the plugins with the frameworks.
+    plugin_tasks: DropGuard,
     fleet: Fleet,
     snapshot: Option<Arc<Snapshot>>,
     members: HashMap<String, Member>,
     leaving: HashSet<String>,
     bindings: HashMap<BindingKey, Entry>,
     queue: Queue,
-    /// Kept under the gate SchedulingOvercommitProtection.
+    /// Kept under the gate SchedulingOvercommitProtection, or where a plugin needs it.
     assumptions: Option<Assumptions>,
     /// Kept under the gate WorkloadAffinity.
     groups: Option<Groups>,
-    /// The members' accurate estimators, where they are asked.
-    accurate: Option<Accurate>,
+    /// The members' accurate estimators and the extenders, where they are asked.
+    questions: Questions,
+    /// The decisions that wait for a permit.
+    parked: Lot,
     /// What a list in progress has named so far.
     listing: HashMap<Source, HashSet<String>>,
     synced: HashSet<Source>,
@@ -109,51 +109,47 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn new(
         options: &Options,
+        lineup: Lineup,
+        accurate: Option<Accurate>,
         writer: Writer,
         recorder: Recorder,
         metrics: Metrics,
         probes: Probes,
-        cancel: &CancellationToken,
-    ) -> Result<Self, ServiceError> {
+    ) -> Self {
         for flag in &options.meaningless {
             tracing::warn!("{flag} has no meaning here and is ignored: see docs/compatibility.md");
         }
-        let in_use = |name: &&str| options.plugins.contains(name);
-        for plugin in berth_core::IN_TREE.into_iter().filter(in_use) {
-            tracing::info!("Enable Scheduler plugin {plugin:?}");
-        }
-        let accurate = options.estimator.as_ref().map(|estimator| {
-            let (client, limit) = (writer.client.clone(), writer.limit.clone());
-            Accurate::new(client, limit, estimator, cancel.clone())
-        });
-        let mut plugins = Plugins::in_tree(options.gates);
-        if let Some(accurate) = &accurate {
-            plugins.estimators.push(Arc::new(accurate.desk.estimator()));
-            probes.show_estimators(accurate.client.clone());
-        }
-        let engine_options = EngineOptions {
-            plugins: options.plugins.clone(),
-            gates: options.gates,
-            empty_workload_propagation: options.empty_workload_propagation,
-        };
-        let engine = Engine::with_plugins(engine_options, plugins)
-            .map_err(|error| ServiceError::Engine(error.to_string()))?;
-        Ok(Self {
-            scheduler_name: options.scheduler_name.clone(),
+        let Lineup {
+            frameworks,
+            extenders,
+            ends,
+            ..
+        } = lineup;
+        // A configuration that comes later may need what this one does not.
+        let keeps_objects = options.config_map.is_some()
+            || frameworks.iter().any(|framework| framework.reads_objects);
+        let assumes = frameworks
+            .iter()
+            .any(|framework| framework.assumes_capacity);
+        let fleet = Fleet::new();
+        Self {
             multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
-            engine,
-            fleet: Fleet::new(),
+            frameworks,
+            plugin_tasks: ends,
+            fleet: if keeps_objects {
+                fleet.keeping_objects()
+            } else {
+                fleet
+            },
             snapshot: None,
             members: HashMap::new(),
             leaving: HashSet::new(),
             bindings: HashMap::new(),
             queue: Queue::new(options.order),
-            assumptions: options
-                .gates
-                .scheduling_overcommit_protection
-                .then(Assumptions::default),
+            assumptions: assumes.then(Assumptions::default),
             groups: options.gates.workload_affinity.then(Groups::default),
-            accurate,
+            questions: Questions::new(accurate, extenders),
+            parked: Lot::new(),
             listing: HashMap::new(),
             synced: HashSet::new(),
             leading: false,
@@ -163,13 +159,15 @@ impl Owner {
             metrics,
             oldest: (Instant::now(), Duration::ZERO),
             probes,
-        })
+        }
     }
 
     /// Runs until the token is cancelled; writes in flight are waited for.
     pub(crate) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Input>,
+        mut said: mpsc::UnboundedReceiver<Said>,
+        mut changes: mpsc::Receiver<Change>,
         mut lead: tokio::sync::watch::Receiver<bool>,
         cancel: CancellationToken,
     ) {
@@ -180,13 +178,16 @@ impl Owner {
             let now = Instant::now();
             self.queue.flush(now);
             self.expire_assumptions(now);
+            self.end_permits(now);
             self.decide(now);
             self.report_queue(now);
             self.recorder
                 .set_busy(!self.writes.is_empty() || self.may_decide());
             let busy = self.may_decide();
             let next_expiry = self.assumptions.as_ref().and_then(Assumptions::next_expiry);
-            let next_flush = self.queue.next_flush().into_iter().chain(next_expiry).min();
+            let next_permit = self.next_permit_ends();
+            let next_flush = [self.queue.next_flush(), next_expiry, next_permit];
+            let next_flush = next_flush.into_iter().flatten().min();
             let pause = async {
                 if busy {
                     return;
@@ -207,7 +208,9 @@ impl Owner {
                 Some(finished) = self.writes.join_next(), if !self.writes.is_empty() => {
                     self.finish(finished);
                 }
-                Some(answered) = next_answer(&mut self.accurate) => self.answered(answered),
+                answered = self.questions.next() => self.answered(answered),
+                Some(said) = said.recv() => self.hear_all(vec![said], Instant::now()),
+                Some(change) = changes.recv() => self.take_over(change),
                 input = inbox.recv() => {
                     let Some(input) = input else { break };
                     self.take(input);
@@ -238,7 +241,7 @@ impl Owner {
         self.leading
             && self.synced.len() == 3
             && self.writes.len() < WRITES_IN_FLIGHT
-            && self.accurate.as_ref().is_none_or(Accurate::has_room)
+            && self.questions.has_room()
             && self.queue.has_ready()
     }
 
@@ -259,21 +262,11 @@ impl Owner {
         self.metrics.leading(true);
         let now = Instant::now();
         for (key, entry) in &self.bindings {
-            if filter::passes(&entry.binding, &self.scheduler_name) {
+            if self.frameworks.passes(&entry.binding) {
                 self.queue
-                    .push(key, Rank::of(entry.binding.spec.priority().into()), now);
+                    .push(key, self.frameworks.rank(&entry.binding), now);
                 self.metrics.incoming(Incoming::BindingAdd);
             }
         }
-    }
-}
-
-/// The next answer of the estimators; never, where none are asked.
-async fn next_answer(
-    accurate: &mut Option<Accurate>,
-) -> Option<Result<Answered, tokio::task::JoinError>> {
-    match accurate {
-        Some(accurate) if !accurate.asks.is_empty() => accurate.asks.join_next().await,
-        _ => std::future::pending().await,
     }
 }

@@ -6,7 +6,7 @@
 
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_core::{Outcome, ScheduleError, Target};
+use berth_core::{Outcome, PluginError, ScheduleError, Target};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
@@ -95,6 +95,28 @@ impl Plan {
             status: Some(condition_only(scheduled)),
             verdict,
         }
+    }
+
+    /// The same for a binding whose clusters somebody else has stored already.
+    #[must_use]
+    pub fn without_clusters(&self) -> Self {
+        let mut rest = self.clone();
+        rest.result = rest.result.and_then(|mut patch| {
+            let fields = patch.as_object_mut()?;
+            fields.remove("spec");
+            (!fields.is_empty()).then_some(patch)
+        });
+        rest
+    }
+
+    /// A plugin has stopped the binding before its decision, or after it.
+    pub fn stopped(binding: &Binding, error: &PluginError) -> Self {
+        let (reason, verdict) = if error.is_unschedulable() {
+            (Reason::Unschedulable, Verdict::Wait)
+        } else {
+            (Reason::SchedulerError, Verdict::Retry)
+        };
+        Self::failure(binding, reason, error.to_string(), verdict)
     }
 
     /// What the outcome of a cycle asks for. `placement_json` is the canonical JSON of the placement.

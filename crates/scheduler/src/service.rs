@@ -7,16 +7,17 @@ use kube::Api;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::config_map::ConfigMapError;
-use crate::config::{ConfigError, Effective};
+use crate::config::config_map::{ConfigMapError, Reload};
+use crate::config::{ConfigError, Effective, start};
 use crate::connect;
 use crate::events;
 use crate::framework::DuplicatePlugin;
+use crate::framework::assembly::Assembly;
 use crate::health::{self, ListenError, Probes};
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
 use crate::options::{BindAddress, Options};
-use crate::owner::{Input, Owner};
+use crate::owner::{Accurate, Input, Owner};
 use crate::rate_limit::RateLimit;
 use crate::watch;
 use crate::writer::Writer;
@@ -91,7 +92,7 @@ async fn run_measured(
     cancel: CancellationToken,
 ) -> Result<(), ServiceError> {
     let effective = Effective::new(options.configuration.clone());
-    let probes = Probes::new(metrics.clone(), effective);
+    let probes = Probes::new(metrics.clone(), effective.clone());
     serve(&options, &probes, &cancel).await?;
 
     // Tasks of this service end with it, however it ends.
@@ -122,8 +123,45 @@ async fn run_measured(
     let (sender, inbox) = mpsc::channel(INBOX);
     start_watches(&client, &sender, options.patience.watch, &cancel);
     let (lead_sender, lead_receiver) = tokio::sync::watch::channel(candidate.is_none());
-    let state = Owner::new(&options, writer, recorder, metrics, probes, &cancel)?;
-    let owner = tokio::spawn(state.run(inbox, lead_receiver, cancel.clone()));
+    let accurate = options
+        .estimator
+        .as_ref()
+        .map(|estimator| Accurate::new(&writer, estimator, cancel.clone()));
+    if let Some(accurate) = &accurate {
+        probes.show_estimators(accurate.client.clone());
+    }
+    let (said_sender, said) = mpsc::unbounded_channel();
+    let assembly = Assembly {
+        registry: options.all_plugins()?,
+        gates: options.gates,
+        empty_workload_propagation: options.empty_workload_propagation,
+        estimators: accurate.iter().map(Accurate::estimator).collect(),
+        client: client.clone(),
+        said: said_sender,
+        metrics: metrics.clone(),
+        extender_metrics: probes.extenders(),
+        stopping: cancel.clone(),
+    };
+    let (changes_sender, changes) = mpsc::channel(1);
+    let (lineup, seen) = start::begin(&options, &assembly, &effective).await?;
+    if let Some(name) = options.config_map.clone() {
+        let reload = Reload {
+            name,
+            flags: options.declared.flags().clone(),
+            assembly,
+            recorder: recorder.clone(),
+            effective,
+            leading: lead_receiver.clone(),
+            changes: changes_sender,
+            seen,
+            lasts: options.patience.watch,
+        };
+        tokio::spawn(reload.run(cancel.clone()));
+    }
+    let state = Owner::new(
+        &options, lineup, accurate, writer, recorder, metrics, probes,
+    );
+    let owner = tokio::spawn(state.run(inbox, said, changes, lead_receiver, cancel.clone()));
 
     let outcome = match candidate {
         None => {

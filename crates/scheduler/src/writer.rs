@@ -8,13 +8,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_core::PluginError;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, BindingKey};
 use crate::lease::Leadership;
 use crate::plan::Plan;
 use crate::rate_limit::RateLimit;
@@ -52,6 +53,8 @@ pub enum Report {
         /// The object, where the result was written and only the status was not.
         binding: Option<Box<Binding>>,
     },
+    /// A plugin stopped it before anything was written.
+    Stopped(PluginError),
     /// We do not lead any more; nothing was sent.
     NotLeading,
 }
@@ -63,7 +66,7 @@ impl Report {
             Self::Written(_) => true,
             Self::Conflict { landed, .. } => *landed,
             Self::Unreachable { binding, .. } => binding.is_some(),
-            Self::Gone | Self::Refused { .. } | Self::NotLeading => false,
+            Self::Gone | Self::Refused { .. } | Self::Stopped(_) | Self::NotLeading => false,
         }
     }
 }
@@ -101,6 +104,28 @@ impl Writer {
         } else {
             let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
             self.write_to(&api, binding, plan).await
+        }
+    }
+
+    /// Carries out what is left of a plan when somebody else has stored its clusters.
+    pub async fn complete(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
+        match self.read(&binding.key).await {
+            Ok(Some(stored)) => self.write(Arc::new(stored), &plan.without_clusters()).await,
+            Ok(None) => Report::Gone,
+            Err(error) => after_result(binding, error, true),
+        }
+    }
+
+    async fn read(&self, key: &BindingKey) -> Result<Option<Binding>, kube::Error> {
+        if let Some(namespace) = &key.namespace {
+            let api: Api<berth_api::ResourceBinding> =
+                Api::namespaced(self.client.clone(), namespace);
+            let found = self.answer(api.get_opt(&key.name)).await?;
+            Ok(found.map(Into::into))
+        } else {
+            let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
+            let found = self.answer(api.get_opt(&key.name)).await?;
+            Ok(found.map(Into::into))
         }
     }
 

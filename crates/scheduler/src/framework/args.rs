@@ -99,7 +99,10 @@ mod tests {
         assert_eq!(error.path, "tiers[1]");
         let args = Args::new(Some(json!({ "tier": [] })));
         let error = args.parse::<Weights>().unwrap_err();
-        assert!(error.to_string().contains("unknown field `tier`"), "{error}");
+        assert!(
+            error.to_string().contains("unknown field `tier`"),
+            "{error}"
+        );
     }
 
     #[test]

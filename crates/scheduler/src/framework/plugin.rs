@@ -7,9 +7,7 @@ use berth_core::{
 };
 
 use super::events::Registration;
-use super::points::{
-    Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve,
-};
+use super::points::{Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve};
 
 /// A plugin, made by its factory: one object, or several, at one extension point or several.
 ///

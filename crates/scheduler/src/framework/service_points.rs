@@ -10,7 +10,7 @@ use std::time::Instant;
 use berth_core::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
-use super::events::{Event, Registration};
+use super::events::{Event, EventKind, Registration};
 use super::points::{
     Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
     Reserve,
@@ -176,6 +176,13 @@ impl ServicePoints {
                 tracing::error!(binding = %decided.binding.key, %error, "PostBind failed");
             }
         }
+    }
+
+    /// Whether a plugin has registered for such changes.
+    pub(crate) fn registered(&self, kind: EventKind) -> bool {
+        self.registrations
+            .iter()
+            .any(|(_, registration)| registration.kind == kind)
     }
 
     /// Whether a change may help a binding that sleeps.

@@ -1,4 +1,4 @@
-//! The scheduling cycle: does a binding need scheduling, where does it go, what became of the write.
+//! The scheduling cycle: does a binding need scheduling, and where does it go?
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,22 +6,47 @@ use std::time::Instant;
 use berth_api::canonical::placement_json;
 use berth_core::Request;
 
-use super::estimates::Round;
+use super::Owner;
+use super::permit::Held;
+use super::questions::{Answered, Asking, Round};
 use super::references::{binding_reference, template_reference};
-use super::{Finished, Owner};
+use super::store::Cycle;
 use crate::binding::{Binding, BindingKey};
 use crate::condition::Reason;
 use crate::events::{Note, NoteType};
-use crate::filter;
+use crate::framework::Decided;
 use crate::group_in_use::group_in_use;
 use crate::metrics::{CycleResult, Incoming, StepTimes};
 use crate::need::{ScheduleType, schedule_type};
 use crate::plan::{Plan, REASON_FAILED};
 use crate::queue::Verdict;
-use crate::writer::Report;
 
 /// How many decisions are made between two looks at the inbox.
 const DECISIONS_PER_TURN: usize = 64;
+
+/// What a cycle comes to.
+enum Conclusion {
+    /// It goes on when answers are there.
+    Asked,
+    /// This is written.
+    Plan {
+        plan: Plan,
+        /// Why it ran; None where nothing was to be decided.
+        why: Option<ScheduleType>,
+        /// The decision, where plugins have a say before it is written.
+        held: Option<Held>,
+    },
+}
+
+impl Conclusion {
+    fn of(plan: Plan, why: Option<ScheduleType>) -> Self {
+        Self::Plan {
+            plan,
+            why,
+            held: None,
+        }
+    }
+}
 
 impl Owner {
     /// Decides as long as there is something to decide and room for its writes.
@@ -39,8 +64,17 @@ impl Owner {
         }
     }
 
-    /// One cycle of a key; `earlier` is what the estimators have been asked for it so far.
-    pub(super) fn cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
+    /// Answers have come: the decision is made again.
+    pub(super) fn answered(&mut self, Answered { key, round }: Answered) {
+        let now = Instant::now();
+        match round {
+            Some(round) => self.cycle(&key, now, Some(round)),
+            None => self.end(&key, Verdict::Retry, now),
+        }
+    }
+
+    /// One cycle of a key; `earlier` is what has been asked for it so far.
+    fn cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
         let Some(binding) = self.bindings.get(key).map(|entry| entry.binding.clone()) else {
             self.end(key, Verdict::Done, now);
             return;
@@ -51,7 +85,7 @@ impl Owner {
             return;
         }
         // It may have been suspended, or handed over, while it was in the queue.
-        if !filter::in_charge(&binding, &self.scheduler_name) {
+        if !self.frameworks.in_charge(&binding) {
             self.end(key, Verdict::Done, now);
             return;
         }
@@ -60,14 +94,14 @@ impl Owner {
             None => Round::first(&binding, now),
         };
         let began = round.began;
-        let Some((plan, schedule_type)) = self.plan(&binding, round) else {
+        let Conclusion::Plan { plan, why, held } = self.conclude(&binding, round) else {
             return;
         };
         if plan.is_empty() {
             if plan.verdict != Verdict::Done {
                 self.metrics.incoming(Incoming::ScheduleAttemptFailure);
             }
-            if let Some(schedule_type) = schedule_type {
+            if let Some(schedule_type) = why {
                 self.metrics
                     .cycle(cycle_result(&plan), schedule_type, began.elapsed());
             }
@@ -75,25 +109,16 @@ impl Owner {
             return;
         }
         self.assume(&binding, &plan, now);
-        let writer = self.writer.clone();
-        let key = key.clone();
-        self.writes.spawn(async move {
-            let resource = template_reference(&binding);
-            let report = writer.write(binding, &plan).await;
-            let schedule_type = schedule_type.unwrap_or(ScheduleType::Reconcile);
-            Finished {
-                key,
-                resource,
-                plan,
-                report,
-                schedule_type,
-                began,
-            }
-        });
+        let cycle = Cycle {
+            binding,
+            schedule_type: why.unwrap_or(ScheduleType::Reconcile),
+            began,
+        };
+        self.carry_out(cycle, plan, held, now);
     }
 
     /// The processing of a key is over.
-    fn end(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
+    pub(super) fn end(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
         self.metrics.ended(key, verdict == Verdict::Retry, now);
         self.queue.done(key, verdict, now);
     }
@@ -112,8 +137,8 @@ impl Owner {
         }
     }
 
-    /// A write has ended: what was assumed of it is known now.
-    fn settle(&mut self, key: &BindingKey, landed: bool) {
+    /// A write has ended, or will not be: what was assumed of it is known now.
+    pub(super) fn settle(&mut self, key: &BindingKey, landed: bool) {
         if let Some(groups) = &mut self.groups {
             groups.settled(key);
         }
@@ -126,22 +151,18 @@ impl Owner {
         }
     }
 
-    /// What one cycle of a binding writes, and why it ran; `None` where the estimators are asked first.
-    fn plan(&mut self, binding: &Binding, round: Round) -> Option<(Plan, Option<ScheduleType>)> {
+    /// What a cycle of a binding comes to.
+    fn conclude(&mut self, binding: &Arc<Binding>, round: Round) -> Conclusion {
         let Some(placement) = &binding.spec.placement else {
             // Nothing can be decided until the binding gets one, and that is an update.
-            return Some((Plan::nothing(Verdict::Done), None));
+            return Conclusion::of(Plan::nothing(Verdict::Done), None);
         };
         let json = match placement_json(placement) {
             Ok(json) => json,
             Err(error) => {
-                let plan = Plan::failure(
-                    binding,
-                    Reason::SchedulerError,
-                    error.to_string(),
-                    Verdict::Wait,
-                );
-                return Some((plan, None));
+                let text = error.to_string();
+                let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Wait);
+                return Conclusion::of(plan, None);
             }
         };
         let leaving = |name: &str| self.leaving.contains(name);
@@ -155,203 +176,85 @@ impl Owner {
             let members = &self.members;
             let cluster = |name: &str| members.get(name).map(|member| member.cluster.clone());
             let group = group_in_use(binding, placement, cluster);
-            return Some((Plan::observe_only(binding, group), None));
+            return Conclusion::of(Plan::observe_only(binding, group), None);
         };
         let key = &binding.key;
-        let plan = match Request::new(
+        let request = match Request::new(
             key.namespace.as_deref(),
             &key.name,
             &binding.spec,
             &binding.status,
         ) {
-            Ok(request) => {
-                let request = match &self.groups {
-                    Some(groups) => {
-                        let bindings = &self.bindings;
-                        let find =
-                            |key: &BindingKey| bindings.get(key).map(|entry| entry.binding.clone());
-                        request.with_peers(groups.peers(binding, find))
-                    }
-                    None => request,
-                };
-                let now = Instant::now();
-                let assumptions = self.assumptions.as_ref();
-                let assumed = assumptions
-                    .map(|assumptions| assumptions.assumed(now))
-                    .unwrap_or_default();
-                let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
-                let engine = &mut self.engine;
-                let metrics = &self.metrics;
-                let mut decide = || {
-                    let mut times = StepTimes::default();
-                    let decision = engine.decide(snapshot, &request, &assumed, Some(&mut times));
-                    metrics.steps(times);
-                    decision.outcome
-                };
-                let outcome = match &mut self.accurate {
-                    None => decide(),
-                    Some(accurate) => {
-                        let (outcome, wanted) = accurate.desk.decide(round.answers.clone(), decide);
-                        let assumptions = self.assumptions.as_ref();
-                        if let Some(wanted) = wanted
-                            && accurate.ask(binding, wanted, round, assumptions).is_ok()
-                        {
-                            return None;
-                        }
-                        outcome
-                    }
-                };
-                Plan::of(binding, &json, &outcome)
-            }
-            // Only a change of the binding can help, and that is an update.
-            Err(error) => Plan::failure(
-                binding,
-                Reason::SchedulerError,
-                error.to_string(),
-                Verdict::Done,
-            ),
-        };
-        Some((plan, Some(why)))
-    }
-
-    pub(super) fn finish(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
-        let now = Instant::now();
-        let finished = match finished {
-            Ok(finished) => finished,
+            Ok(request) => request,
             Err(error) => {
-                tracing::error!(%error, "a write ended abnormally");
-                return;
+                // Only a change of the binding can help, and that is an update.
+                let text = error.to_string();
+                let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
+                return Conclusion::of(plan, Some(why));
             }
         };
-        self.record(&finished);
-        let Finished {
-            key,
-            plan,
-            report,
-            schedule_type,
-            began,
-            ..
-        } = finished;
-        self.settle(&key, report.result_landed());
-        let mut not_before = None;
-        let verdict = match report {
-            Report::Written(binding) => {
-                let own = binding.generation();
-                self.remember_if_present(*binding, own);
-                // Events that came while we wrote were about our own write, unless the object is newer.
-                if self
-                    .bindings
-                    .get(&key)
-                    .is_none_or(|entry| entry.binding.generation() <= own)
-                {
-                    self.queue.calm(&key);
-                }
-                self.metrics
-                    .cycle(cycle_result(&plan), schedule_type, began.elapsed());
-                plan.verdict
+        let request = match &self.groups {
+            Some(groups) => {
+                let bindings = &self.bindings;
+                let find = |key: &BindingKey| bindings.get(key).map(|entry| entry.binding.clone());
+                request.with_peers(groups.peers(binding, find))
             }
-            Report::Conflict { current, .. } => {
-                tracing::debug!(binding = %key, "somebody else wrote first; deciding again");
-                match current {
-                    Some(current) => {
-                        self.remember_if_present(*current, 0);
-                        Verdict::Again
-                    }
-                    None => Verdict::Retry,
-                }
-            }
-            Report::Gone => Verdict::Done,
-            Report::Refused { status, binding } => self.refused(&key, &status, *binding),
-            Report::Unreachable {
-                error,
-                after,
-                binding,
-            } => {
-                tracing::warn!(binding = %key, error, "cannot write a result; trying again");
-                not_before = after.map(|after| now + after);
-                if let Some(binding) = binding {
-                    let own = binding.generation();
-                    self.remember_if_present(*binding, own);
-                }
-                self.metrics
-                    .cycle(CycleResult::Error, schedule_type, began.elapsed());
-                Verdict::Retry
-            }
-            Report::NotLeading => Verdict::Retry,
+            None => request,
         };
-        if verdict == Verdict::Retry || verdict == Verdict::Wait {
-            self.metrics.incoming(Incoming::ScheduleAttemptFailure);
-        }
-        self.end(&key, verdict, now);
-        if let Some(at) = not_before {
-            self.queue.postpone(&key, at);
-        }
-    }
-
-    /// The API server refuses the result: the binding says so.
-    fn refused(
-        &mut self,
-        key: &BindingKey,
-        status: &kube::core::Status,
-        binding: Binding,
-    ) -> Verdict {
-        let quota = status.code == 403 && status.reason == "QuotaExceeded";
-        let reason = if quota {
-            Reason::QuotaExceeded
-        } else {
-            Reason::SchedulerError
+        let request = request.with_object(binding.clone());
+        let Some(framework) = self.frameworks.of_mut(binding) else {
+            return Conclusion::of(Plan::nothing(Verdict::Done), None);
         };
-        tracing::warn!(binding = %key, error = status.message, "the API server refuses a result");
-        let plan = Plan::failure(&binding, reason, status.message.clone(), Verdict::Retry);
-        if plan.is_empty() {
-            return Verdict::Retry;
+        let points = Arc::clone(&framework.points);
+        if let Some(error) = points.gate(binding) {
+            return Conclusion::of(Plan::stopped(binding, &error), Some(why));
         }
-        let writer = self.writer.clone();
-        let key = key.clone();
-        self.writes.spawn(async move {
-            let began = Instant::now();
-            let resource = template_reference(&binding);
-            let report = match writer.write(Arc::new(binding), &plan).await {
-                // Refusing the refusal too leads nowhere: the key backs off.
-                Report::Refused { status, .. } => Report::Unreachable {
-                    error: status.message.clone(),
-                    after: None,
-                    binding: None,
-                },
-                report => report,
-            };
-            Finished {
-                key,
-                resource,
-                plan,
-                report,
-                schedule_type: ScheduleType::Reconcile,
-                began,
-            }
+        let now = Instant::now();
+        let assumed = self
+            .assumptions
+            .as_ref()
+            .filter(|_| framework.assumes_capacity)
+            .map(|assumptions| assumptions.assumed(now))
+            .unwrap_or_default();
+        let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
+        let mut times = StepTimes::default();
+        let engine = &mut framework.engine;
+        let (decision, round, wanted) = self.questions.decide(round, || {
+            engine.decide(snapshot, &request, &assumed, Some(&mut times))
         });
-        Verdict::Retry
-    }
-
-    /// Records the events of a plan whose writes have landed. Where only the answer to the last one is
-    /// missing, it may have landed and the next cycle may find nothing left to do: then as well.
-    pub(super) fn record(&self, finished: &Finished) {
-        let reference = match &finished.report {
-            Report::Written(binding)
-            | Report::Unreachable {
-                binding: Some(binding),
-                ..
-            } => binding_reference(&finished.key, &binding.metadata),
-            Report::Unreachable { .. } if finished.plan.result.is_none() => {
-                match self.bindings.get(&finished.key) {
-                    Some(entry) => binding_reference(&finished.key, &entry.binding.metadata),
-                    None => return,
+        self.metrics.steps(times);
+        if let Some(wanted) = wanted {
+            let assumptions = self.assumptions.as_ref();
+            match self
+                .questions
+                .ask(binding, snapshot, wanted, round, assumptions)
+            {
+                Asking::Asked => return Conclusion::Asked,
+                Asking::Stands => {}
+                Asking::Later(reason) => {
+                    tracing::debug!(binding = %key, reason, "decided later");
+                    return Conclusion::of(Plan::nothing(Verdict::Retry), Some(why));
                 }
             }
-            _ => return,
-        };
-        for note in &finished.plan.notes {
-            self.recorder.record(&reference, note.clone());
-            self.recorder.record(&finished.resource, note.clone());
+        }
+        let plan = Plan::of(binding, &json, &decision.outcome);
+        let decided = plan.targets.as_ref().filter(|_| {
+            // A result that is withdrawn needs nobody's consent.
+            decision.outcome.result.is_ok() && !points.are_bare()
+        });
+        let held = decided.map(|targets| Held {
+            decided: Decided {
+                binding: Arc::clone(binding),
+                targets: targets.clone(),
+                snapshot: Arc::clone(snapshot),
+            },
+            state: decision.state,
+            points,
+        });
+        Conclusion::Plan {
+            plan,
+            why: Some(why),
+            held,
         }
     }
 
@@ -374,7 +277,8 @@ impl Owner {
     }
 }
 
-fn cycle_result(plan: &Plan) -> CycleResult {
+/// What a plan counts as.
+pub(super) fn cycle_result(plan: &Plan) -> CycleResult {
     let failed = plan.verdict == Verdict::Retry
         || plan
             .status

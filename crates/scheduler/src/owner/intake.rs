@@ -12,11 +12,10 @@ use super::{Entry, Input, Owner, Source};
 use crate::binding::{Binding, BindingKey};
 use crate::condition::{Reason, stored};
 use crate::events::{Note, NoteType};
-use crate::filter;
 use crate::fleet_watch::{Concern, Meaning, Member};
+use crate::framework::{Event, EventKind};
 use crate::metrics::Incoming;
 use crate::plan::REASON_FAILED;
-use crate::queue::Rank;
 use crate::watch::Seen;
 
 impl Owner {
@@ -80,7 +79,7 @@ impl Owner {
             named.insert(name.clone());
         }
         self.fleet.apply(cluster);
-        if let Some(accurate) = &self.accurate {
+        if let Some(accurate) = &self.questions.accurate {
             accurate.client.follow(cluster);
         }
         self.snapshot = None;
@@ -108,13 +107,17 @@ impl Owner {
         if meaning.may_fit || meaning.more_room {
             self.wake(&new, meaning);
         }
+        if self.is_registered(EventKind::Cluster) {
+            let event = Event::Cluster(Arc::new(cluster.clone()));
+            self.wake_registered(&event, Instant::now());
+        }
     }
 
     /// A Cluster is gone. Where no finalizer held it, nobody has seen it leaving, so what is placed on it is
     /// looked at now; its name counts as leaving until it comes back.
     fn cluster_gone(&mut self, name: &str) {
         self.fleet.remove(name);
-        if let Some(accurate) = &self.accurate {
+        if let Some(accurate) = &self.questions.accurate {
             accurate.client.forget(name);
         }
         self.snapshot = None;
@@ -124,12 +127,15 @@ impl Owner {
             return;
         }
         let now = Instant::now();
+        if self.is_registered(EventKind::ClusterGone) {
+            self.wake_registered(&Event::ClusterGone(name.to_owned()), now);
+        }
         for (key, entry) in &self.bindings {
             let binding = &entry.binding;
             let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
-            if is_target && filter::in_charge(binding, &self.scheduler_name) {
+            if is_target && self.frameworks.in_charge(binding) {
                 self.queue
-                    .reconcile(key, Rank::of(binding.spec.priority().into()), now);
+                    .reconcile(key, self.frameworks.rank(binding), now);
                 self.metrics.incoming(Incoming::ClusterChanged);
             }
         }
@@ -147,11 +153,11 @@ impl Owner {
             let Some(placement) = &binding.spec.placement else {
                 continue;
             };
-            if filter::in_charge(binding, &self.scheduler_name)
+            if self.frameworks.in_charge(binding)
                 && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
             {
                 self.queue
-                    .reconcile(key, Rank::of(binding.spec.priority().into()), now);
+                    .reconcile(key, self.frameworks.rank(binding), now);
                 self.metrics.incoming(Incoming::ClusterChanged);
             }
         }
@@ -235,32 +241,38 @@ impl Owner {
 
     fn binding_is(&mut self, binding: Binding) {
         let key = binding.key.clone();
-        let passes = filter::passes(&binding, &self.scheduler_name);
+        let passes = self.frameworks.passes(&binding);
         let event = match self.bindings.get(&key) {
             None => passes.then_some(Incoming::BindingAdd),
             Some(entry) if !binding.at_least_as_new_as(&entry.binding) => return,
             Some(entry) if !passes => {
-                if filter::passes(&entry.binding, &self.scheduler_name) {
+                if self.frameworks.passes(&entry.binding) {
                     self.queue.remove(&key);
                 }
                 None
             }
-            Some(entry) if !filter::passes(&entry.binding, &self.scheduler_name) => {
-                Some(Incoming::BindingAdd)
-            }
+            Some(entry) if !self.frameworks.passes(&entry.binding) => Some(Incoming::BindingAdd),
             Some(entry) => {
                 let generation = binding.generation();
                 (generation != entry.binding.generation() && generation > entry.own_generation)
                     .then_some(Incoming::BindingUpdate)
             }
         };
-        let rank = Rank::of(binding.spec.priority().into());
+        let rank = self.frameworks.rank(&binding);
         self.remember(binding, 0);
+        let now = Instant::now();
         if let Some(event) = event
             && self.leading
         {
-            self.queue.push(&key, rank, Instant::now());
+            self.queue.push(&key, rank, now);
             self.metrics.incoming(event);
+        }
+        let Some(binding) = self.bindings.get(&key).map(|entry| entry.binding.clone()) else {
+            return;
+        };
+        self.void(&binding, now);
+        if self.is_registered(EventKind::Binding) {
+            self.wake_registered(&Event::Binding(binding), now);
         }
     }
 
@@ -319,6 +331,11 @@ impl Owner {
             groups.settled(key);
         }
         self.queue.remove(key);
+        let now = Instant::now();
+        self.drop_parked(key, now);
+        if let Some(old) = old.filter(|_| self.is_registered(EventKind::BindingGone)) {
+            self.wake_registered(&Event::BindingGone(old.binding), now);
+        }
         if let Some(assumptions) = &mut self.assumptions {
             // What never ran will not be reported as gone either.
             let freed = assumptions.gone(key);

@@ -9,13 +9,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_core::Snapshot;
+use berth_core::{Estimator, Snapshot};
 use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use crate::assume::Assumptions;
 use crate::binding::{Binding, BindingKey};
-use crate::estimator::{self, Ask, Desk, EstimatorClient};
+use crate::estimator::{self, Ask, Desk, EstimatorClient, EstimatorOptions};
 use crate::extender::{self, Extenders};
+use crate::writer::Writer;
 
 /// How many decisions may wait for estimates at the same time.
 const ESTIMATES_IN_FLIGHT: usize = 64;
@@ -92,9 +94,29 @@ pub(super) enum Asking {
 
 /// The estimators of the members.
 #[derive(Debug)]
-pub(super) struct Accurate {
-    pub(super) desk: Desk,
-    pub(super) client: EstimatorClient,
+pub(crate) struct Accurate {
+    desk: Desk,
+    pub(crate) client: EstimatorClient,
+}
+
+impl Accurate {
+    /// They are asked as the flags say.
+    pub(crate) fn new(
+        writer: &Writer,
+        options: &EstimatorOptions,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (client, limit) = (writer.client.clone(), Arc::clone(&writer.limit));
+        Self {
+            desk: Desk::new(),
+            client: EstimatorClient::new(client, limit, options, cancel),
+        }
+    }
+
+    /// The engine's side.
+    pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
+        Arc::new(self.desk.estimator())
+    }
 }
 
 /// Who is asked, and the questions that are out.
@@ -108,6 +130,15 @@ pub(super) struct Questions {
 }
 
 impl Questions {
+    /// Nobody has been asked yet.
+    pub(super) fn new(accurate: Option<Accurate>, extenders: Option<Extenders>) -> Self {
+        Self {
+            accurate,
+            extenders,
+            ..Self::default()
+        }
+    }
+
     /// Whether one more decision may wait for estimates.
     pub(super) fn has_room(&self) -> bool {
         self.accurate.is_none()

@@ -1,0 +1,39 @@
+//! EventsToRegister: changes wake the bindings that plugins have stopped and that they may help.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Owner;
+use crate::framework::{Event, EventKind};
+
+impl Owner {
+    /// Whether a plugin wants to know of such changes.
+    pub(super) fn is_registered(&self, kind: EventKind) -> bool {
+        self.frameworks
+            .iter()
+            .any(|framework| framework.points.registered(kind))
+    }
+
+    /// Wakes the bindings that sleep, or are about to, and that a change may help.
+    pub(super) fn wake_registered(&mut self, event: &Event, now: Instant) {
+        let helped: Vec<_> = self
+            .queue
+            .sleepers()
+            .chain(self.queue.in_processing())
+            .filter(|key| {
+                let Some(entry) = self.bindings.get(*key) else {
+                    return false;
+                };
+                let points = self
+                    .frameworks
+                    .of(&entry.binding)
+                    .map(|framework| Arc::clone(&framework.points));
+                points.is_some_and(|points| points.may_help(&entry.binding, event))
+            })
+            .cloned()
+            .collect();
+        for key in helped {
+            self.queue.wake(&key, now);
+        }
+    }
+}
