@@ -1,5 +1,6 @@
 //! Bindings as the service holds them: both kinds in one shape, named by one key.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +8,8 @@ use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_core::BindingObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::guard::Guarded;
 
 /// Names a binding: with a namespace it is a ResourceBinding, without one a ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -120,15 +123,51 @@ impl Binding {
     /// Resource versions of one server are increasing decimal numbers; where one is not, the newcomer
     /// counts as newer, which costs at most one more cycle.
     pub fn at_least_as_new_as(&self, other: &Self) -> bool {
-        if self.metadata.uid != other.metadata.uid {
-            return true;
+        age(&self.metadata, &other.metadata).is_none_or(Ordering::is_ge)
+    }
+}
+
+/// How the version of an object compares with that of another state of the same object; `None` where nobody
+/// can tell, or where it is another object of the same name.
+fn age(this: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
+    if this.uid != other.uid {
+        return None;
+    }
+    let version = |metadata: &ObjectMeta| metadata.resource_version.as_deref()?.parse::<u64>().ok();
+    Some(version(this)?.cmp(&version(other)?))
+}
+
+/// A binding as it came, not read yet.
+#[derive(Clone, Debug)]
+pub enum Unread {
+    /// A ResourceBinding.
+    Namespaced(Box<Guarded<ResourceBinding>>),
+    /// A ClusterResourceBinding.
+    ClusterScoped(Box<Guarded<ClusterResourceBinding>>),
+}
+
+impl Unread {
+    /// What names the binding.
+    pub fn metadata(&self) -> &ObjectMeta {
+        match self {
+            Self::Namespaced(object) => object.metadata(),
+            Self::ClusterScoped(object) => object.metadata(),
         }
-        match (
-            self.resource_version().parse::<u64>(),
-            other.resource_version().parse::<u64>(),
-        ) {
-            (Ok(mine), Ok(theirs)) => mine >= theirs,
-            _ => true,
+    }
+
+    /// Whether it says nothing that is not known from `binding`, a state as the server gave it.
+    pub fn is_known_from(&self, binding: &Binding) -> bool {
+        age(self.metadata(), &binding.metadata).is_some_and(Ordering::is_le)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn read(&self) -> Result<Binding, serde_json::Error> {
+        match self {
+            Self::Namespaced(object) => object.read().map(Into::into),
+            Self::ClusterScoped(object) => object.read().map(Into::into),
         }
     }
 }
@@ -142,5 +181,39 @@ impl From<ResourceBinding> for Binding {
 impl From<ClusterResourceBinding> for Binding {
     fn from(object: ClusterResourceBinding) -> Self {
         Self::new(object.metadata, object.spec, object.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(uid: &str, version: &str) -> serde_json::Value {
+        json!({
+            "metadata": { "name": "b", "namespace": "n", "uid": uid, "resourceVersion": version },
+            "spec": { "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "c" } },
+        })
+    }
+
+    #[test]
+    fn only_newer_states_and_other_objects_are_news() {
+        let known: ResourceBinding = serde_json::from_value(object("a", "9")).unwrap();
+        let known = Binding::from(known);
+        let cases = [
+            ("a", "8", true),
+            ("a", "9", true),
+            // As a number: "10" is below "9" as a text.
+            ("a", "10", false),
+            ("b", "1", false),
+            ("a", "not a number", false),
+        ];
+        for (uid, version, is_known) in cases {
+            let bytes = object(uid, version).to_string();
+            let unread = Unread::Namespaced(Box::new(serde_json::from_str(&bytes).unwrap()));
+            assert_eq!(unread.is_known_from(&known), is_known, "{uid} {version}");
+            assert_eq!(unread.read().unwrap().resource_version(), version);
+        }
     }
 }

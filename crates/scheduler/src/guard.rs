@@ -1,11 +1,11 @@
-//! Objects that may be malformed: one that cannot be read does not make a list or a watch unreadable.
+//! Objects as they come: named at once, read when somebody asks.
 //!
-//! kube's own guard builds a tree of generic values and copies it, which costs more than everything else
-//! that is done to an object here. This one keeps the bytes and reads them once; a second time only where
-//! the first has failed. It relies on watch events that name their type before their object, as every API
-//! server writes them.
+//! One that cannot be read does not make a list or a watch unreadable, and one that nobody asks for, such as
+//! the news of our own write, costs little. It relies on watch events that name their type before their
+//! object, as every API server writes them.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -13,39 +13,65 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// An object, or what can be said of one that cannot be read.
+/// An object whose name and version are known; the rest is not read yet.
 #[derive(Clone, Debug)]
-pub struct Guarded<K>(pub Result<K, Invalid>);
+pub struct Guarded<K> {
+    /// Only what names the object: name, namespace, UID, resourceVersion and generation.
+    metadata: ObjectMeta,
+    raw: Box<RawValue>,
+    kind: PhantomData<fn() -> K>,
+}
 
-/// An object that cannot be read.
-#[derive(Clone, Debug)]
-pub struct Invalid {
-    /// Why not.
-    pub error: String,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
+impl<K: DeserializeOwned> Guarded<K> {
+    /// Reads the object.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn read(&self) -> Result<K, serde_json::Error> {
+        serde_json::from_str(self.raw.get())
+    }
+}
+
+impl<K> Guarded<K> {
+    /// What names the object: name, namespace, UID, resourceVersion and generation.
+    pub fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
 }
 
 #[derive(Deserialize)]
-struct MetadataOnly {
+struct Named {
     #[serde(default)]
-    metadata: ObjectMeta,
+    metadata: Name,
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Name {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+}
+
+impl<'de, K> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?.get();
-        match serde_json::from_str(raw) {
-            Ok(object) => Ok(Self(Ok(object))),
-            Err(error) => {
-                let MetadataOnly { metadata } =
-                    serde_json::from_str(raw).map_err(serde::de::Error::custom)?;
-                Ok(Self(Err(Invalid {
-                    error: error.to_string(),
-                    metadata,
-                })))
-            }
-        }
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        let Named { metadata } =
+            serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
+        Ok(Self {
+            metadata: ObjectMeta {
+                name: metadata.name,
+                namespace: metadata.namespace,
+                uid: metadata.uid,
+                resource_version: metadata.resource_version,
+                generation: metadata.generation,
+                ..ObjectMeta::default()
+            },
+            raw: raw.to_owned(),
+            kind: PhantomData,
+        })
     }
 }
 
@@ -70,17 +96,11 @@ impl<K: Resource> Resource for Guarded<K> {
     }
 
     fn meta(&self) -> &ObjectMeta {
-        match &self.0 {
-            Ok(object) => object.meta(),
-            Err(invalid) => &invalid.metadata,
-        }
+        &self.metadata
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        match &mut self.0 {
-            Ok(object) => object.meta_mut(),
-            Err(invalid) => &mut invalid.metadata,
-        }
+        &mut self.metadata
     }
 }
 
@@ -91,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    const READABLE: &str = r#"{"metadata":{"name":"a"},"spec":{"resource":{"apiVersion":"v1","kind":"ConfigMap","name":"a"}}}"#;
+    const READABLE: &str = r#"{"metadata":{"name":"a","generation":2},"spec":{"resource":{"apiVersion":"v1","kind":"ConfigMap","name":"a"}}}"#;
     const MALFORMED: &str = r#"{"metadata":{"name":"b","resourceVersion":"7"},"spec":"none"}"#;
 
     #[test]
@@ -102,13 +122,14 @@ mod tests {
         let list: ObjectList<Guarded<ResourceBinding>> =
             serde_json::from_slice(list.as_bytes()).unwrap();
         assert_eq!(list.items.len(), 2);
-        assert_eq!(
-            list.items[0].0.as_ref().unwrap().metadata.name.as_deref(),
-            Some("a")
-        );
-        let invalid = list.items[1].0.as_ref().unwrap_err();
-        assert_eq!(invalid.metadata.name.as_deref(), Some("b"));
-        assert!(invalid.error.contains("none"), "{}", invalid.error);
+        let object = list.items[0].read().unwrap();
+        assert_eq!(object.metadata.name.as_deref(), Some("a"));
+        assert_eq!(list.items[0].metadata().generation, Some(2));
+        let malformed = &list.items[1];
+        assert_eq!(malformed.metadata().name.as_deref(), Some("b"));
+        assert_eq!(malformed.metadata().resource_version.as_deref(), Some("7"));
+        let error = malformed.read().unwrap_err().to_string();
+        assert!(error.contains("none"), "{error}");
     }
 
     #[test]
@@ -119,7 +140,7 @@ mod tests {
             let WatchEvent::Modified(guarded) = event else {
                 panic!("{event:?}")
             };
-            assert_eq!(guarded.0.is_ok(), object == READABLE);
+            assert_eq!(guarded.read().is_ok(), object == READABLE);
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use self::questions::Accurate;
 use self::questions::Questions;
 use self::store::Finished;
 use crate::assume::Assumptions;
-use crate::binding::{Binding, BindingKey};
+use crate::binding::{Binding, BindingKey, Unread};
 use crate::config::config_map::Change;
 use crate::events::Recorder;
 use crate::fleet_watch::Member;
@@ -63,6 +63,10 @@ struct Entry {
     binding: Arc<Binding>,
     /// The newest generation that a write of ours produced.
     own_generation: i64,
+    /// Whether a plan for it is being carried out.
+    writing: bool,
+    /// What the watch said meanwhile.
+    unread: Option<Unread>,
 }
 
 /// Which of the three watches.

@@ -24,10 +24,8 @@ pub enum Seen<T> {
     /// A new list begins: what it does not name until [`Seen::ListEnds`] is gone.
     ListBegins,
     /// An object is there, in this state.
-    Present(Box<T>),
-    /// An object cannot be read.
-    Malformed(Box<ObjectMeta>, String),
-    /// An object is gone.
+    Present(Box<Guarded<T>>),
+    /// An object is gone; only what names it is said.
     Gone(Box<ObjectMeta>),
     /// The list is complete.
     ListEnds,
@@ -72,17 +70,11 @@ pub async fn run<K, M>(
                     watcher::Event::Init => Seen::ListBegins,
                     watcher::Event::InitDone => Seen::ListEnds,
                     watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                        match object.0 {
-                            Ok(object) => Seen::Present(Box::new(object)),
-                            Err(invalid) => {
-                                Seen::Malformed(Box::new(invalid.metadata), invalid.error)
-                            }
-                        }
+                        Seen::Present(Box::new(object))
                     }
-                    watcher::Event::Delete(object) => match object.0 {
-                        Ok(object) => Seen::Gone(Box::new(object.meta().clone())),
-                        Err(invalid) => Seen::Gone(Box::new(invalid.metadata)),
-                    },
+                    watcher::Event::Delete(object) => {
+                        Seen::Gone(Box::new(object.metadata().clone()))
+                    }
                 }
             }
         };

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::{Binding, BindingKey};
+use crate::guard::Guarded;
 use crate::lease::Leadership;
 use crate::plan::Plan;
 use crate::rate_limit::RateLimit;
@@ -97,12 +98,12 @@ impl Debug for Writer {
 impl Writer {
     /// Carries out a plan for a binding.
     pub async fn write(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
+        let client = self.client.clone();
         if let Some(namespace) = binding.key.namespace.clone() {
-            let api: Api<berth_api::ResourceBinding> =
-                Api::namespaced(self.client.clone(), &namespace);
+            let api: Api<Guarded<berth_api::ResourceBinding>> = Api::namespaced(client, &namespace);
             self.write_to(&api, binding, plan).await
         } else {
-            let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
+            let api: Api<Guarded<berth_api::ClusterResourceBinding>> = Api::all(client);
             self.write_to(&api, binding, plan).await
         }
     }
@@ -112,7 +113,7 @@ impl Writer {
         match self.read(&binding.key).await {
             Ok(Some(stored)) => self.write(Arc::new(stored), &plan.without_clusters()).await,
             Ok(None) => Report::Gone,
-            Err(error) => after_result(binding, error, true),
+            Err(error) => after_result(unshare(binding), error, true),
         }
     }
 
@@ -129,12 +130,15 @@ impl Writer {
         }
     }
 
-    async fn write_to<K>(&self, api: &Api<K>, binding: Arc<Binding>, plan: &Plan) -> Report
+    async fn write_to<K>(&self, api: &Api<Guarded<K>>, binding: Arc<Binding>, plan: &Plan) -> Report
     where
         K: DeserializeOwned + Debug + Clone + Into<Binding>,
     {
         let name = binding.key.name.clone();
-        let mut latest = binding;
+        let mut latest = Latest {
+            base: binding,
+            answer: None,
+        };
         if let Some(result) = &plan.result {
             if !self.may_begin().await {
                 return Report::NotLeading;
@@ -143,12 +147,12 @@ impl Writer {
             let parameters = PatchParams::default();
             let sent = api.patch(&name, &parameters, &patch);
             match self.answer(sent).await {
-                Ok(object) => latest = Arc::new(object.into()),
-                Err(error) => return self.failed(api, latest, error).await,
+                Ok(object) => latest.answer = Some(object),
+                Err(error) => return self.failed(api, latest.base, error).await,
             }
         }
         let Some(status) = &plan.status else {
-            return Report::Written(unshare(latest));
+            return Report::Written(latest.read());
         };
         let generation = latest.generation();
         for _ in 0..STATUS_ATTEMPTS {
@@ -161,36 +165,46 @@ impl Writer {
                 return Report::NotLeading;
             }
             let now = whole_seconds(jiff::Timestamp::now());
+            // The result does not change the status, so the base still says what that is.
             let patch = Patch::Merge(with_precondition(
-                &status.patch(&latest.status, generation, now),
+                &status.patch(&latest.base.status, generation, now),
                 latest.resource_version(),
             ));
             let parameters = PatchParams::default();
             let sent = api.patch_status(&name, &parameters, &patch);
             match self.answer(sent).await {
-                Ok(object) => return Report::Written(Box::new(object.into())),
+                Ok(object) => {
+                    latest.answer = Some(object);
+                    return Report::Written(latest.read());
+                }
                 Err(error) if !is_conflict(&error) => {
-                    return after_result(latest, error, plan.result.is_some());
+                    return after_result(latest.read(), error, plan.result.is_some());
                 }
                 Err(_) => match self.answer(api.get_opt(&name)).await {
                     Ok(None) => return Report::Gone,
                     Ok(Some(object)) => {
-                        let current: Binding = object.into();
+                        latest.answer = Some(object);
+                        let current = latest.read();
                         // The spec moved on: the next cycle decides on the new one.
                         if current.generation() != generation {
                             return Report::Conflict {
-                                current: Some(Box::new(current)),
+                                current: Some(current),
                                 landed: plan.result.is_some(),
                             };
                         }
-                        latest = Arc::new(current);
+                        latest = Latest {
+                            base: Arc::from(current),
+                            answer: None,
+                        };
                     }
-                    Err(error) => return after_result(latest, error, plan.result.is_some()),
+                    Err(error) => {
+                        return after_result(latest.read(), error, plan.result.is_some());
+                    }
                 },
             }
         }
         Report::Conflict {
-            current: Some(unshare(latest)),
+            current: Some(latest.read()),
             landed: plan.result.is_some(),
         }
     }
@@ -222,28 +236,66 @@ impl Writer {
         in_time(self.patience, sent).await
     }
 
-    async fn failed<K>(&self, api: &Api<K>, binding: Arc<Binding>, error: kube::Error) -> Report
+    async fn failed<K>(
+        &self,
+        api: &Api<Guarded<K>>,
+        binding: Arc<Binding>,
+        error: kube::Error,
+    ) -> Report
     where
         K: DeserializeOwned + Debug + Clone + Into<Binding>,
     {
         if !is_conflict(&error) {
-            return after_result(binding, error, false);
+            return after_result(unshare(binding), error, false);
         }
-        match self.answer(api.get_opt(&binding.key.name)).await {
-            Ok(Some(object)) => Report::Conflict {
-                current: Some(Box::new(object.into())),
-                landed: false,
-            },
-            Ok(None) => Report::Gone,
-            Err(_) => Report::Conflict {
-                current: None,
-                landed: false,
-            },
+        let current = match self.answer(api.get_opt(&binding.key.name)).await {
+            Ok(Some(object)) => object.read().ok().map(|object| Box::new(object.into())),
+            Ok(None) => return Report::Gone,
+            Err(_) => None,
+        };
+        Report::Conflict {
+            current,
+            landed: false,
         }
     }
 }
 
-fn after_result(binding: Arc<Binding>, error: kube::Error, result_written: bool) -> Report {
+/// A binding while its plan is carried out: what the plan was made for, and the newest answer about it.
+struct Latest<K> {
+    base: Arc<Binding>,
+    answer: Option<Guarded<K>>,
+}
+
+impl<K: DeserializeOwned + Into<Binding>> Latest<K> {
+    fn resource_version(&self) -> &str {
+        match &self.answer {
+            Some(answer) => answer
+                .metadata()
+                .resource_version
+                .as_deref()
+                .unwrap_or_default(),
+            None => self.base.resource_version(),
+        }
+    }
+
+    fn generation(&self) -> i64 {
+        match &self.answer {
+            Some(answer) => answer.metadata().generation.unwrap_or(0),
+            None => self.base.generation(),
+        }
+    }
+
+    /// The binding as the server gave it last. An answer that cannot be read leaves it as it was; the watch
+    /// will say the same again, and that is where malformed objects are dealt with.
+    fn read(self) -> Box<Binding> {
+        match self.answer.map(|answer| answer.read()) {
+            Some(Ok(object)) => Box::new(object.into()),
+            _ => unshare(self.base),
+        }
+    }
+}
+
+fn after_result(binding: Box<Binding>, error: kube::Error, result_written: bool) -> Report {
     match error {
         kube::Error::Api(status) if status.code == 404 || namespace_is_going(&status) => {
             Report::Gone
@@ -251,15 +303,12 @@ fn after_result(binding: Arc<Binding>, error: kube::Error, result_written: bool)
         kube::Error::Api(status)
             if (400..500).contains(&status.code) && status.code != 429 && !result_written =>
         {
-            Report::Refused {
-                status,
-                binding: unshare(binding),
-            }
+            Report::Refused { status, binding }
         }
         other => Report::Unreachable {
             after: retry_after(&other),
             error: other.to_string(),
-            binding: result_written.then(|| unshare(binding)),
+            binding: result_written.then_some(binding),
         },
     }
 }

@@ -75,6 +75,7 @@ impl Owner {
             Report::Gone => Verdict::Done,
             Report::Stopped(error) => {
                 tracing::warn!(binding = %key, %error, "a plugin stopped the write of a result");
+                self.catch_up(&key);
                 return self.stopped(cycle, &error, now);
             }
             Report::Refused { status, binding } => self.refused(&key, &status, *binding),
@@ -95,6 +96,7 @@ impl Owner {
             }
             Report::NotLeading => Verdict::Retry,
         };
+        self.catch_up(&key);
         if verdict == Verdict::Retry || verdict == Verdict::Wait {
             self.metrics.incoming(Incoming::ScheduleAttemptFailure);
         }

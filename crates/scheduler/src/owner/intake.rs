@@ -9,11 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::references::binding_reference;
 use super::{Entry, Input, Owner, Source};
-use crate::binding::{Binding, BindingKey};
+use crate::binding::{Binding, BindingKey, Unread};
 use crate::condition::{Reason, stored};
 use crate::events::{Note, NoteType};
 use crate::fleet_watch::{Concern, Meaning, Member};
 use crate::framework::{Event, EventKind};
+use crate::guard::Guarded;
 use crate::metrics::Incoming;
 use crate::plan::REASON_FAILED;
 use crate::watch::Seen;
@@ -22,8 +23,12 @@ impl Owner {
     pub(super) fn take(&mut self, input: Input) {
         match input {
             Input::Cluster(seen) => self.take_cluster(seen),
-            Input::Binding(seen) => self.take_binding(Source::Bindings, seen),
-            Input::ClusterBinding(seen) => self.take_binding(Source::ClusterBindings, seen),
+            Input::Binding(seen) => {
+                self.take_binding(Source::Bindings, seen, Unread::Namespaced);
+            }
+            Input::ClusterBinding(seen) => {
+                self.take_binding(Source::ClusterBindings, seen, Unread::ClusterScoped);
+            }
         }
     }
 
@@ -44,18 +49,20 @@ impl Owner {
             Seen::ListBegins => {
                 self.listing.insert(Source::Clusters, HashSet::new());
             }
-            Seen::Present(cluster) => self.cluster_is(&cluster),
-            Seen::Malformed(metadata, error) => {
-                let name = metadata.name.unwrap_or_default();
-                tracing::warn!(
-                    cluster = name,
-                    error,
-                    "cannot read a cluster; its last readable state is kept"
-                );
-                if let Some(named) = self.listing.get_mut(&Source::Clusters) {
-                    named.insert(name);
+            Seen::Present(object) => match object.read() {
+                Ok(cluster) => self.cluster_is(&cluster),
+                Err(error) => {
+                    let name = object.metadata().name.clone().unwrap_or_default();
+                    tracing::warn!(
+                        cluster = name,
+                        %error,
+                        "cannot read a cluster; its last readable state is kept"
+                    );
+                    if let Some(named) = self.listing.get_mut(&Source::Clusters) {
+                        named.insert(name);
+                    }
                 }
-            }
+            },
             Seen::Gone(metadata) => self.cluster_gone(metadata.name.as_deref().unwrap_or_default()),
             Seen::ListEnds => {
                 let named = self.listing.remove(&Source::Clusters).unwrap_or_default();
@@ -200,24 +207,22 @@ impl Owner {
         }
     }
 
-    fn take_binding<K: Into<Binding>>(&mut self, source: Source, seen: Seen<K>) {
+    fn take_binding<K>(
+        &mut self,
+        source: Source,
+        seen: Seen<K>,
+        unread: fn(Box<Guarded<K>>) -> Unread,
+    ) {
         match seen {
             Seen::ListBegins => {
                 self.listing.insert(source, HashSet::new());
             }
             Seen::Present(object) => {
-                let binding: Binding = (*object).into();
-                if let Some(named) = self.listing.get_mut(&source) {
-                    named.insert(binding.key.to_string());
-                }
-                self.binding_is(binding);
-            }
-            Seen::Malformed(metadata, error) => {
-                let key = BindingKey::of(&metadata);
+                let key = BindingKey::of(object.metadata());
                 if let Some(named) = self.listing.get_mut(&source) {
                     named.insert(key.to_string());
                 }
-                self.malformed(&key, &metadata, &error);
+                self.binding_comes(&key, unread(object));
             }
             Seen::Gone(metadata) => self.binding_gone(&BindingKey::of(&metadata)),
             Seen::ListEnds => {
@@ -236,6 +241,35 @@ impl Owner {
                 }
                 self.list_ends(source);
             }
+        }
+    }
+
+    /// A state of a binding has come. While a write of ours is under way it is most likely about that, and
+    /// waits unread: the answer says more.
+    fn binding_comes(&mut self, key: &BindingKey, unread: Unread) {
+        if let Some(entry) = self.bindings.get_mut(key) {
+            if unread.is_known_from(&entry.binding) {
+                return;
+            }
+            if entry.writing {
+                entry.unread = Some(unread);
+                return;
+            }
+        }
+        match unread.read() {
+            Ok(binding) => self.binding_is(binding),
+            Err(error) => self.malformed(key, unread.metadata(), &error.to_string()),
+        }
+    }
+
+    /// A write of ours has ended: what came meanwhile is read, unless it was about that write.
+    pub(super) fn catch_up(&mut self, key: &BindingKey) {
+        let Some(entry) = self.bindings.get_mut(key) else {
+            return;
+        };
+        entry.writing = false;
+        if let Some(unread) = entry.unread.take() {
+            self.binding_comes(key, unread);
         }
     }
 
@@ -290,6 +324,8 @@ impl Owner {
                 Entry {
                     binding,
                     own_generation,
+                    writing: false,
+                    unread: None,
                 },
             );
             return;

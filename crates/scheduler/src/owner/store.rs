@@ -57,6 +57,9 @@ impl Owner {
 
     /// Carries out a plan in a task of its own.
     pub(super) fn store(&mut self, cycle: Cycle, plan: Plan, held: Option<Held>) {
+        if let Some(entry) = self.bindings.get_mut(cycle.key()) {
+            entry.writing = true;
+        }
         let writer = self.writer.clone();
         self.writes.spawn(async move {
             let resource = template_reference(&cycle.binding);
