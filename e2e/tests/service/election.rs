@@ -19,6 +19,13 @@ const SHORT: [&str; 3] = [
     "--leader-elect-retry-period=300ms",
 ];
 
+/// Short, and yet so long that a leader on a machine with other things to do keeps its office.
+const UNHURRIED: [&str; 3] = [
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=5s",
+    "--leader-elect-retry-period=300ms",
+];
+
 fn leases(bare: &Bare) -> Api<Lease> {
     Api::namespaced(bare.client.clone(), "karmada-system")
 }
@@ -162,11 +169,11 @@ async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let unlimited = ["--kube-api-qps=0"];
-    let stale = ANY_PORT.iter().chain(&SHORT).chain(&unlimited).copied();
+    let stale = ANY_PORT.iter().chain(&UNHURRIED).chain(&unlimited).copied();
     let mut stale = Program::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
     stale.says("became leader").await;
     let before = lease(&bare).await;
-    let arguments: Vec<&str> = SHORT.iter().chain(&unlimited).copied().collect();
+    let arguments: Vec<&str> = UNHURRIED.iter().chain(&unlimited).copied().collect();
     let standby = start(&bare, &arguments);
     standby.says("caches are filled").await;
 
