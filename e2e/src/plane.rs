@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
+use berth_scheduler::config::Declared;
 use berth_scheduler::logging::LogArgs;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
@@ -165,7 +166,7 @@ impl Plane {
     pub fn run_scheduler(&self, name: &str) -> CancellationToken {
         let cancel = self.cancel.child_token();
         let options = Options {
-            scheduler_name: name.to_owned(),
+            declared: Declared::named(name),
             ..Options::embedded()
         };
         let (client, token) = (self.client.clone(), cancel.clone());

@@ -1,7 +1,7 @@
 //! Records Kubernetes events, apart from everything else: an event never delays a placement.
 //!
 //! Notes about the same object with the same type, reason and message become one Event with a count, as
-//! client-go's recorder does it. Events of cluster-scoped objects live in the namespace `default`.
+//! client-go's recorder does it. Each says which profile's it is. Events of cluster-scoped objects live in the namespace `default`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -65,6 +65,7 @@ pub struct Note {
 
 #[derive(Debug)]
 struct Entry {
+    component: Arc<str>,
     object: ObjectReference,
     note: Note,
 }
@@ -72,11 +73,21 @@ struct Entry {
 /// The sending half of a recorder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recorder {
+    component: Arc<str>,
     sender: mpsc::Sender<Entry>,
     busy: Arc<watch::Sender<bool>>,
 }
 
 impl Recorder {
+    /// The same recorder, in the name of another component.
+    #[must_use]
+    pub fn of(&self, component: &str) -> Self {
+        Self {
+            component: component.into(),
+            ..self.clone()
+        }
+    }
+
     /// Tells whether placements are under way: events then leave the API server to them for a while.
     pub fn set_busy(&self, busy: bool) {
         self.busy
@@ -86,6 +97,7 @@ impl Recorder {
     /// Records a note about an object. A full backlog drops the note and says so in the log.
     pub fn record(&self, object: &ObjectReference, note: Note) {
         if let Err(error) = self.sender.try_send(Entry {
+            component: Arc::clone(&self.component),
             object: object.clone(),
             note,
         }) {
@@ -94,7 +106,7 @@ impl Recorder {
     }
 }
 
-/// Starts a recorder with this source component; the task ends after the token is cancelled.
+/// Starts a recorder that speaks for this component; the task ends after the token is cancelled.
 pub fn start(
     client: kube::Client,
     component: &str,
@@ -106,19 +118,22 @@ pub fn start(
     let busy = Arc::new(watch::Sender::new(false));
     let worker = Worker {
         client,
-        component: component.to_owned(),
         limit,
         patience,
         busy: busy.subscribe(),
         series: Series::default(),
     };
     let task = tokio::spawn(worker.run(receiver, cancel));
-    (Recorder { sender, busy }, task)
+    let recorder = Recorder {
+        component: component.into(),
+        sender,
+        busy,
+    };
+    (recorder, task)
 }
 
 struct Worker {
     client: kube::Client,
-    component: String,
     limit: Arc<RateLimit>,
     patience: Duration,
     busy: watch::Receiver<bool>,
@@ -184,7 +199,7 @@ impl Worker {
                 }
             }
         }
-        let event = self.event(entry, &namespace, now);
+        let event = Self::event(entry, &namespace, now);
         let name = event.metadata.name.clone().unwrap_or_default();
         let parameters = PostParams::default();
         let send = || api.create(&parameters, &event);
@@ -213,8 +228,9 @@ impl Worker {
         in_time(self.patience, send()).await
     }
 
-    fn event(&self, entry: Entry, namespace: &str, now: Time) -> Event {
+    fn event(entry: Entry, namespace: &str, now: Time) -> Event {
         let name = entry.object.name.clone().unwrap_or_default();
+        let component = entry.component.to_string();
         Event {
             metadata: ObjectMeta {
                 // As client-go names events: unique enough, and no counter of the server is needed.
@@ -227,10 +243,10 @@ impl Worker {
             reason: Some(entry.note.reason.to_owned()),
             message: Some(entry.note.message),
             source: Some(EventSource {
-                component: Some(self.component.clone()),
+                component: Some(component.clone()),
                 host: None,
             }),
-            reporting_component: Some(self.component.clone()),
+            reporting_component: Some(component),
             count: Some(1),
             first_timestamp: Some(now.clone()),
             last_timestamp: Some(now),
@@ -257,6 +273,7 @@ fn is_not_found(error: &kube::Error) -> bool {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeriesKey {
+    component: Arc<str>,
     kind: String,
     namespace: String,
     name: String,
@@ -268,6 +285,7 @@ impl SeriesKey {
     fn of(entry: &Entry) -> Self {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         Self {
+            component: Arc::clone(&entry.component),
             kind: text(&entry.object.kind),
             namespace: text(&entry.object.namespace),
             name: text(&entry.object.name),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use berth_core::{Gates, PluginSet};
+use berth_core::Gates;
 
 use crate::config::config_map::ConfigMapName;
 use crate::config::effective;
@@ -26,10 +26,6 @@ use crate::rate_limit::Rate;
 pub struct Options {
     /// Where the control plane is.
     pub target: Target,
-    /// The scheduler's name.
-    pub scheduler_name: String,
-    /// The plugins in use.
-    pub plugins: PluginSet,
     /// The plugins there are besides the in-tree ones.
     pub registry: Registry,
     /// In-tree plugins that there are not.
@@ -87,8 +83,6 @@ impl Options {
     pub fn embedded() -> Self {
         Self {
             target: Target::default(),
-            scheduler_name: berth_api::well_known::DEFAULT_SCHEDULER.to_owned(),
-            plugins: PluginSet::all(),
             registry: Registry::new(),
             unregistered: Vec::new(),
             declared: Declared::named(berth_api::well_known::DEFAULT_SCHEDULER),
@@ -207,8 +201,6 @@ impl TryFrom<SchedulerArgs> for Options {
                 context: None,
                 master: args.master.filter(|url| !url.is_empty()),
             },
-            scheduler_name: declared.first_name().to_owned(),
-            plugins: PluginSet::parse(args.plugins.iter().map(String::as_str), berth_core::IN_TREE),
             registry: Registry::new(),
             unregistered: Vec::new(),
             declared,

@@ -108,7 +108,7 @@ async fn run_measured(
     let limit = Arc::new(RateLimit::new(options.rate));
     let (recorder, recording) = events::start(
         client.clone(),
-        &options.scheduler_name,
+        options.declared.first_name(),
         limit.clone(),
         options.patience.request,
         cancel.clone(),

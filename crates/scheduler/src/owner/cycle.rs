@@ -269,11 +269,12 @@ impl Owner {
             reason: REASON_FAILED,
             message,
         };
-        self.recorder.record(
+        let recorder = self.recorder.of(binding.spec.scheduler());
+        recorder.record(
             &binding_reference(&binding.key, &binding.metadata),
             note.clone(),
         );
-        self.recorder.record(&template_reference(binding), note);
+        recorder.record(&template_reference(binding), note);
     }
 }
 

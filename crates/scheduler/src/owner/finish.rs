@@ -169,9 +169,10 @@ impl Owner {
             }
             _ => return,
         };
+        let recorder = self.recorder.of(finished.cycle.binding.spec.scheduler());
         for note in &finished.plan.notes {
-            self.recorder.record(&reference, note.clone());
-            self.recorder.record(&finished.resource, note.clone());
+            recorder.record(&reference, note.clone());
+            recorder.record(&finished.resource, note.clone());
         }
     }
 }

@@ -36,6 +36,16 @@ fn identity() -> ClientIdentity {
     }
 }
 
+/// Whether the only profile runs a plugin.
+fn runs(options: &Options, plugin: &str) -> bool {
+    let profiles = options
+        .declared
+        .profiles(&options.all_plugins().unwrap())
+        .unwrap();
+    let enabled = &profiles[0].plugins.multi_point.enabled;
+    enabled.iter().any(|enabled| enabled.name == plugin)
+}
+
 type Row = (&'static str, fn(&Options) -> bool);
 
 /// Flags, and what holds with them and does not hold without them.
@@ -51,7 +61,7 @@ const TABLE: &[Row] = &[
                 && o.metrics == o.health
                 && o.estimator == Some(EstimatorOptions::default())
                 && o.lease.as_ref().is_some_and(|l| l.name == "my-scheduler")
-                && o.scheduler_name == "my-scheduler"
+                && o.declared.first_name() == "my-scheduler"
         },
     ),
     (
@@ -94,19 +104,29 @@ const TABLE: &[Row] = &[
     ("--master=https://a:1", |o| {
         o.target.master.as_deref() == Some("https://a:1")
     }),
-    ("--scheduler-name=mine", |o| o.scheduler_name == "mine"),
+    ("--scheduler-name=mine", |o| {
+        o.declared.first_name() == "mine"
+    }),
     ("--plugins=*,-TaintToleration", |o| {
-        !o.plugins.contains("TaintToleration") && o.plugins.contains("ClusterAffinity")
+        !runs(o, "TaintToleration") && runs(o, "ClusterAffinity")
     }),
     ("--plugins=ClusterAffinity --plugins=APIEnablement", |o| {
-        o.plugins.contains("ClusterAffinity")
-            && o.plugins.contains("APIEnablement")
-            && !o.plugins.contains("ClusterEviction")
+        runs(o, "ClusterAffinity") && runs(o, "APIEnablement") && !runs(o, "ClusterEviction")
     }),
     ("--plugins=-ClusterAffinity", |o| {
-        berth_core::IN_TREE
-            .iter()
-            .all(|name| !o.plugins.contains(name))
+        berth_core::IN_TREE.iter().all(|name| !runs(o, name))
+    }),
+    // Relative to the folder of the package, where tests run.
+    ("--config=../examples/test-filter/config.yaml", |o| {
+        o.declared.first_name() == "my-scheduler"
+            && o.declared.says_anything()
+            && o.rate == Rate::new(100.0, 150)
+            && o.lease.as_ref().is_some_and(|l| l.name == "my-scheduler")
+    }),
+    ("--config-map=berth/profiles", |o| {
+        o.config_map
+            .as_ref()
+            .is_some_and(|name| name.to_string() == "berth/profiles")
     }),
     ("--feature-gates=WorkloadAffinity=true", |o| {
         o.gates.workload_affinity
@@ -235,7 +255,7 @@ fn no_flag_is_left_out() {
 fn the_defaults_are_karmadas() {
     let defaults = options("");
     let lease = defaults.lease.as_ref().unwrap();
-    assert_eq!(defaults.scheduler_name, "default-scheduler");
+    assert_eq!(defaults.declared.first_name(), "default-scheduler");
     assert_eq!(
         (lease.name.as_str(), lease.namespace.as_str()),
         ("karmada-scheduler", "karmada-system")
