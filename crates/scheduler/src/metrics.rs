@@ -1,31 +1,40 @@
 //! Metrics with Karmada's names, labels and buckets, in the Prometheus text format.
 
 mod build_info;
+mod decision;
 pub(crate) mod exposition;
 mod families;
 pub(crate) mod histogram;
 mod labels;
+mod points;
 mod process;
 mod requests;
 mod steps;
 mod workqueue;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use berth_core::Point;
 
 use self::families::Families;
 use crate::binding::BindingKey;
 use crate::need::ScheduleType;
 use crate::queue::Depth;
 
+pub use decision::DecisionTimes;
 pub use labels::{CycleResult, Incoming, PluginResult};
 pub use requests::{Counted, Requests};
-pub use steps::StepTimes;
+
+/// One decision of so many tells of single plugins, as Karmada's sample of 10 % does.
+const SAMPLED_OF: u64 = 10;
 
 /// The numbers of one scheduler. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     families: Arc<Mutex<Families>>,
+    decisions: Arc<AtomicU64>,
     requests: Option<Requests>,
 }
 
@@ -46,28 +55,35 @@ impl Metrics {
         self.with(|families| families.cycle(result, schedule_type, duration));
     }
 
-    /// Counts the steps of a decision.
-    pub fn steps(&self, times: StepTimes) {
+    /// A clock for one decision.
+    pub fn clock(&self) -> DecisionTimes {
+        let earlier = self.decisions.fetch_add(1, Ordering::Relaxed);
+        DecisionTimes::new(earlier.is_multiple_of(SAMPLED_OF))
+    }
+
+    /// Counts what a decision took.
+    pub fn decision(&self, times: DecisionTimes) {
+        let DecisionTimes { steps, points } = times;
         self.with(|families| {
-            for (step, duration) in times.taken {
+            for (step, duration) in steps.taken {
                 families.step(step, duration);
+            }
+            for (point, status, duration) in points.points {
+                families.point(point, status.into(), duration);
+            }
+            for (point, plugin, status, duration) in points.plugins {
+                families.plugin(&plugin, point, status.into(), duration);
             }
         });
     }
 
-    /// Counts a run of all plugins at an extension point, as `Filter` or `Score`.
-    pub fn extension_point(&self, point: &'static str, result: PluginResult, duration: Duration) {
+    /// Counts a run of all plugins at an extension point.
+    pub fn extension_point(&self, point: Point, result: PluginResult, duration: Duration) {
         self.with(|families| families.point(point, result, duration));
     }
 
-    /// Counts a run of one plugin at an extension point, as `Filter`, `Score` or `ScoreExtensionNormalize`.
-    pub fn plugin(
-        &self,
-        plugin: &str,
-        point: &'static str,
-        result: PluginResult,
-        duration: Duration,
-    ) {
+    /// Counts a run of one plugin at an extension point.
+    pub fn plugin(&self, plugin: &str, point: Point, result: PluginResult, duration: Duration) {
         self.with(|families| families.plugin(plugin, point, result, duration));
     }
 
@@ -114,7 +130,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
-    use berth_core::{Observer as _, Point, Status};
+    use berth_core::{Observer as _, Status};
 
     use super::*;
 
@@ -134,20 +150,20 @@ mod tests {
             },
             Duration::from_secs(1),
         );
-        let mut times = StepTimes::default();
+        let mut times = DecisionTimes::default();
         for point in [Point::Filter, Point::Assign] {
             times.point_begins(point);
         }
         times.point_ends(Point::Assign, Status::Success);
-        metrics.steps(times);
+        metrics.decision(times);
         metrics.extension_point(
-            "Filter",
+            Point::Filter,
             PluginResult::Unschedulable,
             Duration::from_micros(150),
         );
         metrics.plugin(
             "APIEnablement",
-            "Filter",
+            Point::Filter,
             PluginResult::Success,
             Duration::from_micros(12),
         );

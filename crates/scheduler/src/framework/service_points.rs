@@ -56,6 +56,16 @@ impl ServicePoints {
 
     /// The first plugin that gates the binding, with what it waits for.
     pub(crate) fn gate(&self, binding: &Binding) -> Option<PluginError> {
+        if self.pre_enqueue.is_empty() {
+            return None;
+        }
+        let began = Instant::now();
+        let gate = self.first_gate(binding);
+        self.point_ran(Point::PreEnqueue, began, gate.as_ref());
+        gate
+    }
+
+    fn first_gate(&self, binding: &Binding) -> Option<PluginError> {
         self.pre_enqueue.iter().find_map(|plugin| {
             let gate = self.run(&plugin.name, Point::PreEnqueue, || {
                 plugin.point.pre_enqueue(binding)
@@ -72,6 +82,20 @@ impl ServicePoints {
 
     /// The first plugin that knows what has to go. One that cannot tell is passed over.
     pub(crate) fn post_filter(
+        &self,
+        context: &mut PostFilterContext<'_>,
+        state: &mut CycleState,
+    ) -> Option<(Arc<str>, Nomination)> {
+        if self.post_filter.is_empty() {
+            return None;
+        }
+        let began = Instant::now();
+        let nominated = self.first_nomination(context, state);
+        self.point_ran(Point::PostFilter, began, None);
+        nominated
+    }
+
+    fn first_nomination(
         &self,
         context: &mut PostFilterContext<'_>,
         state: &mut CycleState,
@@ -96,12 +120,17 @@ impl ServicePoints {
         decided: &Decided,
         state: &mut CycleState,
     ) -> Result<(), PluginError> {
-        for plugin in &self.reserve {
+        if self.reserve.is_empty() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let reserved = self.reserve.iter().try_for_each(|plugin| {
             self.try_run(&plugin.name, Point::Reserve, || {
                 plugin.point.reserve(decided, state)
-            })?;
-        }
-        Ok(())
+            })
+        });
+        self.point_ran(Point::Reserve, began, reserved.as_ref().err());
+        reserved
     }
 
     /// Gives back what was reserved, the last plugin first.
@@ -150,12 +179,40 @@ impl ServicePoints {
         decided: &Decided,
         state: &mut CycleState,
     ) -> Result<Bound, PluginError> {
+        if !self.pre_bind.is_empty() {
+            let began = Instant::now();
+            let ran = self.every_pre_bind(decided, state).await;
+            self.point_ran(Point::PreBind, began, ran.as_ref().err());
+            ran?;
+        }
+        if self.bind.is_empty() {
+            return Ok(Bound::Skip);
+        }
+        let began = Instant::now();
+        let bound = self.first_bind(decided, state).await;
+        self.point_ran(Point::Bind, began, bound.as_ref().err());
+        bound
+    }
+
+    async fn every_pre_bind(
+        &self,
+        decided: &Decided,
+        state: &mut CycleState,
+    ) -> Result<(), PluginError> {
         for plugin in &self.pre_bind {
-            let ran = plugin.point.pre_bind(decided, state);
+            let ran = async { plugin.point.pre_bind(decided, state).await };
             self.run_async(&plugin.name, Point::PreBind, ran).await?;
         }
+        Ok(())
+    }
+
+    async fn first_bind(
+        &self,
+        decided: &Decided,
+        state: &mut CycleState,
+    ) -> Result<Bound, PluginError> {
         for plugin in &self.bind {
-            let ran = plugin.point.bind(decided, state);
+            let ran = async { plugin.point.bind(decided, state).await };
             if self.run_async(&plugin.name, Point::Bind, ran).await? == Bound::Stored {
                 return Ok(Bound::Stored);
             }
@@ -170,12 +227,22 @@ impl ServicePoints {
         state: &mut CycleState,
         report: &Report,
     ) {
+        if self.post_bind.is_empty() {
+            return;
+        }
+        let began = Instant::now();
+        let mut failed = None;
         for plugin in &self.post_bind {
-            let ran = plugin.point.post_bind(decided, state, report).map(Ok);
+            let ran = async {
+                plugin.point.post_bind(decided, state, report).await;
+                Ok(())
+            };
             if let Err(error) = self.run_async(&plugin.name, Point::PostBind, ran).await {
                 tracing::error!(binding = %decided.binding.key, %error, "PostBind failed");
+                failed = Some(error);
             }
         }
+        self.point_ran(Point::PostBind, began, failed.as_ref());
     }
 
     /// Whether a plugin has registered for such changes.
@@ -190,6 +257,12 @@ impl ServicePoints {
         self.registrations
             .iter()
             .any(|(_, registration)| registration.helps(binding, event))
+    }
+
+    /// Measures a point with all its plugins.
+    pub(crate) fn point_ran(&self, point: Point, began: Instant, error: Option<&PluginError>) {
+        self.metrics
+            .extension_point(point, result_of(error), began.elapsed());
     }
 
     /// Runs a call that cannot fail but by a panic.
@@ -236,13 +309,20 @@ impl ServicePoints {
         began: Instant,
         result: Result<T, PluginError>,
     ) -> Result<T, PluginError> {
-        let status = match &result {
-            Ok(_) => PluginResult::Success,
-            Err(error) if error.is_unschedulable() => PluginResult::Unschedulable,
-            Err(_) => PluginResult::Error,
-        };
-        self.metrics
-            .plugin(plugin, point.as_str(), status, began.elapsed());
+        self.metrics.plugin(
+            plugin,
+            point,
+            result_of(result.as_ref().err()),
+            began.elapsed(),
+        );
         result.map_err(|error| error.of(plugin, point))
+    }
+}
+
+fn result_of(error: Option<&PluginError>) -> PluginResult {
+    match error {
+        None => PluginResult::Success,
+        Some(error) if error.is_unschedulable() => PluginResult::Unschedulable,
+        Some(_) => PluginResult::Error,
     }
 }

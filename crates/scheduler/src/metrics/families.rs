@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use berth_core::Point;
+
 use super::exposition::{Kind, family, gauge, histogram, sample};
 use super::histogram::{Histogram, exponential};
 use super::labels::{self, CycleResult, Incoming, PluginResult};
@@ -21,8 +23,8 @@ pub(super) struct Families {
     attempts: BTreeMap<(CycleResult, ScheduleType), u64>,
     end_to_end: BTreeMap<(CycleResult, ScheduleType), Histogram<15>>,
     steps: BTreeMap<Step, Histogram<15>>,
-    points: BTreeMap<(&'static str, PluginResult), Histogram<12>>,
-    plugins: BTreeMap<(String, &'static str, PluginResult), Histogram<20>>,
+    points: BTreeMap<(Point, PluginResult), Histogram<12>>,
+    plugins: BTreeMap<(String, Point, PluginResult), Histogram<20>>,
     incoming: BTreeMap<Incoming, u64>,
     pub(super) depth: Depth,
     pub(super) oldest_ready: Duration,
@@ -47,7 +49,7 @@ impl Families {
             .observe(duration);
     }
 
-    pub(super) fn point(&mut self, point: &'static str, result: PluginResult, duration: Duration) {
+    pub(super) fn point(&mut self, point: Point, result: PluginResult, duration: Duration) {
         let points = self.points.entry((point, result));
         points
             .or_insert_with(|| Histogram::new(&POINT))
@@ -57,7 +59,7 @@ impl Families {
     pub(super) fn plugin(
         &mut self,
         plugin: &str,
-        point: &'static str,
+        point: Point,
         result: PluginResult,
         duration: Duration,
     ) {
@@ -108,7 +110,7 @@ impl Families {
         let help = "Time of all plugins at an extension point, in seconds.";
         family(out, name, Kind::Histogram, help);
         for ((point, result), times) in &self.points {
-            let result = result.as_str();
+            let (point, result) = (labels::point(*point), result.as_str());
             let labels = format!("extension_point=\"{point}\",result=\"{result}\"");
             histogram(out, name, &labels, times);
         }
@@ -116,7 +118,8 @@ impl Families {
         let help = "Time of one plugin at an extension point, in seconds.";
         family(out, name, Kind::Histogram, help);
         for ((plugin, point, result), times) in &self.plugins {
-            let (plugin, result) = (super::exposition::quoted(plugin), result.as_str());
+            let (point, result) = (labels::point(*point), result.as_str());
+            let plugin = super::exposition::quoted(plugin);
             let labels = format!("extension_point=\"{point}\",plugin={plugin},result=\"{result}\"");
             histogram(out, name, &labels, times);
         }

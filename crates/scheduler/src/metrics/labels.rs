@@ -1,5 +1,7 @@
 //! The values of labels, as dashboards know them.
 
+use berth_core::{Point, Status};
+
 use super::steps::Step;
 
 /// How a cycle ended, as metrics count it. A binding that fits nowhere counts as scheduled, as in Karmada.
@@ -49,6 +51,8 @@ impl Incoming {
 pub enum PluginResult {
     /// The cluster will do; there is a score.
     Success,
+    /// There was nothing to do in this cycle.
+    Skip,
     /// The cluster will not do.
     Unschedulable,
     /// The plugin failed.
@@ -59,9 +63,29 @@ impl PluginResult {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Success => "Success",
+            Self::Skip => "Skip",
             Self::Unschedulable => "Unschedulable",
             Self::Error => "Error",
         }
+    }
+}
+
+impl From<Status> for PluginResult {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Success => Self::Success,
+            Status::Skip => Self::Skip,
+            Status::Unschedulable => Self::Unschedulable,
+            Status::Error => Self::Error,
+        }
+    }
+}
+
+/// Karmada's dashboards know normalisation by a name of its own.
+pub(super) fn point(point: Point) -> &'static str {
+    match point {
+        Point::NormalizeScore => "ScoreExtensionNormalize",
+        point => point.as_str(),
     }
 }
 

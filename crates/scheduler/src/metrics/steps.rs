@@ -1,4 +1,4 @@
-//! How long the stages of a decision take: the clock that the engine does not have.
+//! How long the stages of a decision take.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Step {
 
 /// Takes the time of the stages of one decision.
 #[derive(Debug, Default)]
-pub struct StepTimes {
+pub(super) struct StepTimes {
     running: Option<(Step, Instant)>,
     pub(super) taken: Vec<(Step, Duration)>,
 }

@@ -16,7 +16,7 @@ use crate::condition::Reason;
 use crate::events::{Note, NoteType};
 use crate::framework::Decided;
 use crate::group_in_use::group_in_use;
-use crate::metrics::{CycleResult, Incoming, StepTimes};
+use crate::metrics::{CycleResult, Incoming};
 use crate::need::{ScheduleType, schedule_type};
 use crate::plan::{Plan, REASON_FAILED};
 use crate::queue::Verdict;
@@ -217,12 +217,12 @@ impl Owner {
             .map(|assumptions| assumptions.assumed(now))
             .unwrap_or_default();
         let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
-        let mut times = StepTimes::default();
+        let mut times = self.metrics.clock();
         let engine = &mut framework.engine;
         let (decision, round, wanted) = self.questions.decide(round, || {
             engine.decide(snapshot, &request, &assumed, Some(&mut times))
         });
-        self.metrics.steps(times);
+        self.metrics.decision(times);
         if let Some(wanted) = wanted {
             let assumptions = self.assumptions.as_ref();
             match self

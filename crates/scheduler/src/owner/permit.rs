@@ -62,11 +62,30 @@ impl Owner {
             held.unreserve();
             return Passage::Stopped(error);
         }
+        if points.permit.is_empty() {
+            return Passage::Through(held);
+        }
+        let began = Instant::now();
+        let (passage, said) = self.permit(held, now);
+        let error = match &passage {
+            Passage::Stopped(error) => Some(error),
+            Passage::Through(_) | Passage::Waits(..) => None,
+        };
+        points.point_ran(Point::Permit, began, error);
+        self.hear_all(said, now);
+        passage
+    }
+
+    /// Runs Permit; what its plugins say of other decisions comes with it.
+    fn permit(&self, mut held: Held, now: Instant) -> (Passage, Vec<Said>) {
+        let points = Arc::clone(&held.points);
         let mut waits_for = BTreeMap::new();
         let mut said = Vec::new();
         for plugin in &points.permit {
             let mut waiting = waiting(&self.parked, &plugin.name);
-            match points.permit(plugin, &held.decided, &mut held.state, &mut waiting) {
+            let permission = points.permit(plugin, &held.decided, &mut held.state, &mut waiting);
+            said.append(&mut waiting.said);
+            match permission {
                 Ok(Permission::Allow) => {}
                 Ok(Permission::Wait(patience)) => {
                     waits_for.insert(Arc::clone(&plugin.name), now + patience);
@@ -74,23 +93,20 @@ impl Owner {
                 Ok(Permission::Deny(why)) => {
                     held.unreserve();
                     let error = PluginError::unschedulable(why).of(&plugin.name, Point::Permit);
-                    self.hear_all(said, now);
-                    return Passage::Stopped(error);
+                    return (Passage::Stopped(error), said);
                 }
                 Err(error) => {
                     held.unreserve();
-                    self.hear_all(said, now);
-                    return Passage::Stopped(error);
+                    return (Passage::Stopped(error), said);
                 }
             }
-            said.append(&mut waiting.said);
         }
-        self.hear_all(said, now);
-        if waits_for.is_empty() {
+        let passage = if waits_for.is_empty() {
             Passage::Through(held)
         } else {
             Passage::Waits(held, waits_for)
-        }
+        };
+        (passage, said)
     }
 
     /// Lets a decision wait. Its key stays in processing, and what it takes stays assumed.

@@ -1,0 +1,47 @@
+//! The clock that the engine does not have: what one decision tells of itself, for all metrics of decisions.
+
+use berth_core::{Observer, Point, Status};
+
+use super::points::PointTimes;
+use super::steps::StepTimes;
+
+/// Takes the times of one decision.
+#[derive(Debug, Default)]
+pub struct DecisionTimes {
+    pub(super) steps: StepTimes,
+    pub(super) points: PointTimes,
+}
+
+impl DecisionTimes {
+    /// With the time of each plugin, where this decision is one of the sample.
+    pub(super) fn new(sampled: bool) -> Self {
+        Self {
+            steps: StepTimes::default(),
+            points: PointTimes::new(sampled),
+        }
+    }
+}
+
+impl Observer for DecisionTimes {
+    fn point_begins(&mut self, point: Point) {
+        self.steps.point_begins(point);
+        self.points.point_begins(point);
+    }
+
+    fn point_ends(&mut self, point: Point, status: Status) {
+        self.points.point_ends(point, status);
+        self.steps.point_ends(point, status);
+    }
+
+    fn wants_plugins(&mut self) -> bool {
+        self.points.wants_plugins()
+    }
+
+    fn plugin_begins(&mut self, point: Point, plugin: &str) {
+        self.points.plugin_begins(point, plugin);
+    }
+
+    fn plugin_ends(&mut self, point: Point, plugin: &str, status: Status) {
+        self.points.plugin_ends(point, plugin, status);
+    }
+}
