@@ -4,11 +4,12 @@
 //! while the service runs takes over as a whole or not at all.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use berth_core::{
-    Engine, EngineOptions, Estimator, Filter, Gates, GeneralEstimator, PluginSet, Plugins, Point,
-    Weighted,
+    Engine, EngineOptions, Estimator, Filter, Gates, GeneralEstimator, PluginError, PluginSet,
+    Plugins, Point, Weighted,
 };
 use kube::Client;
 use tokio::sync::mpsc;
@@ -136,7 +137,13 @@ impl Assembly {
                 .registry
                 .factory(name)
                 .ok_or_else(|| FactoryError::Other("it is not registered".to_owned()))?;
-            let plugin = factory(args, &handle)?;
+            // A configuration that comes later must not take the process down.
+            let plugin = catch_unwind(AssertUnwindSafe(|| factory(args, &handle))).unwrap_or_else(
+                |panic| {
+                    let error = PluginError::panicked(&*panic);
+                    Err(FactoryError::Other(error.to_string()))
+                },
+            )?;
             if plugin.name() == name {
                 Ok(plugin)
             } else {

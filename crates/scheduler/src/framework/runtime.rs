@@ -1,9 +1,10 @@
 //! A profile as it runs: its engine, and the points around a decision.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use berth_core::Engine;
+use berth_core::{Engine, PluginError};
 
 use super::points::QueueSort;
 use super::service_points::ServicePoints;
@@ -77,8 +78,12 @@ impl Frameworks {
             .is_some_and(|framework| filter::passes(binding, &framework.scheduler_name))
     }
 
-    /// Where the binding belongs in the queue.
+    /// Where the binding belongs in the queue. One whose rank nobody can tell has no other than its age.
     pub(crate) fn rank(&self, binding: &Binding) -> Rank {
-        self.queue_sort.rank(binding)
+        catch_unwind(AssertUnwindSafe(|| self.queue_sort.rank(binding))).unwrap_or_else(|panic| {
+            let error = PluginError::panicked(&*panic);
+            tracing::error!(binding = %binding.key, %error, "QueueSort failed");
+            Rank::default()
+        })
     }
 }

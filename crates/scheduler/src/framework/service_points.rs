@@ -252,11 +252,17 @@ impl ServicePoints {
             .any(|(_, registration)| registration.kind == kind)
     }
 
-    /// Whether a change may help a binding that sleeps.
+    /// Whether a change may help a binding that sleeps. Where a hint panics, it may.
     pub(crate) fn may_help(&self, binding: &Binding, event: &Event) -> bool {
-        self.registrations
-            .iter()
-            .any(|(_, registration)| registration.helps(binding, event))
+        self.registrations.iter().any(|(plugin, registration)| {
+            catch_unwind(AssertUnwindSafe(|| registration.helps(binding, event))).unwrap_or_else(
+                |panic| {
+                    let error = PluginError::panicked(&*panic);
+                    tracing::error!(binding = %binding.key, %plugin, %error, "a hint failed");
+                    true
+                },
+            )
+        })
     }
 
     /// Measures a point with all its plugins.
