@@ -1,0 +1,212 @@
+//! Four clusters, a scheduler with plugins of the test, and bindings.
+
+use std::net::TcpListener;
+
+use berth_api::well_known::CONDITION_SCHEDULED;
+use berth_api::{Cluster, ResourceBinding};
+use berth_e2e::{Bare, Running, eventually};
+use berth_scheduler::Options;
+use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::framework::Registry;
+use berth_scheduler::options::BindAddress;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+
+/// Four clusters and a scheduler.
+pub(crate) struct Scene {
+    pub(crate) bare: Bare,
+    scheduler: Running,
+    port: u16,
+}
+
+/// How a binding stands: its clusters, or the reason and the message of its condition.
+pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
+
+impl Scene {
+    /// Four clusters, and a scheduler with these plugins, profiles and extenders.
+    pub(crate) async fn start(registry: Registry, configuration: Value) -> Self {
+        Self::on(bare().await, registry, configuration)
+    }
+
+    /// A scheduler with these plugins, profiles and extenders.
+    pub(crate) fn on(bare: Bare, registry: Registry, configuration: Value) -> Self {
+        let port = free_port();
+        let options = Options {
+            registry,
+            declared: declared(configuration),
+            health: BindAddress::At(([127, 0, 0, 1], port).into()),
+            ..Options::embedded()
+        };
+        let scheduler = Running::start(options, bare.client.clone());
+        Self {
+            bare,
+            scheduler,
+            port,
+        }
+    }
+
+    /// Creates a binding and waits for its outcome.
+    pub(crate) async fn place(&self, binding: &ResourceBinding) -> Outcome {
+        self.bare.bind(binding).await;
+        self.outcome(binding.metadata.name.as_deref().unwrap())
+            .await
+    }
+
+    /// Waits for the outcome of a binding.
+    pub(crate) async fn outcome(&self, name: &str) -> Outcome {
+        eventually(&format!("the condition of {name}"), async || {
+            stands(&self.bare, name).await.ok_or("it has none")
+        })
+        .await
+    }
+
+    /// Waits until a binding is placed, whatever was said of it before.
+    pub(crate) async fn placed(&self, name: &str) -> Vec<String> {
+        placed(&self.bare, name).await
+    }
+
+    /// Waits for events about a binding and its template, and returns all that is said of it by then.
+    pub(crate) async fn events(&self, binding: &str) -> Vec<Event> {
+        let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
+        eventually(&format!("events of {binding}"), async || {
+            let mut all = events.list(&ListParams::default()).await.unwrap().items;
+            all.retain(|event| event.involved_object.name.as_deref() == Some(binding));
+            let about = |kind: &str| {
+                let mut kinds = all
+                    .iter()
+                    .map(|event| event.involved_object.kind.as_deref());
+                kinds.any(|known| known == Some(kind))
+            };
+            if about("ResourceBinding") && about("Deployment") {
+                Ok(all)
+            } else {
+                Err(format!("{all:?}"))
+            }
+        })
+        .await
+    }
+
+    /// Waits until something has been said of a binding, even if it does not hold any more.
+    pub(crate) async fn is_told(&self, binding: &str, words: &str) {
+        eventually(&format!("{words:?} about {binding}"), async || {
+            let events = self.events(binding).await;
+            let mut said = events.iter().filter_map(|event| event.message.as_deref());
+            if said.any(|message| message.contains(words)) {
+                Ok(())
+            } else {
+                Err(format!("{events:?}"))
+            }
+        })
+        .await;
+    }
+
+    /// What the scheduler serves at a path.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        get(self.port, path).await
+    }
+
+    pub(crate) async fn stop(self) {
+        self.scheduler.stop().await.unwrap();
+        self.bare.stop().await;
+    }
+}
+
+/// A control plane with four clusters.
+pub(crate) async fn bare() -> Bare {
+    let clusters: Vec<_> = (1..=4).map(cluster).collect();
+    Bare::start(&clusters).await
+}
+
+/// Waits until a binding is placed, whatever was said of it before.
+pub(crate) async fn placed(bare: &Bare, name: &str) -> Vec<String> {
+    eventually(&format!("{name} to be placed"), async || {
+        match stands(bare, name).await {
+            Some(Ok(clusters)) => Ok(clusters),
+            other => Err(format!("it stands so: {other:?}")),
+        }
+    })
+    .await
+}
+
+async fn stands(bare: &Bare, name: &str) -> Option<Outcome> {
+    let binding = bare.bindings("default").get(name).await.unwrap();
+    let status = binding.status.unwrap_or_default();
+    let mut conditions = status.conditions.into_iter();
+    let scheduled = conditions.find(|condition| condition.type_ == CONDITION_SCHEDULED)?;
+    let clusters = binding.spec.clusters.into_iter();
+    Some(if scheduled.status == "True" {
+        let mut names: Vec<_> = clusters.map(|cluster| cluster.name).collect();
+        names.sort_unstable();
+        Ok(names)
+    } else {
+        Err((scheduled.reason, scheduled.message))
+    })
+}
+
+/// What is served at a path of a port of this machine, once it is.
+pub(crate) async fn get(port: u16, path: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    eventually(&format!("{path} of port {port}"), async || {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        assert!(head.contains(" 200 "), "{path}: {answer}");
+        Ok::<_, std::io::Error>(body.to_owned())
+    })
+    .await
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn declared(mut configuration: Value) -> Declared {
+    configuration["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
+    configuration["kind"] = json!("SchedulerConfiguration");
+    let document = Document::read("test", &configuration.to_string()).unwrap();
+    let configuration: SchedulerConfiguration = document.parse().unwrap();
+    Declared::in_document(document, configuration, ProfileFlags::default()).unwrap()
+}
+
+/// A ready cluster, `m1` and so on, with its number as a label.
+pub(crate) fn cluster(number: u32) -> Cluster {
+    let condition = |kind: &str| {
+        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    serde_json::from_value(json!({
+        "metadata": { "name": format!("m{number}"), "labels": { "number": number.to_string() } },
+        "spec": { "syncMode": "Push" },
+        "status": {
+            "apiEnablements": [
+                { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
+            ],
+            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
+        },
+    }))
+    .unwrap()
+}
+
+/// A binding of a Deployment that goes everywhere.
+pub(crate) fn everywhere(name: &str, scheduler: &str) -> ResourceBinding {
+    binding(name, scheduler, json!({}))
+}
+
+fn binding(name: &str, scheduler: &str, placement: Value) -> ResourceBinding {
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "namespace": "default",
+            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
+        "spec": {
+            "schedulerName": scheduler,
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
+                "name": name, "uid": format!("uid-of-{name}") },
+            "replicas": 1, "placement": placement,
+        },
+    }))
+    .unwrap()
+}
