@@ -86,8 +86,8 @@ impl Engine {
         self.schedule_with(snapshot, request, &Assumed::default())
     }
 
-    /// Decides where a workload goes, while other workloads were placed that clusters do not report yet.
-    /// They count under the gate SchedulingOvercommitProtection.
+    /// Decides where a workload goes, while other workloads were placed, or have gone, that clusters do not
+    /// report so yet. All that is given counts.
     pub fn schedule_with(
         &mut self,
         snapshot: &Snapshot,

@@ -17,12 +17,6 @@ impl Engine {
         assumed: &Assumed,
         trace: &mut T,
     ) -> Decision {
-        let nothing = Assumed::default();
-        let assumed = if self.gates.scheduling_overcommit_protection {
-            assumed
-        } else {
-            &nothing
-        };
         let unit = self.unit(request);
         let mut state = CycleState::new();
         let terms = request.placement().terms();

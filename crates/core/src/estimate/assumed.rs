@@ -1,4 +1,4 @@
-//! Workloads that were placed, but that clusters do not report yet.
+//! Workloads that were placed, or have gone, while clusters do not report it yet.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,29 @@ pub struct AssumedWorkload {
     pub components: Vec<(i32, ResourceRequest)>,
 }
 
-/// Assumed workloads by cluster. Used under the gate SchedulingOvercommitProtection.
+/// What differs from the reports of clusters. Whoever decides with it says what counts: the service assumes
+/// what it has placed under the gate SchedulingOvercommitProtection, or where a plugin needs that, and what
+/// is free where it tries a fleet without some of its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
-    clusters: BTreeMap<String, Vec<AssumedWorkload>>,
+    clusters: BTreeMap<String, Shift>,
+}
+
+/// What differs from the report of one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shift {
+    /// Takes room that is reported free.
+    pub(crate) taken: Vec<AssumedWorkload>,
+    /// Leaves room that is reported taken.
+    pub(crate) freed: Vec<AssumedWorkload>,
+}
+
+impl Shift {
+    /// Where nothing differs.
+    pub(crate) const NOTHING: &Self = &Self {
+        taken: Vec::new(),
+        freed: Vec::new(),
+    };
 }
 
 impl Assumed {
@@ -25,6 +44,16 @@ impl Assumed {
         self.clusters
             .entry(cluster.to_owned())
             .or_default()
+            .taken
+            .push(workload);
+    }
+
+    /// Assumes that a workload which a cluster reports has gone.
+    pub fn free(&mut self, cluster: &str, workload: AssumedWorkload) {
+        self.clusters
+            .entry(cluster.to_owned())
+            .or_default()
+            .freed
             .push(workload);
     }
 
@@ -33,15 +62,17 @@ impl Assumed {
         self.clusters.is_empty()
     }
 
-    /// What is assumed of a cluster.
+    /// What is assumed to be in a cluster besides what it reports.
     pub fn of(&self, cluster: &str) -> &[AssumedWorkload] {
-        self.clusters
-            .get(cluster)
-            .map_or(&[], |workloads| workloads)
+        &self.shift(cluster).taken
+    }
+
+    pub(crate) fn shift(&self, cluster: &str) -> &Shift {
+        self.clusters.get(cluster).unwrap_or(Shift::NOTHING)
     }
 }
 
-/// The room that workloads take.
+/// The room that workloads take, less than nothing where more have gone than came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) pods: i64,
@@ -49,16 +80,21 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
-    pub(crate) fn of(workloads: &[AssumedWorkload]) -> Self {
+    pub(crate) fn of(shift: &Shift) -> Self {
         let mut demand = Self::default();
+        demand.add(&shift.taken, 1);
+        demand.add(&shift.freed, -1);
+        demand
+    }
+
+    fn add(&mut self, workloads: &[AssumedWorkload], times: i64) {
         for (replicas, request) in workloads.iter().flat_map(|workload| &workload.components) {
-            let replicas = i64::from(*replicas).max(0);
-            demand.pods = demand.pods.saturating_add(replicas);
+            let replicas = i64::from(*replicas).max(0) * times;
+            self.pods = self.pods.saturating_add(replicas);
             for ask in request.asks() {
-                let sum = demand.resources.entry(ask.resource.clone()).or_default();
+                let sum = self.resources.entry(ask.resource.clone()).or_default();
                 *sum = *sum + ask.quantity.times(replicas);
             }
         }
-        demand
     }
 }

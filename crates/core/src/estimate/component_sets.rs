@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth_api::quantity::Quantity;
 
-use super::assumed::{AssumedWorkload, Demand};
+use super::assumed::{Demand, Shift};
 use super::bounded;
 use super::general::Modelling;
 use super::models::Nodes;
@@ -43,7 +43,7 @@ impl ComponentSet {
 
     /// How many sets fit in a cluster. Amounts are compared as the numbers they are, whatever notation
     /// they are written in.
-    pub(crate) fn fit(&self, row: &Row, assumed: &[AssumedWorkload], modelling: Modelling) -> i32 {
+    pub(crate) fn fit(&self, row: &Row, assumed: &Shift, modelling: Modelling) -> i32 {
         let demand = Demand::of(assumed);
         let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
         if pods <= 0 {

@@ -2,7 +2,7 @@
 
 use berth_api::quantity::Quantity;
 
-use super::assumed::{Assumed, AssumedWorkload, Demand};
+use super::assumed::{Assumed, Demand};
 use super::vector::{PodShape, in_units};
 use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
 use super::{component_sets, models};
@@ -59,7 +59,7 @@ impl Estimator for GeneralEstimator {
                 let sets = component_sets::ComponentSet::new(context.request.components());
                 for (&ordinal, estimate) in clusters.iter().zip(estimates) {
                     if let Some(row) = context.snapshot.row(ordinal) {
-                        let assumed = context.assumed.of(&row.name);
+                        let assumed = context.assumed.shift(&row.name);
                         *estimate = (*estimate).min(sets.fit(row, assumed, self.modelling));
                     }
                 }
@@ -115,7 +115,7 @@ impl GeneralEstimator {
         assumed: &Assumed,
         pod: &std::cell::OnceCell<PodShape>,
     ) -> i64 {
-        let assumed: &[AssumedWorkload] = assumed.of(&row.name);
+        let assumed = assumed.shift(&row.name);
         let demand = Demand::of(assumed);
         let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
         if pods <= 0 {

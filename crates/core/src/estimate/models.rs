@@ -1,7 +1,7 @@
 //! Estimates from nodes counted by grade: first-fit placement on nodes that are as small as their grade allows.
 
 use super::UNBOUNDED;
-use super::assumed::AssumedWorkload;
+use super::assumed::{AssumedWorkload, Shift};
 use super::vector::{NodeShape, PodShape};
 use crate::fleet::capacity::Models;
 
@@ -55,15 +55,17 @@ impl Nodes {
             .all(|(replicas, pod)| self.place(pod, *replicas) == 0)
     }
 
-    /// Takes the room of assumed workloads, each placed as one set.
-    pub(crate) fn take(&mut self, assumed: &[AssumedWorkload]) {
-        for workload in assumed {
-            let set: Vec<(i64, PodShape)> = workload
-                .components
-                .iter()
-                .map(|(replicas, request)| (i64::from(*replicas).max(0), request.pod_shape()))
-                .collect();
-            self.place_set(&set);
+    /// Counts with what is assumed: workloads that came take room, each placed as one set, and those that
+    /// have gone leave it.
+    pub(crate) fn take(&mut self, assumed: &Shift) {
+        for workload in &assumed.freed {
+            for (replicas, pod) in pods_of(workload) {
+                // Which nodes they were on is not known: each leaves a hole of its own size.
+                self.runs.push((replicas, NodeShape::hole(&pod)));
+            }
+        }
+        for workload in &assumed.taken {
+            self.place_set(&pods_of(workload));
         }
     }
 
@@ -88,12 +90,16 @@ impl Nodes {
     }
 }
 
+/// The pods of a workload.
+fn pods_of(workload: &AssumedWorkload) -> Vec<(i64, PodShape)> {
+    let components = workload.components.iter();
+    components
+        .map(|(replicas, request)| (i64::from(*replicas).max(0), request.pod_shape()))
+        .collect()
+}
+
 /// How many pods fit on the nodes of a cluster; None where it does not count them, or not usably.
-pub(crate) fn pods_that_fit(
-    models: &Models,
-    pod: &PodShape,
-    assumed: &[AssumedWorkload],
-) -> Option<i64> {
+pub(crate) fn pods_that_fit(models: &Models, pod: &PodShape, assumed: &Shift) -> Option<i64> {
     let Models::Nodes(_) = models else {
         return None;
     };

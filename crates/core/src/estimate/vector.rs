@@ -46,6 +46,14 @@ impl NodeShape {
         Self { free, pods }
     }
 
+    /// The room that one pod leaves.
+    pub(crate) fn hole(pod: &PodShape) -> Self {
+        Self {
+            free: pod.asks.iter().cloned().collect(),
+            pods: 1,
+        }
+    }
+
     /// How many such pods fit.
     pub(crate) fn fits(&self, pod: &PodShape) -> i64 {
         pod.asks.iter().fold(self.pods, |fits, (resource, amount)| {

@@ -113,26 +113,64 @@ fn component_sets_are_counted_in_the_numbers_that_quantities_are() {
 }
 
 #[test]
-fn assumed_workloads_take_room_only_under_the_gate() {
-    let on = Gates {
-        scheduling_overcommit_protection: true,
-        ..Gates::default()
-    };
+fn workloads_that_came_take_room_and_those_that_have_gone_leave_it() {
     let clusters = [cluster("m1", 10), cluster("m2", 10)];
-    let binding = binding(10, json!({"replicaScheduling": dynamic()}));
+    let request_of = |cpu: &str| {
+        let list = serde_json::from_value(json!({ "cpu": cpu })).unwrap();
+        ResourceRequest::new(&list).unwrap()
+    };
+    let workload = |replicas| AssumedWorkload {
+        components: vec![(replicas, request_of("1"))],
+    };
+    let decide = |replicas: i32, assumed: &Assumed| {
+        let binding = binding(replicas, json!({"replicaScheduling": dynamic()}));
+        let snapshot = fleet(&clusters).snapshot();
+        let outcome =
+            engine(Gates::default()).schedule_with(&snapshot, &request(&binding), assumed);
+        text(&outcome)
+    };
+    assert_eq!(decide(10, &Assumed::default()), "m1:5 m2:5");
+    let mut taken = Assumed::default();
+    taken.add("m1", workload(8));
+    assert_eq!(decide(10, &taken), "m1:2 m2:8");
+    let mut freed = Assumed::default();
+    freed.free("m2", workload(4));
+    let without = decide(24, &Assumed::default());
+    assert!(without.contains("not enough"), "{without}");
+    assert_eq!(decide(24, &freed), "m1:10 m2:14");
+    // What came and went again leaves the report as it is.
+    taken.free("m1", workload(8));
+    assert_eq!(decide(10, &taken), "m1:5 m2:5");
+}
+
+#[test]
+fn pods_that_have_gone_leave_holes_of_their_size_on_nodes_counted_by_grade() {
+    let mut graded = cluster("m1", 100);
+    graded["spec"]["resourceModels"] = json!([
+        {"grade": 0, "ranges": [{"name": "cpu", "min": "0", "max": "2"}]},
+        {"grade": 1, "ranges": [{"name": "cpu", "min": "2", "max": "8"}]},
+    ]);
+    graded["status"]["resourceSummary"]["allocatableModelings"] =
+        json!([{"grade": 0, "count": 0}, {"grade": 1, "count": 1}]);
     let list = serde_json::from_value(json!({"cpu": "1"})).unwrap();
-    let mut assumed = Assumed::default();
-    assumed.add(
+    let mut freed = Assumed::default();
+    freed.free(
         "m1",
         AssumedWorkload {
-            components: vec![(8, ResourceRequest::new(&list).unwrap())],
+            components: vec![(3, ResourceRequest::new(&list).unwrap())],
         },
     );
-    for (gates, expected) in [(Gates::default(), "m1:5 m2:5"), (on, "m1:2 m2:8")] {
+    let decide = |replicas: i32, assumed: &Assumed| {
+        let binding = binding(replicas, json!({"replicaScheduling": dynamic()}));
+        let snapshot = fleet(std::slice::from_ref(&graded)).snapshot();
         let outcome =
-            engine(gates).schedule_with(&fleet(&clusters).snapshot(), &request(&binding), &assumed);
-        assert_eq!(text(&outcome), expected);
-    }
+            engine(Gates::default()).schedule_with(&snapshot, &request(&binding), assumed);
+        text(&outcome)
+    };
+    assert_eq!(decide(2, &Assumed::default()), "m1:2");
+    assert!(decide(5, &Assumed::default()).contains("not enough"));
+    assert_eq!(decide(5, &freed), "m1:5");
+    assert!(decide(6, &freed).contains("not enough"));
 }
 
 #[test]
