@@ -150,6 +150,15 @@ impl Assumptions {
         let Some(held) = self.held.get_mut(&new.key) else {
             return;
         };
+        // What has been evicted and drained holds nothing any more.
+        let going = |binding: &Binding, cluster: &str| {
+            let mut tasks = binding.spec.graceful_eviction_tasks.iter();
+            tasks.any(|task| task.from_cluster == cluster)
+        };
+        held.shares.retain(|share| {
+            let drained = going(old, &share.cluster) && !going(new, &share.cluster);
+            !drained || new.spec.clusters.iter().any(|t| t.name == share.cluster)
+        });
         for share in &mut held.shares {
             if healthy(new, &share.cluster) && !healthy(old, &share.cluster) {
                 share.healthy = Some(now);
@@ -253,7 +262,11 @@ fn push(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replicas: i3
     }
 }
 
-fn workload(spec: &BindingSpec, replicas: i32) -> Result<AssumedWorkload, ResourceRequestError> {
+/// The room that so many replicas of a workload take.
+pub(crate) fn workload(
+    spec: &BindingSpec,
+    replicas: i32,
+) -> Result<AssumedWorkload, ResourceRequestError> {
     let components = if spec.components.is_empty() {
         let request = match &spec.replica_requirements {
             Some(requirements) => ResourceRequest::new(&requirements.resource_request)?,

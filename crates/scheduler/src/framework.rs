@@ -7,6 +7,7 @@
 pub mod args;
 pub(crate) mod assembly;
 pub mod events;
+pub mod follow;
 pub mod handle;
 mod in_tree;
 pub mod plugin;
@@ -21,6 +22,7 @@ pub mod waiting;
 
 pub use args::{Args, ArgsError};
 pub use events::{Event, EventKind, Hint, Registration};
+pub use follow::Follow;
 pub use handle::Handle;
 pub use plugin::Plugin;
 pub use points::{

@@ -8,6 +8,8 @@ mod finish;
 mod intake;
 mod lineup;
 mod permit;
+mod preemption;
+mod promises;
 mod questions;
 mod references;
 mod store;
@@ -24,6 +26,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::permit::Lot;
+use self::preemption::{Departures, Evicted};
+use self::promises::Promises;
 pub(crate) use self::questions::Accurate;
 use self::questions::Questions;
 use self::store::Finished;
@@ -97,6 +101,13 @@ pub(crate) struct Owner {
     questions: Questions,
     /// The decisions that wait for a permit.
     parked: Lot,
+    /// Preempted workloads that have left and are still in reports.
+    departures: Departures,
+    evictions: JoinSet<Evicted>,
+    /// Room that is kept for those that preempt.
+    promises: Promises,
+    /// The victims that are being written.
+    evicting: HashSet<BindingKey>,
     /// What a list in progress has named so far.
     listing: HashMap<Source, HashSet<String>>,
     synced: HashSet<Source>,
@@ -154,6 +165,10 @@ impl Owner {
             groups: options.gates.workload_affinity.then(Groups::default),
             questions: Questions::new(accurate, extenders),
             parked: Lot::new(),
+            departures: Departures::default(),
+            evictions: JoinSet::new(),
+            promises: Promises::default(),
+            evicting: HashSet::new(),
             listing: HashMap::new(),
             synced: HashSet::new(),
             leading: false,
@@ -183,6 +198,7 @@ impl Owner {
             self.queue.flush(now);
             self.expire_assumptions(now);
             self.end_permits(now);
+            self.expire_departures(now);
             self.decide(now);
             self.report_queue(now);
             self.recorder
@@ -211,6 +227,9 @@ impl Owner {
                 }
                 Some(finished) = self.writes.join_next(), if !self.writes.is_empty() => {
                     self.finish(finished);
+                }
+                Some(evicted) = self.evictions.join_next(), if !self.evictions.is_empty() => {
+                    self.evicted(evicted);
                 }
                 answered = self.questions.next() => self.answered(answered),
                 Some(said) = said.recv() => self.hear_all(vec![said], Instant::now()),

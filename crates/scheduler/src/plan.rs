@@ -121,6 +121,17 @@ impl Plan {
 
     /// What the outcome of a cycle asks for. `placement_json` is the canonical JSON of the placement.
     pub fn of(binding: &Binding, placement_json: &str, outcome: &Outcome) -> Self {
+        Self::with_remark(binding, placement_json, outcome, None, None)
+    }
+
+    /// As [`Self::of`]; after a failure the condition also says what is done about it, and an event tells of it.
+    pub fn with_remark(
+        binding: &Binding,
+        placement_json: &str,
+        outcome: &Outcome,
+        remark: Option<&str>,
+        note: Option<Note>,
+    ) -> Self {
         match &outcome.result {
             Ok(placed) => {
                 let targets: Vec<TargetCluster> =
@@ -133,7 +144,14 @@ impl Plan {
                     placed.affinity.as_deref(),
                 )
             }
-            Err(error) => failure(binding, placement_json, outcome, error),
+            Err(error) => {
+                let message = format!("{error}{}", remark.unwrap_or_default());
+                let mut plan = failure(binding, placement_json, outcome, error, message);
+                if !plan.is_empty() {
+                    plan.notes.extend(note);
+                }
+                plan
+            }
         }
     }
 }
@@ -186,8 +204,8 @@ fn failure(
     placement_json: &str,
     outcome: &Outcome,
     error: &ScheduleError,
+    message: String,
 ) -> Plan {
-    let message = error.to_string();
     let (reason, mut verdict) = match error {
         ScheduleError::NoFit(_) => (Reason::NoClusterFit, Verdict::Wait),
         ScheduleError::Plugin(error) if error.is_unschedulable() => {

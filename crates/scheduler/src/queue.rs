@@ -203,6 +203,20 @@ impl Queue {
         }
     }
 
+    /// Gives a key another rank, wherever it is; it keeps its lane and its age.
+    pub fn rerank(&mut self, key: &BindingKey, rank: Rank) {
+        let Some(item) = self.items.get_mut(key) else {
+            return;
+        };
+        let before = std::mem::replace(&mut item.rank, rank);
+        if let State::Ready { lane, place } = item.state
+            && before != rank
+        {
+            self.take_out(key);
+            self.make_ready(key, lane, place.1);
+        }
+    }
+
     /// The keys that [`Queue::wake`] would make ready, without those that are being processed.
     pub fn sleepers(&self) -> impl Iterator<Item = &BindingKey> {
         self.waiting

@@ -27,6 +27,7 @@ use crate::config::configuration::ProfileConfig;
 use crate::config::{ConfigError, Declared};
 use crate::extender::{ExtenderMetrics, Extenders};
 use crate::metrics::Metrics;
+use crate::template::Templates;
 
 /// What frameworks are made of besides a configuration.
 #[derive(Clone)]
@@ -85,10 +86,12 @@ impl Assembly {
             .map_err(|error| declared.error(ProfileError::new(error.path, error.message)))?;
         let stopping = self.stopping.child_token();
         let ends = stopping.clone().drop_guard();
+        let (client, said) = (self.client.clone(), self.said.clone());
+        let templates = Templates::new(client, said, stopping.clone());
         let mut made: Vec<Made> = Vec::with_capacity(profiles.len());
         for (index, profile) in profiles.iter().enumerate() {
             let one = self
-                .framework(profile, extenders.as_ref(), &stopping)
+                .framework(profile, extenders.as_ref(), &stopping, &templates)
                 .and_then(|one| match made.first() {
                     Some(first) => one
                         .sorts_like(first, profile, profiles.first())
@@ -123,6 +126,7 @@ impl Assembly {
         profile: &ProfileConfig,
         extenders: Option<&Extenders>,
         stopping: &CancellationToken,
+        templates: &Templates,
     ) -> Result<Made, ProfileError> {
         let scheduler_name: Arc<str> = profile.scheduler_name.as_deref().unwrap_or_default().into();
         let handle = Handle {
@@ -131,6 +135,7 @@ impl Assembly {
             client: self.client.clone(),
             said: self.said.clone(),
             stopping: stopping.clone(),
+            templates: templates.clone(),
         };
         let selection = Selection::new(profile, &self.registry, |name, args| {
             let factory = self
@@ -312,6 +317,12 @@ impl ServicePoints {
                     .collect()
             };
         }
+        let follow = selection.plugins.iter().filter_map(|plugin| {
+            Some(Named {
+                name: Arc::clone(&plugin.name),
+                point: plugin.follow.clone()?,
+            })
+        });
         let registrations = selection.plugins.iter().flat_map(|plugin| {
             let all = plugin.registrations.iter().cloned();
             all.map(|registration| (Arc::clone(&plugin.name), registration))
@@ -324,6 +335,7 @@ impl ServicePoints {
             pre_bind: list!(PreBind, pre_bind),
             bind: list!(Bind, bind),
             post_bind: list!(PostBind, post_bind),
+            follow: follow.collect(),
             registrations: registrations.collect(),
             metrics,
         }

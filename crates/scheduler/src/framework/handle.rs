@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::waiting::{Permits, Said};
+use crate::template::Templates;
 
 /// What a plugin may use besides what each extension point shows it.
 #[derive(Clone)]
@@ -17,6 +18,7 @@ pub struct Handle {
     pub(crate) client: Client,
     pub(crate) said: mpsc::UnboundedSender<Said>,
     pub(crate) stopping: CancellationToken,
+    pub(crate) templates: Templates,
 }
 
 impl std::fmt::Debug for Handle {
@@ -46,6 +48,11 @@ impl Handle {
     /// For a plugin that lets waiting decisions pass from a task of its own.
     pub fn permits(&self, plugin: &str) -> Permits {
         Permits::new(plugin, self.said.clone())
+    }
+
+    /// What is known of the objects that bindings propagate. Kinds that no plugin asks for are not read.
+    pub fn templates(&self) -> Templates {
+        self.templates.clone()
     }
 
     /// Cancelled when the profile ends, with the service or because the configuration has changed: tasks of

@@ -12,6 +12,8 @@ use super::handle::Handle;
 use super::plugin::Plugin;
 use super::priority_sort::PrioritySort;
 use super::registry::{Registry, Standing};
+use crate::gang::{Coscheduling, GroupQueueSort};
+use crate::preemption::DefaultPreemption;
 
 impl Registry {
     /// The in-tree plugins, in the order in which Karmada's run. Those behind a gate are there when it is on.
@@ -54,6 +56,21 @@ impl Registry {
         registry.add_plain(Standing::Base, AssignReplicas::NAME, |plugin, _| {
             plugin.assign(Arc::new(AssignReplicas))
         });
+        registry.add_plain(Standing::Optional, DefaultPreemption::NAME, |plugin, _| {
+            plugin
+                .post_filter(Arc::new(DefaultPreemption))
+                .assumes_capacity()
+        });
+        registry.put(
+            Standing::Optional,
+            GroupQueueSort::NAME.into(),
+            Arc::new(GroupQueueSort::plugin),
+        );
+        registry.put(
+            Standing::Optional,
+            Coscheduling::NAME.into(),
+            Arc::new(Coscheduling::plugin),
+        );
         registry
     }
 
@@ -95,6 +112,9 @@ mod tests {
                 PrioritySort::NAME,
                 SelectClusters::NAME,
                 AssignReplicas::NAME,
+                DefaultPreemption::NAME,
+                GroupQueueSort::NAME,
+                Coscheduling::NAME,
             ])
             .collect();
         expected.sort_unstable();

@@ -7,6 +7,7 @@ use berth_core::{
 };
 
 use super::events::Registration;
+use super::follow::Follow;
 use super::points::{Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve};
 
 /// A plugin, made by its factory: one object, or several, at one extension point or several.
@@ -33,6 +34,7 @@ pub struct Plugin {
     pub(crate) bind: Option<Arc<dyn Bind>>,
     pub(crate) post_bind: Option<Arc<dyn PostBind>>,
     pub(crate) estimator: Option<Arc<dyn Estimator>>,
+    pub(crate) follow: Option<Arc<dyn Follow>>,
     pub(crate) registrations: Vec<Registration>,
     pub(crate) needs: Needs,
 }
@@ -84,6 +86,7 @@ impl Plugin {
             bind: None,
             post_bind: None,
             estimator: None,
+            follow: None,
             registrations: Vec::new(),
             needs: Needs::default(),
         }
@@ -123,6 +126,8 @@ impl Plugin {
         post_bind: PostBind,
         /// Says how many replicas fit. It belongs to no point that a profile can turn off by itself.
         estimator: Estimator,
+        /// Is told of every binding. It belongs to no point either.
+        follow: Follow,
     }
 
     /// Keeps clusters out, by what the binding is.

@@ -40,6 +40,8 @@ pub enum Gate {
     Open,
     /// It has to wait; the text says for what, as users read it in the condition.
     Closed(String),
+    /// The plugin cannot tell yet, and says so to nobody: it asks to look again when it can.
+    NotKnown,
 }
 
 /// Orders the bindings that are ready. There is exactly one, and all profiles share it.

@@ -11,6 +11,7 @@ use berth_core::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
 use super::events::{Event, EventKind, Registration};
+use super::follow::Follow;
 use super::points::{
     Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
     Reserve,
@@ -41,7 +42,18 @@ pub(crate) struct ServicePoints {
     pub(crate) post_bind: Vec<Named<dyn PostBind>>,
     /// What wakes the bindings that a plugin has stopped.
     pub(crate) registrations: Vec<(Arc<str>, Registration)>,
+    /// Who is told of every binding.
+    pub(crate) follow: Vec<Named<dyn Follow>>,
     pub(crate) metrics: Metrics,
+}
+
+/// Why a binding is not scheduled yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Gated {
+    /// A plugin does not know yet; it says when it does.
+    NotKnown,
+    /// This.
+    Because(PluginError),
 }
 
 impl ServicePoints {
@@ -54,28 +66,46 @@ impl ServicePoints {
             && self.post_bind.is_empty()
     }
 
+    /// Tells every plugin that follows bindings something.
+    pub(crate) fn follow(&self, tell: impl Fn(&dyn Follow)) {
+        for plugin in &self.follow {
+            if catch_unwind(AssertUnwindSafe(|| tell(&*plugin.point))).is_err() {
+                tracing::error!(
+                    plugin = &*plugin.name,
+                    "a plugin that follows bindings panicked"
+                );
+            }
+        }
+    }
+
     /// The first plugin that gates the binding, with what it waits for.
-    pub(crate) fn gate(&self, binding: &Binding) -> Option<PluginError> {
+    pub(crate) fn gate(&self, binding: &Binding) -> Option<Gated> {
         if self.pre_enqueue.is_empty() {
             return None;
         }
         let began = Instant::now();
         let gate = self.first_gate(binding);
-        self.point_ran(Point::PreEnqueue, began, gate.as_ref());
+        let error = match &gate {
+            Some(Gated::Because(error)) => Some(error),
+            Some(Gated::NotKnown) | None => None,
+        };
+        self.point_ran(Point::PreEnqueue, began, error);
         gate
     }
 
-    fn first_gate(&self, binding: &Binding) -> Option<PluginError> {
+    fn first_gate(&self, binding: &Binding) -> Option<Gated> {
         self.pre_enqueue.iter().find_map(|plugin| {
             let gate = self.run(&plugin.name, Point::PreEnqueue, || {
                 plugin.point.pre_enqueue(binding)
             });
             match gate {
                 Ok(Gate::Open) => None,
+                Ok(Gate::NotKnown) => Some(Gated::NotKnown),
                 Ok(Gate::Closed(why)) => {
-                    Some(PluginError::unschedulable(why).of(&plugin.name, Point::PreEnqueue))
+                    let error = PluginError::unschedulable(why);
+                    Some(Gated::Because(error.of(&plugin.name, Point::PreEnqueue)))
                 }
-                Err(error) => Some(error),
+                Err(error) => Some(Gated::Because(error)),
             }
         })
     }

@@ -10,6 +10,8 @@ use crate::binding::{Binding, BindingKey};
 /// What is said of a waiting decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
+    /// These bindings are looked at again; the key of the message is the first of them.
+    Look(Vec<BindingKey>),
     /// The plugin has nothing against it any more.
     Allow,
     /// It may not pass.
@@ -89,6 +91,14 @@ impl Permits {
     /// The plugin stops a waiting decision; the text says why, as users read it in the condition.
     pub fn reject(&self, key: &BindingKey, why: impl Into<String>) {
         self.say(key, Word::Reject(why.into()));
+    }
+
+    /// Something that the plugin knows of these bindings has changed: their places in the queue are asked for
+    /// again, and those that wait are woken, all at once.
+    pub fn look_again(&self, keys: Vec<BindingKey>) {
+        if let Some(first) = keys.first().cloned() {
+            self.say(&first, Word::Look(keys));
+        }
     }
 
     fn say(&self, key: &BindingKey, word: Word) {

@@ -8,6 +8,7 @@ use berth_core::Request;
 
 use super::Owner;
 use super::permit::Held;
+use super::preemption::Search;
 use super::questions::{Answered, Asking, Round};
 use super::references::{binding_reference, template_reference};
 use super::store::Cycle;
@@ -15,6 +16,7 @@ use crate::binding::{Binding, BindingKey};
 use crate::condition::Reason;
 use crate::events::{Note, NoteType};
 use crate::framework::Decided;
+use crate::framework::service_points::Gated;
 use crate::group_in_use::group_in_use;
 use crate::metrics::{CycleResult, Incoming};
 use crate::need::{ScheduleType, schedule_type};
@@ -206,21 +208,39 @@ impl Owner {
             return Conclusion::of(Plan::nothing(Verdict::Done), None);
         };
         let points = Arc::clone(&framework.points);
-        if let Some(error) = points.gate(binding) {
-            return Conclusion::of(Plan::stopped(binding, &error), Some(why));
+        match points.gate(binding) {
+            None => {}
+            Some(Gated::NotKnown) => {
+                return Conclusion::of(Plan::nothing(Verdict::Wait), None);
+            }
+            Some(Gated::Because(error)) => {
+                return Conclusion::of(Plan::stopped(binding, &error), Some(why));
+            }
         }
         let now = Instant::now();
-        let assumed = self
+        let mut assumed = self
             .assumptions
             .as_ref()
             .filter(|_| framework.assumes_capacity)
             .map(|assumptions| assumptions.assumed(now))
             .unwrap_or_default();
+        self.promises.add_to(&mut assumed, binding, now);
         let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
         let mut times = self.metrics.clock();
         let engine = &mut framework.engine;
-        let (decision, round, wanted) = self.questions.decide(round, || {
-            engine.decide(snapshot, &request, &assumed, Some(&mut times))
+        let search = Search {
+            binding,
+            request: &request,
+            snapshot,
+            assumed: &assumed,
+            bindings: &self.bindings,
+            departures: &self.departures,
+            points: &points,
+        };
+        let ((decision, room), round, wanted) = self.questions.decide(round, || {
+            let mut decision = engine.decide(snapshot, &request, &assumed, Some(&mut times));
+            let room = search.room(engine, &decision.outcome, &mut decision.state);
+            (decision, room)
         });
         self.metrics.decision(times);
         if let Some(wanted) = wanted {
@@ -237,7 +257,13 @@ impl Owner {
                 }
             }
         }
-        let plan = Plan::of(binding, &json, &decision.outcome);
+        let plan = Plan::with_remark(
+            binding,
+            &json,
+            &decision.outcome,
+            room.remark().as_deref(),
+            room.note(),
+        );
         let decided = plan.targets.as_ref().filter(|_| {
             // A result that is withdrawn needs nobody's consent.
             decision.outcome.result.is_ok() && !points.are_bare()
@@ -251,6 +277,8 @@ impl Owner {
             state: decision.state,
             points,
         });
+        self.promises.keep(binding, room.place(), now);
+        self.evict(binding, room);
         Conclusion::Plan {
             plan,
             why: Some(why),

@@ -98,12 +98,13 @@ impl Owner {
         }
         let new = member.cluster.clone();
         let mut meaning = Meaning::of(self.members.get(&name), &member);
-        if let Some(assumptions) = &mut self.assumptions
-            && member.reports_otherwise(self.members.get(&name))
-        {
-            // Shares are given up with a report: less room than before may still be more than assumed.
-            assumptions.reported(&name);
-            meaning.more_room = true;
+        if member.reports_otherwise(self.members.get(&name)) {
+            self.departures.reported(&name);
+            if let Some(assumptions) = &mut self.assumptions {
+                // Shares are given up with a report: less room than before may still be more than assumed.
+                assumptions.reported(&name);
+                meaning.more_room = true;
+            }
         }
         let old = self.members.insert(name, member);
         if meaning.reconcile
@@ -313,6 +314,13 @@ impl Owner {
     /// Keeps a binding, and the generation that a write of ours gave it.
     fn remember(&mut self, binding: Binding, own_generation: i64) {
         let key = binding.key.clone();
+        let is_news = self
+            .bindings
+            .get(&key)
+            .is_none_or(|entry| binding.at_least_as_new_as(&entry.binding));
+        if is_news {
+            self.followed(&binding);
+        }
         let Some(entry) = self.bindings.get_mut(&key) else {
             if let Some(groups) = &mut self.groups {
                 groups.replace(None, Some(&binding));
@@ -341,8 +349,10 @@ impl Owner {
         if let Some(groups) = &mut self.groups {
             groups.replace(Some(&entry.binding), Some(&binding));
         }
+        let now = Instant::now();
+        self.departures.observe(&entry.binding, Some(&binding), now);
         if let Some(assumptions) = &mut self.assumptions {
-            assumptions.observe(&entry.binding, &binding, Instant::now());
+            assumptions.observe(&entry.binding, &binding, now);
         }
         entry.binding = Arc::new(binding);
     }
@@ -362,12 +372,17 @@ impl Owner {
 
     fn binding_gone(&mut self, key: &BindingKey) {
         let old = self.bindings.remove(key);
+        if let Some(old) = &old {
+            self.departures.observe(&old.binding, None, Instant::now());
+        }
         if let Some(groups) = &mut self.groups {
             groups.replace(old.as_ref().map(|entry| &*entry.binding), None);
             groups.settled(key);
         }
         self.queue.remove(key);
         let now = Instant::now();
+        self.unfollowed(key);
+        self.promises.forget(key);
         self.drop_parked(key, now);
         if let Some(old) = old.filter(|_| self.is_registered(EventKind::BindingGone)) {
             self.wake_registered(&Event::BindingGone(old.binding), now);

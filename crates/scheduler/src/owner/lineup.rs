@@ -39,6 +39,9 @@ impl Owner {
         if assumes && self.assumptions.is_none() {
             self.assumptions = Some(Assumptions::default());
         }
+        for entry in self.bindings.values() {
+            self.followed(&entry.binding);
+        }
         let _ = taken.send(());
         self.look_again(&ours_before, now);
     }

@@ -133,6 +133,7 @@ impl Owner {
         let mut said = VecDeque::from(said);
         while let Some(Said { plugin, key, word }) = said.pop_front() {
             match word {
+                Word::Look(keys) => self.look_again_at(&keys, now),
                 Word::Allow => self.allow(&plugin, &key),
                 Word::Reject(why) => said.extend(self.reject(&key, &plugin, why, now)),
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Owner;
+use crate::binding::{Binding, BindingKey};
 use crate::framework::{Event, EventKind};
 
 impl Owner {
@@ -12,6 +13,32 @@ impl Owner {
         self.frameworks
             .iter()
             .any(|framework| framework.points.registered(kind))
+    }
+
+    /// A plugin knows more of these bindings than before.
+    pub(super) fn look_again_at(&mut self, keys: &[BindingKey], now: Instant) {
+        for key in keys {
+            if let Some(entry) = self.bindings.get(key) {
+                let binding = Arc::clone(&entry.binding);
+                self.followed(&binding);
+                self.queue.rerank(key, self.frameworks.rank(&binding));
+                self.queue.wake(key, now);
+            }
+        }
+    }
+
+    /// Tells the plugins that follow bindings of one.
+    pub(super) fn followed(&self, binding: &Binding) {
+        for framework in self.frameworks.iter() {
+            framework.points.follow(|follow| follow.present(binding));
+        }
+    }
+
+    /// Tells the plugins that follow bindings that one is gone.
+    pub(super) fn unfollowed(&self, key: &BindingKey) {
+        for framework in self.frameworks.iter() {
+            framework.points.follow(|follow| follow.gone(key));
+        }
     }
 
     /// Wakes the bindings that sleep, or are about to, and that a change may help.

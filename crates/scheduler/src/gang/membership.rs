@@ -1,0 +1,70 @@
+//! Which gang a binding belongs to, as its labels say.
+
+use std::sync::Arc;
+
+use crate::binding::Binding;
+use crate::template::{Lookup, Templates};
+
+/// The label that names the gang.
+const GROUP: &str = "podGroup";
+/// The label that says how many members it needs.
+const MIN_AVAILABLE: &str = "minAvailable";
+
+/// A gang: its members' namespace and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct GangName {
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) group: Arc<str>,
+}
+
+/// What the labels say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Membership {
+    /// The binding belongs to no gang.
+    Alone,
+    /// It belongs to this one, which needs so many members.
+    Member(GangName, usize),
+    /// The labels mean nothing, for this reason.
+    Wrong(String),
+    /// The template is not read yet.
+    NotKnown,
+    /// The template cannot be read, for this reason.
+    Unreadable(String),
+}
+
+impl Membership {
+    /// What is known of a binding now.
+    pub(super) fn of(binding: &Binding, templates: &Templates) -> Self {
+        let own = |name: &str| binding.metadata.labels.as_ref()?.get(name);
+        if let (Some(group), Some(min)) = (own(GROUP), own(MIN_AVAILABLE)) {
+            return Self::new(binding, Some(group), Some(min));
+        }
+        match templates.of(binding) {
+            Lookup::Pending => Self::NotKnown,
+            Lookup::Unreadable(why) => Self::Unreadable(why),
+            Lookup::Known(facts) => {
+                let label = |name| own(name).or_else(|| facts.labels.get(name));
+                Self::new(binding, label(GROUP), label(MIN_AVAILABLE))
+            }
+        }
+    }
+
+    fn new(binding: &Binding, group: Option<&String>, min: Option<&String>) -> Self {
+        let (Some(group), Some(min)) = (group.filter(|group| !group.is_empty()), min) else {
+            return Self::Alone;
+        };
+        match min.parse::<usize>() {
+            Ok(0 | 1) => Self::Alone,
+            Ok(min) => Self::Member(
+                GangName {
+                    namespace: binding.key.namespace.clone(),
+                    group: group.as_str().into(),
+                },
+                min,
+            ),
+            Err(_) => Self::Wrong(format!(
+                "label {MIN_AVAILABLE} is {min:?}: it must be a whole number"
+            )),
+        }
+    }
+}

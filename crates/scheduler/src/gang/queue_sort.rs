@@ -1,0 +1,119 @@
+//! The order of gangs in the queue.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::binding::{Binding, BindingKey};
+use crate::framework::{
+    Args, FactoryError, Follow, Gate, Handle, Plugin, PreEnqueue, QueueSort, Rank,
+};
+use crate::template::{Facts, Lookup, Templates};
+
+/// The label whose greater number goes first.
+const GROUP_PRIORITY: &str = "groupPriority";
+
+/// GroupQueueSort: bindings with a greater label `groupPriority` go first; among equals those whose pods are
+/// Guaranteed, then Burstable, then BestEffort; then the older.
+#[derive(Debug)]
+pub struct GroupQueueSort {
+    templates: Templates,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+struct SortArgs {
+    /// Whether labels and limits of templates count.
+    read_templates: bool,
+}
+
+impl Default for SortArgs {
+    fn default() -> Self {
+        Self {
+            read_templates: true,
+        }
+    }
+}
+
+impl GroupQueueSort {
+    /// The plugin's name.
+    pub const NAME: &'static str = "GroupQueueSort";
+
+    pub(crate) fn plugin(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
+        let args: SortArgs = args.parse()?;
+        let sort = Arc::new(Self {
+            templates: if args.read_templates {
+                handle.templates()
+            } else {
+                Templates::unread()
+            },
+        });
+        Ok(Plugin::new(Self::NAME)
+            .queue_sort(sort.clone())
+            .pre_enqueue(sort.clone())
+            .follow(sort))
+    }
+
+    fn facts(&self, binding: &Binding) -> Facts {
+        match self.templates.of(binding) {
+            Lookup::Known(facts) => facts,
+            Lookup::Pending | Lookup::Unreadable(_) => Facts::default(),
+        }
+    }
+}
+
+impl QueueSort for GroupQueueSort {
+    fn rank(&self, binding: &Binding) -> Rank {
+        let facts = self.facts(binding);
+        let own = |name: &str| binding.metadata.labels.as_ref()?.get(name);
+        let label = own(GROUP_PRIORITY).or_else(|| facts.labels.get(GROUP_PRIORITY));
+        let priority = label.and_then(|label| label.parse().ok()).unwrap_or(0);
+        Rank([priority, facts.qos as i64, 0])
+    }
+}
+
+impl PreEnqueue for GroupQueueSort {
+    /// Nothing is decided while the order is not known: at the start, kinds are still being read.
+    fn pre_enqueue(&self, binding: &Binding) -> Gate {
+        match self.templates.of(binding) {
+            Lookup::Pending => Gate::NotKnown,
+            Lookup::Known(_) | Lookup::Unreadable(_) => Gate::Open,
+        }
+    }
+}
+
+impl Follow for GroupQueueSort {
+    fn present(&self, _: &Binding) {}
+
+    fn gone(&self, key: &BindingKey) {
+        self.templates.forget(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_greater_label_goes_first_and_what_is_no_number_counts_as_none() {
+        let sort = GroupQueueSort {
+            templates: Templates::unread(),
+        };
+        let rank = |label: Option<&str>| {
+            let labels = label.map(|label| json!({ "groupPriority": label }));
+            let binding: ResourceBinding = serde_json::from_value(json!({
+                "metadata": { "name": "b", "namespace": "n", "labels": labels },
+                "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" } },
+            }))
+            .unwrap();
+            sort.rank(&binding.into())
+        };
+        assert!(rank(Some("10")) > rank(Some("9")));
+        assert!(rank(Some("1")) > rank(None));
+        assert!(rank(None) > rank(Some("-1")));
+        assert_eq!(rank(Some("high")), rank(None));
+    }
+}
