@@ -1,0 +1,132 @@
+//! A scheduler whose decisions are stored only once somebody has approved them: PreFilter finds the ticket of a
+//! binding, hands it over to PreBind, and PreBind looks it up in the control plane.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use berth_core::{CycleContext, CycleState, PluginError, PreFilter, PreFilterResult};
+use berth_scheduler::SchedulerCommand;
+use berth_scheduler::binding::Binding;
+use berth_scheduler::framework::{
+    Args, Decided, Event, EventKind, FactoryError, Handle, Hint, Plugin, PreBind, Registration,
+};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use serde::Deserialize;
+
+/// The arguments in the configuration file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct ApprovalArgs {
+    /// The annotation of bindings that names their ticket.
+    annotation: String,
+    /// The namespace of the ConfigMap with the approved tickets.
+    namespace: String,
+    /// The name of that ConfigMap. Its keys are tickets.
+    config_map: String,
+}
+
+impl Default for ApprovalArgs {
+    fn default() -> Self {
+        Self {
+            annotation: "approval/ticket".to_owned(),
+            namespace: "default".to_owned(),
+            config_map: "approved".to_owned(),
+        }
+    }
+}
+
+/// The plugin: its arguments, and a client for what it does outside of decisions.
+struct Approval {
+    args: ApprovalArgs,
+    client: Client,
+}
+
+impl std::fmt::Debug for Approval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.args.fmt(f)
+    }
+}
+
+/// What PreFilter leaves for PreBind.
+struct Ticket(String);
+
+impl Approval {
+    const NAME: &str = "Approval";
+
+    fn new(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
+        let (args, client) = (args.parse()?, handle.client());
+        let plugin = Arc::new(Self { args, client });
+        Ok(Plugin::new(Self::NAME)
+            .pre_filter(plugin.clone())
+            .pre_bind(plugin)
+            .wakes_on(Registration::hinted(EventKind::Binding, itself)))
+    }
+}
+
+/// A binding without a ticket may have got one when it has changed.
+fn itself(binding: &Binding, event: &Event) -> Hint {
+    match event {
+        Event::Binding(changed) if changed.key == binding.key => Hint::Queue,
+        _ => Hint::Skip,
+    }
+}
+
+impl PreFilter for Approval {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn pre_filter(
+        &self,
+        context: &CycleContext<'_>,
+        state: &mut CycleState,
+    ) -> Result<PreFilterResult, PluginError> {
+        let annotation = &self.args.annotation;
+        let object = context.request().object();
+        let annotations = object.and_then(|object| object.metadata().annotations.as_ref());
+        let Some(ticket) = annotations.and_then(|all| all.get(annotation)) else {
+            let message = format!("the annotation {annotation} names no ticket");
+            return Err(PluginError::unschedulable(message));
+        };
+        state.insert(Ticket(ticket.clone()));
+        Ok(PreFilterResult::All)
+    }
+}
+
+impl PreBind for Approval {
+    fn pre_bind<'a>(
+        &'a self,
+        _: &'a Decided,
+        state: &'a mut CycleState,
+    ) -> BoxFuture<'a, Result<(), PluginError>> {
+        let ticket = state.remove::<Ticket>();
+        async move {
+            let Some(Ticket(ticket)) = ticket else {
+                return Err(PluginError::failed("PreFilter has found no ticket"));
+            };
+            let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.args.namespace);
+            let approved = api
+                .get_opt(&self.args.config_map)
+                .await
+                .map_err(|error| PluginError::failed(error.to_string()))?;
+            let tickets = approved
+                .and_then(|approved| approved.data)
+                .unwrap_or_default();
+            if tickets.contains_key(&ticket) {
+                Ok(())
+            } else {
+                Err(PluginError::failed(format!("{ticket} is not approved yet")))
+            }
+        }
+        .boxed()
+    }
+}
+
+fn main() -> ExitCode {
+    SchedulerCommand::new()
+        .with_plugin(Approval::NAME, Approval::new)
+        .run()
+}

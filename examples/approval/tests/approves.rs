@@ -1,0 +1,155 @@
+//! The example as its Deployment runs it, on a control plane.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use berth_api::well_known::CONDITION_SCHEDULED;
+use berth_e2e::{Bare, eventually};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+/// The program; it is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The ConfigMap and the Deployment.
+fn manifests() -> (ConfigMap, Deployment) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deployment.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (config, deployment) = text.split_once("\n---\n").unwrap();
+    (
+        serde_saphyr::from_str(config).unwrap(),
+        serde_saphyr::from_str(deployment).unwrap(),
+    )
+}
+
+/// Runs the command of the Deployment, with the files that are mounted there.
+fn start(bare: &Bare) -> Running {
+    let (config, deployment) = manifests();
+    let file = bare.folder().join("config.yaml");
+    std::fs::write(&file, &config.data.unwrap()["config.yaml"]).unwrap();
+    let pod = deployment.spec.unwrap().template.spec.unwrap();
+    let command = pod.containers[0].command.clone().unwrap();
+    assert_eq!(command[0], env!("CARGO_PKG_NAME"));
+    let arguments = command[1..].iter().map(|argument| {
+        argument
+            .replace("/etc/approval/config.yaml", &file.display().to_string())
+            .replace(
+                "/etc/karmada/config/karmada.config",
+                &bare.kubeconfig().display().to_string(),
+            )
+    });
+    let child = Command::new(env!("CARGO_BIN_EXE_approval"))
+        .args(arguments)
+        // Ports of its own; flags win over the file.
+        .args([
+            "--health-probe-bind-address=127.0.0.1:0",
+            "--metrics-bind-address=0",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    Running(child)
+}
+
+/// Waits until the condition of the binding `web` has this reason and message.
+async fn stands(bare: &Bare, reason: &str, message: &str) {
+    eventually(message, async || {
+        let binding = bare.bindings("default").get("web").await.unwrap();
+        let conditions = binding.status.unwrap_or_default().conditions;
+        let scheduled = conditions.iter().find(|c| c.type_ == CONDITION_SCHEDULED);
+        match scheduled {
+            Some(c) if c.reason == reason && c.message == message => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_is_stored_once_its_ticket_is_approved() {
+    let condition = |kind: &str| {
+        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    let member = json!({
+        "metadata": { "name": "member" },
+        "spec": { "syncMode": "Push" },
+        "status": {
+            "apiEnablements": [{ "groupVersion": "apps/v1",
+                                 "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
+            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
+        },
+    });
+    let bare = Bare::start(&[serde_json::from_value(member).unwrap()]).await;
+    let running = start(&bare);
+    let binding = json!({
+        "metadata": { "name": "web", "namespace": "default",
+                      "labels": { "propagationpolicy.karmada.io/permanent-id": "id" } },
+        "spec": {
+            "schedulerName": "approving-scheduler",
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "default" },
+            "replicas": 1,
+            "placement": {},
+        },
+    });
+    bare.bind(&serde_json::from_value(binding).unwrap()).await;
+    stands(
+        &bare,
+        "Unschedulable",
+        "plugin \"Approval\" refuses the binding at PreFilter: the annotation example.com/ticket names no ticket",
+    )
+    .await;
+
+    let ticket = json!({ "metadata": { "annotations": { "example.com/ticket": "T-1" } } });
+    bare.bindings("default")
+        .patch("web", &PatchParams::default(), &Patch::Merge(ticket))
+        .await
+        .unwrap();
+    stands(
+        &bare,
+        "SchedulerError",
+        "plugin \"Approval\" failed at PreBind: T-1 is not approved yet",
+    )
+    .await;
+
+    let approved = json!({ "metadata": { "name": "approved-tickets" }, "data": { "T-1": "yes" } });
+    Api::<ConfigMap>::namespaced(bare.client.clone(), "default")
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(approved).unwrap(),
+        )
+        .await
+        .unwrap();
+    eventually("the binding to be placed", async || {
+        let stored = bare.bindings("default").get("web").await.unwrap();
+        match stored
+            .spec
+            .clusters
+            .first()
+            .map(|target| target.name.clone())
+        {
+            Some(name) if name == "member" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
+    let lease = leases.get("approving-scheduler").await.unwrap();
+    assert!(lease.spec.unwrap().holder_identity.is_some());
+    drop(running);
+    bare.stop().await;
+}
