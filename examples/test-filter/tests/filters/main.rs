@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
+mod documented;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
