@@ -27,7 +27,7 @@ pub use decision::DecisionTimes;
 pub use labels::{CycleResult, Incoming, PluginResult};
 pub use requests::{Counted, Requests};
 
-/// One decision of so many tells of single plugins, as Karmada's sample of 10 % does.
+/// One decision of so many tells of single plugins: looking at a clock takes longer than most of them.
 const SAMPLED_OF: u64 = 10;
 
 /// The numbers of one scheduler. Cheap to clone.

@@ -60,8 +60,8 @@ async fn the_commands_of_the_page_run() {
         let arguments = command
             .strip_prefix("cargo run -p test-filter -- --kubeconfig \"$KUBECONFIG\"")
             .unwrap();
-        let arguments =
-            arguments.replace(" examples/", &format!(" {}/examples/", root().display()));
+        let examples = format!(" {}/examples/", root().display());
+        let arguments = arguments.replace(" examples/", &examples).replace('\'', "");
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
         let running = Running::start(&bare, &arguments);
         let says = "caches are filled";
