@@ -19,6 +19,7 @@ pub mod config;
 pub mod connect;
 pub mod estimator;
 pub mod events;
+pub mod expression;
 pub mod extender;
 pub mod filter;
 pub mod flags;

@@ -12,6 +12,7 @@ use super::handle::Handle;
 use super::plugin::Plugin;
 use super::priority_sort::PrioritySort;
 use super::registry::{Registry, Standing};
+use crate::expression::Expression;
 use crate::gang::{Coscheduling, GroupQueueSort};
 use crate::preemption::DefaultPreemption;
 
@@ -71,6 +72,11 @@ impl Registry {
             Coscheduling::NAME.into(),
             Arc::new(Coscheduling::plugin),
         );
+        registry.put(
+            Standing::Optional,
+            Expression::NAME.into(),
+            Arc::new(Expression::plugin),
+        );
         registry
     }
 
@@ -115,6 +121,7 @@ mod tests {
                 DefaultPreemption::NAME,
                 GroupQueueSort::NAME,
                 Coscheduling::NAME,
+                Expression::NAME,
             ])
             .collect();
         expected.sort_unstable();

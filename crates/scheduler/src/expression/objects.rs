@@ -1,0 +1,132 @@
+//! Objects as expressions see them. Only what some expression reads is converted: the status of a cluster alone
+//! can be larger than everything else together.
+
+use std::collections::{BTreeMap, HashMap};
+
+use berth_api::Cluster;
+use berth_api::cluster::ClusterStatus;
+use berth_core::BindingObject;
+use kube_cel::cel::Context;
+use kube_cel::cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use kube_cel::cel::common::value::Val;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::functions::FUNCTIONS;
+use super::program::Paths;
+use super::variables::{BINDING, CLUSTER};
+
+/// Variables by name.
+pub(super) type Variables = BTreeMap<String, Box<dyn Val>>;
+
+/// The scope that knows the functions and the cluster.
+pub(super) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static>, String> {
+    let mut fields = Fields::new(reads);
+    fields.add("apiVersion", &"cluster.karmada.io/v1alpha1")?;
+    fields.add("kind", &"Cluster")?;
+    fields.add("metadata", &object.metadata)?;
+    fields.add("spec", &object.spec)?;
+    if let Some(status) = &object.status {
+        if reads.reach(&["status", "apiEnablements"]) {
+            fields.add("status", status)?;
+        } else if reads.reach(&["status"]) {
+            fields.add(
+                "status",
+                &ClusterStatus {
+                    kubernetes_version: status.kubernetes_version.clone(),
+                    api_enablements: Vec::new(),
+                    conditions: status.conditions.clone(),
+                    node_summary: status.node_summary.clone(),
+                    resource_summary: status.resource_summary.clone(),
+                    remedy_actions: status.remedy_actions.clone(),
+                },
+            )?;
+        }
+    }
+    Ok(Context::Child {
+        parent: &FUNCTIONS,
+        variables: Variables::from([(CLUSTER.to_owned(), fields.done())]),
+        resolver: None,
+    })
+}
+
+/// The variable of the binding; none where no expression reads it.
+pub(super) fn binding(
+    object: Option<&dyn BindingObject>,
+    reads: &Paths,
+) -> Result<Variables, String> {
+    if reads.is_empty() {
+        return Ok(Variables::new());
+    }
+    let object = object.ok_or("the binding is not there to be read")?;
+    let mut fields = Fields::new(reads);
+    fields.add("metadata", object.metadata())?;
+    fields.add("spec", object.spec())?;
+    Ok(Variables::from([(BINDING.to_owned(), fields.done())]))
+}
+
+/// The top-level fields of an object.
+struct Fields<'a> {
+    reads: &'a Paths,
+    map: HashMap<CelMapKey, Box<dyn Val>>,
+}
+
+impl<'a> Fields<'a> {
+    fn new(reads: &'a Paths) -> Self {
+        Self {
+            reads,
+            map: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, name: &str, value: &impl Serialize) -> Result<(), String> {
+        if self.reads.reach(&[name]) {
+            let value = serde_json::to_value(value).map_err(|error| format!("{name}: {error}"))?;
+            let value = convert(&value, self.reads, &mut vec![name]);
+            self.map.insert(name.into(), value);
+        }
+        Ok(())
+    }
+
+    fn done(self) -> Box<dyn Val> {
+        Box::new(CelMap::from(self.map))
+    }
+}
+
+fn convert<'a>(value: &'a Value, reads: &Paths, path: &mut Vec<&'a str>) -> Box<dyn Val> {
+    match value {
+        Value::Object(object) => {
+            let mut map = HashMap::new();
+            for (name, value) in object {
+                path.push(name);
+                if reads.reach(path) {
+                    map.insert(name.as_str().into(), convert(value, reads, path));
+                }
+                path.pop();
+            }
+            Box::new(CelMap::from(map))
+        }
+        // What is read of its items is not known.
+        Value::Array(items) => {
+            let all = Paths([Vec::new()].into());
+            let items = items
+                .iter()
+                .map(|item| convert(item, &all, &mut Vec::new()));
+            Box::new(CelList::from(items.collect::<Vec<_>>()))
+        }
+        Value::Null => Box::new(CelNull),
+        Value::Bool(value) => Box::new(CelBool::from(*value)),
+        Value::String(text) => Box::new(CelString::from(text.as_str())),
+        Value::Number(number) => {
+            if let Some(number) = number.as_i64() {
+                Box::new(CelInt::from(number))
+            } else if let Some(number) = number.as_u64() {
+                Box::new(CelUInt::from(number))
+            } else {
+                Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN)))
+            }
+        }
+    }
+}

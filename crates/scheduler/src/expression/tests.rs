@@ -1,0 +1,293 @@
+//! Decides with the plugin, as the service does.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use berth_core::{
+    Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request, Snapshot, Weighted,
+};
+use kube_cel::cel::Context;
+use serde_json::{Value as Json, json};
+
+use super::functions::{Bound, FUNCTIONS, MAX_TIME, Pass};
+use super::program::Program;
+use super::variables::Kind;
+use super::{Expression, number};
+use crate::binding::Binding;
+use crate::framework::args::{Args, ArgsError};
+
+/// A fleet, and an engine with the plugin.
+struct Scene {
+    fleet: Fleet,
+    engine: Engine,
+    plugin: Arc<Expression>,
+}
+
+fn cluster(name: &str, labels: Json, annotations: Json) -> berth_api::Cluster {
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "labels": labels, "annotations": annotations },
+        "spec": { "syncMode": "Push", "region": format!("region-of-{name}") },
+        "status": { "apiEnablements": [{ "groupVersion": "apps/v1", "resources": [
+            { "name": "deployments", "kind": "Deployment" }] }] },
+    }))
+    .unwrap()
+}
+
+/// Places two replicas on the cluster with the highest score.
+fn request(team: &str) -> Request {
+    let binding: berth_api::ResourceBinding = serde_json::from_value(json!({
+        "metadata": { "name": "web-deployment", "namespace": "shop", "labels": { "team": team } },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" },
+            "replicas": 2,
+            "placement": { "spreadConstraints": [
+                { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }] },
+        },
+    }))
+    .unwrap();
+    let binding = Arc::new(Binding::from(binding));
+    let namespace = binding.key.namespace.as_deref();
+    Request::new(namespace, &binding.key.name, &binding.spec, &binding.status)
+        .unwrap()
+        .with_object(binding)
+}
+
+fn plugin(args: Json) -> Result<Expression, ArgsError> {
+    Expression::new(&Args::new(Some(args)))
+}
+
+/// Clusters `low`, `high` and `bare`: with a cost tier and carbon, and without any.
+fn scene(args: Json) -> Scene {
+    let mut fleet = Fleet::new().keeping_objects();
+    for (name, carbon) in [("low", "80"), ("high", "10")] {
+        fleet.apply(&cluster(
+            name,
+            json!({ "cost-tier": name, "team": "red" }),
+            json!({ "carbon": carbon }),
+        ));
+    }
+    fleet.apply(&cluster("bare", json!({}), json!({})));
+    with_fleet(fleet, args, true)
+}
+
+fn with_fleet(fleet: Fleet, args: Json, pre_filter: bool) -> Scene {
+    let plugin = Arc::new(plugin(args).unwrap());
+    let mut plugins = Plugins::in_tree(Gates::default());
+    if pre_filter {
+        plugins.pre_filters.push(plugin.clone());
+    }
+    plugins.filters.push(Filter::Binding(plugin.clone()));
+    plugins.scores.push(Weighted {
+        plugin: plugin.clone(),
+        weight: 1,
+    });
+    let engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
+    Scene {
+        fleet,
+        engine,
+        plugin,
+    }
+}
+
+impl Scene {
+    fn snapshot(&mut self) -> Arc<Snapshot> {
+        self.fleet.snapshot()
+    }
+
+    /// The cluster, or why there is none.
+    fn place(&mut self, team: &str) -> Result<String, String> {
+        let snapshot = self.snapshot();
+        answer(&self.engine.schedule(&snapshot, &request(team)))
+    }
+}
+
+fn answer(outcome: &Outcome) -> Result<String, String> {
+    let placed = outcome.result.as_ref().map_err(ToString::to_string)?;
+    let names: Vec<String> = placed
+        .targets
+        .iter()
+        .map(|target| target.name.to_string())
+        .collect();
+    Ok(names.join(","))
+}
+
+#[test]
+fn clusters_have_to_satisfy_the_expressions() {
+    let mut scene = scene(json!({ "filter": [
+        { "expression": "cluster.metadata.labels['cost-tier'] == 'low'", "message": "cluster(s) cost too much" },
+    ]}));
+    assert_eq!(scene.place("red"), Ok("low".into()));
+    let mut gone = cluster("low", json!({}), json!({}));
+    gone.metadata.labels = Some([("cost-tier".to_owned(), "high".to_owned())].into());
+    scene.fleet.apply(&gone);
+    let said = scene.place("red").unwrap_err();
+    assert!(said.contains("2 cluster(s) cost too much"), "{said}");
+    assert!(
+        said.contains("1 the expression \"cluster.metadata.labels['cost-tier'] == 'low'\" failed: no such key: cost-tier"),
+        "{said}"
+    );
+}
+
+#[test]
+fn scores_are_weighted_and_added() {
+    let carbon = "100 - int(cluster.metadata.annotations['carbon'])";
+    let tier = "cluster.metadata.?labels[?'cost-tier'].orValue('') == 'low' ? 100 : 0";
+    let args = |weight: u32| {
+        json!({ "score": [
+            { "expression": carbon, "default": -1000 },
+            { "expression": tier, "weight": weight },
+        ]})
+    };
+    assert_eq!(scene(args(1)).place("red"), Ok("low".into()));
+    let carbon_alone = json!({ "score": [{ "expression": carbon, "default": 0 }] });
+    assert_eq!(scene(carbon_alone).place("red"), Ok("high".into()));
+    let double =
+        json!({ "score": [{ "expression": "cluster.metadata.name == 'bare' ? 1.5 : 1.2" }] });
+    assert_eq!(scene(double).place("red"), Ok("bare".into()));
+}
+
+#[test]
+fn a_score_that_fails_decides_nothing_unless_it_has_a_default() {
+    let said = scene(json!({ "score": [
+        { "expression": "100 - int(cluster.metadata.annotations['carbon'])" }] }))
+    .place("red")
+    .unwrap_err();
+    assert!(
+        said.ends_with("cluster bare: the expression \"100 - int(cluster.metadata.annotations['carbon'])\" failed: an argument of a function is not there"),
+        "{said}"
+    );
+}
+
+#[test]
+fn bindings_can_be_read_at_some_points_too() {
+    let args = json!({
+        "filter": [{ "expression": "cluster.metadata.labels.team == binding.metadata.labels.team" }],
+        "score": [{ "expression": "binding.spec.replicas * (cluster.spec.region == 'region-of-high' ? 10 : 1)" }],
+    });
+    for pre_filter in [true, false] {
+        let Scene { fleet, .. } = scene(args.clone());
+        let mut scene = with_fleet(fleet, args.clone(), pre_filter);
+        assert_eq!(scene.place("red"), Ok("high".into()));
+        let said = scene.place("blue").unwrap_err();
+        assert!(
+            said.contains("2 cluster(s) did not satisfy the expression"),
+            "{said}"
+        );
+        assert_eq!(scene.place("red"), Ok("high".into()));
+    }
+}
+
+#[test]
+fn what_is_known_of_a_cluster_ends_with_its_object() {
+    let mut scene = scene(json!({ "filter": [
+        { "expression": "cluster.metadata.labels['cost-tier'] == 'low'" }] }));
+    assert_eq!(scene.place("red"), Ok("low".into()));
+    scene
+        .fleet
+        .apply(&cluster("low", json!({ "cost-tier": "high" }), json!({})));
+    scene
+        .fleet
+        .apply(&cluster("bare", json!({ "cost-tier": "low" }), json!({})));
+    assert_eq!(scene.place("red"), Ok("bare".into()));
+    assert_eq!(scene.plugin.known().len(), 3);
+    scene.fleet.remove("low");
+    assert_eq!(scene.place("red"), Ok("bare".into()));
+    assert_eq!(scene.plugin.known().len(), 2);
+}
+
+#[test]
+fn errors_say_which_expression_and_where() {
+    let error = plugin(json!({ "filter": [
+        { "expression": "true" }, { "expression": "true &&\n clusters.spec.region == 'a'" }] }))
+    .unwrap_err();
+    assert_eq!(error.path, "filter[1].expression");
+    assert!(
+        error
+            .message
+            .starts_with("line 2, column 2: undeclared variable \"clusters\""),
+        "{error}"
+    );
+    let error = plugin(json!({ "score": [{ "expression": "1", "weight": 0 }] })).unwrap_err();
+    assert_eq!(error.path, "score[0].weight");
+    let error = plugin(json!({ "score": [{ "expression": "'a'" }] })).unwrap_err();
+    assert_eq!(error.path, "score[0].expression");
+    assert!(plugin(json!({})).is_err());
+    assert!(Expression::new(&Args::default()).is_err());
+}
+
+#[test]
+fn loops_are_bounded() {
+    let list = format!("[{}]", ["1"; 100].join(","));
+    let hostile = format!("{list}.all(a, {list}.all(b, {list}.all(c, true)))");
+    let mut scene = scene(json!({ "filter": [{ "expression": hostile }] }));
+    let said = scene.place("red").unwrap_err();
+    assert!(
+        said.contains("more than 10000 turns of its loops were needed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_decision_is_bounded_in_time() {
+    let program = Program::parse("[1, 2].all(a, a > 0)", Kind::Bool).unwrap();
+    let scope: Context<'_> = FUNCTIONS.new_inner_scope();
+    let late = Pass::within(Duration::ZERO);
+    let begun = Instant::now();
+    while Instant::now() == begun {
+        std::hint::spin_loop();
+    }
+    assert_eq!(late.run(&program.root, &scope), Err(Bound::Time));
+    assert!(
+        Pass::within(MAX_TIME * 60)
+            .run(&program.root, &scope)
+            .is_ok()
+    );
+}
+
+#[test]
+fn numbers_are_rounded() {
+    use kube_cel::cel::Value;
+    for (value, expected) in [
+        (Value::Int(-3), Some(-3)),
+        (Value::UInt(u64::MAX), Some(i64::MAX)),
+        (Value::Float(2.5), Some(3)),
+        (Value::Float(1e300), Some(i64::MAX)),
+        (Value::Float(f64::NAN), None),
+        (Value::Bool(true), None),
+    ] {
+        assert_eq!(number(&value), expected, "{value:?}");
+    }
+}
+
+/// `cargo test --release -p berth-scheduler --lib -- --ignored --nocapture five_thousand`
+#[test]
+#[ignore = "a measurement"]
+fn five_thousand_clusters() {
+    for (what, args) in [
+        ("none", json!({ "filter": [{ "expression": "true" }] })),
+        (
+            "cluster",
+            json!({ "filter": [{ "expression": "cluster.metadata.labels['cost-tier'] == 'low'" }] }),
+        ),
+        (
+            "both",
+            json!({ "filter": [{ "expression": "cluster.metadata.labels.team == binding.metadata.labels.team" }] }),
+        ),
+    ] {
+        let mut fleet = Fleet::new().keeping_objects();
+        for number in 0..5000 {
+            let labels = json!({ "cost-tier": "low", "team": "red", "zone": number.to_string() });
+            fleet.apply(&cluster(&format!("m{number:04}"), labels, json!({})));
+        }
+        let mut scene = with_fleet(fleet, args, true);
+        let mut times = Vec::new();
+        for _ in 0..12 {
+            let begun = Instant::now();
+            scene.place("red").unwrap();
+            times.push(begun.elapsed());
+        }
+        let first = times.remove(0);
+        times.sort();
+        println!("{what}: first {first:?}, then {:?}", times[times.len() / 2]);
+    }
+}

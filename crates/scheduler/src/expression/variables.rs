@@ -1,0 +1,143 @@
+//! What expressions can refer to: the variables `cluster` and `binding`, and which fields their objects have.
+//!
+//! The fields are those of the CRDs' schemas, so that a misspelt one is found when the configuration is loaded.
+
+use std::sync::LazyLock;
+
+use berth_api::binding::BindingSpec;
+use berth_api::cluster::{ClusterSpec, ClusterStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+/// The cluster that is looked at.
+pub(super) const CLUSTER: &str = "cluster";
+/// The binding that is to be placed.
+pub(super) const BINDING: &str = "binding";
+
+/// The type of a value, as far as it is known before it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    Number,
+    Text,
+    List,
+    Map,
+    Unknown,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "a bool",
+            Self::Number => "a number",
+            Self::Text => "a string",
+            Self::List => "a list",
+            Self::Map => "an object",
+            Self::Unknown => "a value",
+        }
+    }
+}
+
+static CLUSTERS: LazyLock<Value> = LazyLock::new(|| {
+    object(&json!({
+        "apiVersion": { "type": "string" },
+        "kind": { "type": "string" },
+        "metadata": schema::<ObjectMeta>(),
+        "spec": schema::<ClusterSpec>(),
+        "status": schema::<ClusterStatus>(),
+    }))
+});
+
+static BINDINGS: LazyLock<Value> = LazyLock::new(|| {
+    object(&json!({
+        "metadata": schema::<ObjectMeta>(),
+        "spec": schema::<BindingSpec>(),
+    }))
+});
+
+fn object(properties: &Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+fn schema<T: schemars::JsonSchema>() -> Value {
+    let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
+}
+
+/// The type of `variable.path…`.
+///
+/// # Errors
+/// The name in the path that is no field, and the fields there are.
+pub(super) fn kind_of(variable: &str, path: &[&str]) -> Result<Kind, (String, Vec<String>)> {
+    let mut at = if variable == CLUSTER {
+        &*CLUSTERS
+    } else {
+        &*BINDINGS
+    };
+    for name in path {
+        let properties = at.get("properties").and_then(Value::as_object);
+        let next = properties
+            .and_then(|properties| properties.get(*name))
+            .or_else(|| at.get("additionalProperties"));
+        at = match (next, properties) {
+            (Some(next), _) if next.is_object() => next,
+            (None, Some(properties)) => {
+                let known = properties.keys().cloned().collect();
+                return Err(((*name).to_owned(), known));
+            }
+            _ => return Ok(Kind::Unknown),
+        };
+    }
+    Ok(kind(at))
+}
+
+fn kind(schema: &Value) -> Kind {
+    let named = match schema.get("type") {
+        Some(Value::String(name)) => name.as_str(),
+        // Fields that may be absent are `["string", "null"]` in the schema.
+        Some(Value::Array(names)) => match names.as_slice() {
+            [Value::String(name), Value::String(null)] if null == "null" => name.as_str(),
+            _ => "",
+        },
+        _ => "",
+    };
+    match named {
+        "boolean" => Kind::Bool,
+        "integer" | "number" => Kind::Number,
+        "string" => Kind::Text,
+        "array" => Kind::List,
+        "object" => Kind::Map,
+        _ => Kind::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_schemas() {
+        for (variable, path, kind) in [
+            (CLUSTER, vec!["metadata", "labels", "a/b"], Kind::Text),
+            (CLUSTER, vec!["metadata", "labels"], Kind::Map),
+            (CLUSTER, vec!["spec", "region"], Kind::Text),
+            (CLUSTER, vec!["status", "conditions"], Kind::List),
+            (BINDING, vec!["spec", "replicas"], Kind::Number),
+            (BINDING, vec!["spec", "resource", "kind"], Kind::Text),
+        ] {
+            assert_eq!(kind_of(variable, &path), Ok(kind), "{variable} {path:?}");
+        }
+        let (name, known) = kind_of(CLUSTER, &["metdata", "labels"]).unwrap_err();
+        assert_eq!(name, "metdata");
+        assert_eq!(
+            known,
+            ["apiVersion", "kind", "metadata", "spec", "status"].map(str::to_owned)
+        );
+        assert!(kind_of(BINDING, &["status"]).is_err());
+        assert!(kind_of(BINDING, &["spec", "replica"]).is_err());
+    }
+}
