@@ -13,3 +13,4 @@ mod profiles;
 mod reload;
 mod scene;
 mod spy;
+mod together;

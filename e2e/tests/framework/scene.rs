@@ -197,6 +197,12 @@ pub(crate) fn everywhere(name: &str, scheduler: &str) -> ResourceBinding {
     binding(name, scheduler, json!({}))
 }
 
+/// A binding of a Deployment that goes to the best cluster.
+pub(crate) fn to_one(name: &str, scheduler: &str) -> ResourceBinding {
+    let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
+    binding(name, scheduler, json!({ "spreadConstraints": one }))
+}
+
 fn binding(name: &str, scheduler: &str, placement: Value) -> ResourceBinding {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
