@@ -1,0 +1,130 @@
+//! Filters and scores in CEL on a running control plane, with the configuration of the example.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+use std::path::Path;
+
+use berth_api::well_known::CONDITION_SCHEDULED;
+use berth_api::{Cluster, ResourceBinding};
+use berth_e2e::{Bare, Running, eventually};
+use berth_scheduler::Options;
+use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+fn options(text: &str) -> Options {
+    let document = Document::read("config.yaml", text).unwrap();
+    let configuration: SchedulerConfiguration = document.parse().unwrap();
+    let flags = ProfileFlags {
+        scheduler_name: None,
+        plugins: None,
+    };
+    Options {
+        declared: Declared::in_document(document, configuration, flags).unwrap(),
+        ..Options::embedded()
+    }
+}
+
+fn example() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(folder.join("../examples/expression/config.yaml")).unwrap()
+}
+
+fn cluster(name: &str, labels: Value, carbon: &str) -> Cluster {
+    let condition = |kind: &str| {
+        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "labels": labels, "annotations": { "carbon": carbon } },
+        "spec": { "syncMode": "Push" },
+        "status": {
+            "apiEnablements": [
+                { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
+            ],
+            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
+        },
+    }))
+    .unwrap()
+}
+
+/// A Deployment of a team that goes to the best cluster.
+fn binding(name: &str, team: &str) -> ResourceBinding {
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "namespace": "default",
+            "labels": { "propagationpolicy.karmada.io/permanent-id": "p", "team": team } },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
+                "name": name, "uid": format!("uid-of-{name}") },
+            "replicas": 1,
+            "placement": { "spreadConstraints": [
+                { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }] },
+        },
+    }))
+    .unwrap()
+}
+
+/// Waits until a binding has a result: its cluster, or the message of its condition.
+async fn outcome(bare: &Bare, name: &str) -> Result<String, String> {
+    let api = bare.bindings("default");
+    eventually(&format!("the condition of {name}"), async || {
+        let binding = api.get(name).await.map_err(|error| error.to_string())?;
+        let conditions = binding.status.unwrap_or_default().conditions;
+        let mut conditions = conditions.into_iter();
+        let scheduled = conditions
+            .find(|condition| condition.type_ == CONDITION_SCHEDULED)
+            .ok_or("it has none")?;
+        let names: Vec<_> = binding
+            .spec
+            .clusters
+            .into_iter()
+            .map(|one| one.name)
+            .collect();
+        Ok::<_, String>(match scheduled.status.as_str() {
+            "True" => Ok(names.join(",")),
+            _ => Err(scheduled.message),
+        })
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_filters_scores_and_notices_changes() {
+    let bare = Bare::start(&[
+        cluster("m1", json!({ "team": "red", "cost-tier": "high" }), "10"),
+        cluster("m2", json!({ "team": "red", "cost-tier": "low" }), "90"),
+        cluster("m3", json!({ "team": "blue", "cost-tier": "high" }), "50"),
+        cluster("m4", json!({}), "0"),
+    ])
+    .await;
+    let scheduler = Running::start(options(&example()), bare.client.clone());
+    // Red: 90 for m1, 2·100 + 10 for m2. The other two are out.
+    bare.bind(&binding("red", "red")).await;
+    assert_eq!(outcome(&bare, "red").await, Ok("m2".to_owned()));
+    bare.bind(&binding("blue", "blue")).await;
+    assert_eq!(outcome(&bare, "blue").await, Ok("m3".to_owned()));
+    bare.bind(&binding("green", "green")).await;
+    let said = outcome(&bare, "green").await.unwrap_err();
+    assert!(
+        said.contains("3 cluster(s) belonged to another team"),
+        "{said}"
+    );
+    assert!(said.contains("failed: no such key: "), "{said}");
+    // The label of a cluster wakes the binding that waits for it.
+    let clusters: Api<Cluster> = Api::all(bare.client.clone());
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "green" } } }));
+    clusters
+        .patch("m4", &PatchParams::default(), &label)
+        .await
+        .unwrap();
+    eventually("green is on m4", async || {
+        match outcome(&bare, "green").await {
+            Ok(cluster) if cluster == "m4" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    scheduler.stop().await.unwrap();
+    bare.stop().await;
+}
