@@ -184,21 +184,20 @@ impl Expression {
         binding: &mut Variables,
     ) -> Result<Result<(), Arc<str>>, PluginError> {
         for (index, condition) in self.filter.iter().enumerate() {
-            let passes = match known.filter.get(&index) {
-                Some(passes) => passes.clone(),
-                None => {
-                    let passes = match run(pass, &condition.program, &known.scope, binding) {
-                        Ok(Value::Bool(true)) => Ok(()),
-                        Ok(Value::Bool(false)) => Err(Arc::clone(&condition.message)),
-                        Ok(_) => Err(failed(&condition.program, "the value is no bool").into()),
-                        Err(NoValue::Here(error)) => Err(error.into()),
-                        Err(NoValue::Nowhere(error)) => return Err(error),
-                    };
-                    if condition.program.uses.binding.is_empty() {
-                        known.filter.insert(index, passes.clone());
-                    }
-                    passes
+            let passes = if let Some(passes) = known.filter.get(&index) {
+                passes.clone()
+            } else {
+                let passes = match run(pass, &condition.program, &known.scope, binding) {
+                    Ok(Value::Bool(true)) => Ok(()),
+                    Ok(Value::Bool(false)) => Err(Arc::clone(&condition.message)),
+                    Ok(_) => Err(failed(&condition.program, "the value is no bool").into()),
+                    Err(NoValue::Here(error)) => Err(error.into()),
+                    Err(NoValue::Nowhere(error)) => return Err(error),
+                };
+                if condition.program.uses.binding.is_empty() {
+                    known.filter.insert(index, passes.clone());
                 }
+                passes
             };
             if passes.is_err() {
                 return Ok(passes);
@@ -217,21 +216,20 @@ impl Expression {
     ) -> Result<i64, PluginError> {
         let mut sum: i64 = 0;
         for (index, preference) in self.score.iter().enumerate() {
-            let points = match known.score.get(&index) {
-                Some(points) => points.clone(),
-                None => {
-                    let points = match run(pass, &preference.program, &known.scope, binding) {
-                        Ok(value) => number(&value).ok_or_else(|| {
-                            failed(&preference.program, "the value is no number").into()
-                        }),
-                        Err(NoValue::Here(error)) => Err(error.into()),
-                        Err(NoValue::Nowhere(error)) => return Err(error),
-                    };
-                    if preference.program.uses.binding.is_empty() {
-                        known.score.insert(index, points.clone());
-                    }
-                    points
+            let points = if let Some(points) = known.score.get(&index) {
+                points.clone()
+            } else {
+                let points = match run(pass, &preference.program, &known.scope, binding) {
+                    Ok(value) => number(&value).ok_or_else(|| {
+                        failed(&preference.program, "the value is no number").into()
+                    }),
+                    Err(NoValue::Here(error)) => Err(error.into()),
+                    Err(NoValue::Nowhere(error)) => return Err(error),
+                };
+                if preference.program.uses.binding.is_empty() {
+                    known.score.insert(index, points.clone());
                 }
+                points
             };
             let points = match (points, preference.default) {
                 (Ok(points), _) | (Err(_), Some(points)) => points,
