@@ -309,8 +309,8 @@ async fn a_plugin_stores_the_decision() {
     scene.bare.bind(&everywhere("web", "s")).await;
     assert_eq!(scene.placed("web").await, ["m1", "m2", "m3", "m4"]);
     is_called(&book, "B.PostBind web").await;
-    let stored = scene.bare.bindings("default").get("web").await.unwrap();
-    assert_eq!(stored.annotations()["stored-by"], "A");
+    let binding = scene.bare.bindings("default").get("web").await.unwrap();
+    assert_eq!(binding.annotations()["stored-by"], "A");
     assert_eq!(
         calls(&book, &["Bind", "PostBind"]),
         ["A.Bind", "A.PostBind", "B.PostBind"],

@@ -46,6 +46,12 @@ async fn a_panic_at_any_point_fails_its_binding_only() {
             format!("plugin \"A\" panicked at {point}: as the test wants")
         );
     }
+    // Nobody makes room, and the binding waits for it as without the plugin.
+    let mut nowhere = everywhere("postfilter", "s");
+    let affinity = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
+    nowhere.spec.placement = Some(serde_json::from_value(affinity).unwrap());
+    let (reason, _) = scene.place(&nowhere).await.unwrap_err();
+    assert_eq!(reason, "NoClusterFit");
     // What is stored stays, whoever panics about it.
     assert_eq!(
         scene
@@ -57,10 +63,14 @@ async fn a_panic_at_any_point_fails_its_binding_only() {
     );
     assert_eq!(scene.place(&everywhere("web", "s")).await.unwrap().len(), 4);
     let metrics = scene.get("/metrics").await;
-    for point in FAILING.into_iter().chain(["PostBind"]).filter(|point| {
-        // Of the points of the decision the metrics of plugins are a sample.
-        !["PreFilter", "Filter", "PreScore", "Score"].contains(point)
-    }) {
+    for point in FAILING
+        .into_iter()
+        .chain(["PostFilter", "PostBind"])
+        .filter(|point| {
+            // Of the points of the decision the metrics of plugins are a sample.
+            !["PreFilter", "Filter", "PreScore", "Score"].contains(point)
+        })
+    {
         let line = format!(
             "karmada_scheduler_plugin_execution_duration_seconds_count{{extension_point=\"{point}\",plugin=\"A\",result=\"Error\"}}"
         );

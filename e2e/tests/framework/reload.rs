@@ -63,7 +63,7 @@ impl Program {
                         .take_while(char::is_ascii_digit)
                         .collect::<String>()
                 })
-                .ok_or(log.clone())
+                .ok_or_else(|| log.clone())
         })
         .await;
         let text = get(port.parse().unwrap(), "/configz").await;

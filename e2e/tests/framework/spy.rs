@@ -10,8 +10,9 @@ use berth_core::{
 };
 use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
-    Bind, Bound, Decided, Gate, Handle, Permission, Permit, Plugin, PostBind, PreBind, PreEnqueue,
-    QueueSort, Rank, Registry, Reserve, Waiting,
+    Bind, Bound, Decided, Gate, Handle, Nomination, Permission, Permit, Plugin, PostBind,
+    PostFilter, PostFilterContext, PreBind, PreEnqueue, QueueSort, Rank, Registry, Reserve,
+    Waiting,
 };
 use berth_scheduler::writer::Report;
 use futures::FutureExt as _;
@@ -78,6 +79,7 @@ pub(crate) fn register(
             .pre_enqueue(spy.clone())
             .pre_filter(spy.clone())
             .filter(spy.clone())
+            .post_filter(spy.clone())
             .pre_score(spy.clone())
             .score(spy.clone())
             .reserve(spy.clone())
@@ -171,6 +173,17 @@ impl BindingFilter for Spy {
     fn check(&self, context: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
         self.result("Filter", &context.request().name().name)
             .map_err(|error| error.to_string().into())
+    }
+}
+
+impl PostFilter for Spy {
+    fn post_filter(
+        &self,
+        context: &mut PostFilterContext<'_>,
+        _: &mut CycleState,
+    ) -> Result<Option<Nomination>, PluginError> {
+        self.result("PostFilter", &context.binding.key.name)
+            .map(|()| None)
     }
 }
 

@@ -56,7 +56,7 @@ struct Ticket(String);
 impl Approval {
     const NAME: &str = "Approval";
 
-    fn new(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
+    fn make(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
         let (args, client) = (args.parse()?, handle.client());
         let plugin = Arc::new(Self { args, client });
         Ok(Plugin::new(Self::NAME)
@@ -127,6 +127,6 @@ impl PreBind for Approval {
 
 fn main() -> ExitCode {
     SchedulerCommand::new()
-        .with_plugin(Approval::NAME, Approval::new)
+        .with_plugin(Approval::NAME, Approval::make)
         .run()
 }

@@ -82,7 +82,7 @@ impl Effective {
             .filter_map(|extender| extender.tls_config.as_mut())
         {
             if !tls.key_data.is_empty() {
-                tls.key_data = "REDACTED".to_owned();
+                "REDACTED".clone_into(&mut tls.key_data);
             }
         }
         shown

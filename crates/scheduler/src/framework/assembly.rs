@@ -15,6 +15,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::args::Args;
 use super::handle::Handle;
 use super::plugin::{FilterPoint, Plugin};
 use super::points::QueueSort;
@@ -121,6 +122,25 @@ impl Assembly {
         })
     }
 
+    /// Makes a plugin. A factory that panics must not take the process down: the configuration may come later.
+    fn plugin(&self, name: &str, args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
+        let factory = self
+            .registry
+            .factory(name)
+            .ok_or_else(|| FactoryError::Other("it is not registered".to_owned()))?;
+        let plugin =
+            catch_unwind(AssertUnwindSafe(|| factory(args, handle))).unwrap_or_else(|panic| {
+                let error = PluginError::panicked(&*panic);
+                Err(FactoryError::Other(error.to_string()))
+            })?;
+        if plugin.name() == name {
+            Ok(plugin)
+        } else {
+            let message = format!("its factory made a plugin named {:?}", plugin.name());
+            Err(FactoryError::Other(message))
+        }
+    }
+
     fn framework(
         &self,
         profile: &ProfileConfig,
@@ -138,23 +158,7 @@ impl Assembly {
             templates: templates.clone(),
         };
         let selection = Selection::new(profile, &self.registry, |name, args| {
-            let factory = self
-                .registry
-                .factory(name)
-                .ok_or_else(|| FactoryError::Other("it is not registered".to_owned()))?;
-            // A configuration that comes later must not take the process down.
-            let plugin = catch_unwind(AssertUnwindSafe(|| factory(args, &handle))).unwrap_or_else(
-                |panic| {
-                    let error = PluginError::panicked(&*panic);
-                    Err(FactoryError::Other(error.to_string()))
-                },
-            )?;
-            if plugin.name() == name {
-                Ok(plugin)
-            } else {
-                let message = format!("its factory made a plugin named {:?}", plugin.name());
-                Err(FactoryError::Other(message))
-            }
+            self.plugin(name, args, &handle)
         })?;
         let outside = extenders.map(Extenders::plugins).unwrap_or_default();
         let enabled = selection

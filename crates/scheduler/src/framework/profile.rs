@@ -190,13 +190,13 @@ impl Selection {
         registry: &Registry,
         mut make: impl FnMut(&str, &Args) -> Result<Plugin, FactoryError>,
     ) -> Result<Self, ProfileError> {
-        let mut made: Vec<(Arc<str>, Plugin)> = Vec::new();
+        let mut named: Vec<(Arc<str>, Plugin)> = Vec::new();
         for name in enabled_anywhere(&profile.plugins) {
             let (index, args) = args_of(profile, &name);
             let plugin = make(&name, &args).map_err(|error| refused(&name, index, &error))?;
-            made.push((name, plugin));
+            named.push((name, plugin));
         }
-        let by_name: BTreeMap<&str, &Plugin> = made
+        let by_name: BTreeMap<&str, &Plugin> = named
             .iter()
             .map(|(name, plugin)| (&**name, plugin))
             .collect();
@@ -215,7 +215,7 @@ impl Selection {
                     .flatten()
                     .any(|chosen: &Chosen| chosen.name == *name)
         };
-        let plugins = made
+        let plugins = named
             .iter()
             .filter(|(name, plugin)| runs(name, plugin))
             .map(|(_, plugin)| plugin.clone())
