@@ -91,6 +91,9 @@ impl Bits {
 
     /// Adds or removes the cluster; an ordinal beyond the set is ignored.
     pub fn set(&mut self, ordinal: usize, member: bool) {
+        if ordinal >= self.len {
+            return;
+        }
         if let Some(word) = self.words.get_mut(ordinal / WORD) {
             let bit = 1 << (ordinal % WORD);
             if member {
@@ -98,6 +101,19 @@ impl Bits {
             } else {
                 *word &= !bit;
             }
+        }
+    }
+
+    /// Makes it a set about so many clusters, whatever a plugin has made of it.
+    pub(crate) fn trim(&mut self, len: usize) {
+        if self.len != len {
+            self.words.resize(len.div_ceil(WORD), 0);
+            self.len = len;
+        }
+        if let Some(last) = self.words.last_mut()
+            && !len.is_multiple_of(WORD)
+        {
+            *last &= (1 << (len % WORD)) - 1;
         }
     }
 

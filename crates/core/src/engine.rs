@@ -12,7 +12,7 @@ mod targets;
 mod terms;
 mod trace;
 
-use crate::estimate::{Assumed, Unit};
+use crate::estimate::{Assumed, NOTHING, Unit};
 use crate::fleet::Snapshot;
 use crate::framework::{CycleState, EngineError, Observer, Plugins};
 use crate::options::{EngineOptions, Gates};
@@ -83,7 +83,7 @@ impl Engine {
 
     /// Decides where a workload goes.
     pub fn schedule(&mut self, snapshot: &Snapshot, request: &Request) -> Outcome {
-        self.schedule_with(snapshot, request, &Assumed::default())
+        self.schedule_with(snapshot, request, &NOTHING)
     }
 
     /// Decides where a workload goes, while other workloads were placed, or have gone, that clusters do not
@@ -94,7 +94,8 @@ impl Engine {
         request: &Request,
         assumed: &Assumed,
     ) -> Outcome {
-        self.decide(snapshot, request, assumed, None).outcome
+        self.try_terms(snapshot, request, assumed, &mut Silent)
+            .outcome
     }
 
     /// Decides as [`Self::schedule_with`] does, tells an observer what begins and ends, and hands out what
@@ -116,7 +117,7 @@ impl Engine {
 
     /// Decides, and tells why.
     pub fn explain(&mut self, snapshot: &Snapshot, request: &Request) -> (Outcome, Explanation) {
-        self.explain_with(snapshot, request, &Assumed::default())
+        self.explain_with(snapshot, request, &NOTHING)
     }
 
     /// Decides as [`Self::schedule_with`] does, and tells why.

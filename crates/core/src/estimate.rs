@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::fleet::Snapshot;
 use crate::request::Request;
 
+pub(crate) use assumed::NOTHING;
 pub use assumed::{Assumed, AssumedWorkload};
 pub use general::GeneralEstimator;
 

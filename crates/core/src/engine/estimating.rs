@@ -1,25 +1,25 @@
 //! Estimates: what the candidates can take, where anything depends on it.
 
-use super::guard::call;
-use super::{Engine, Silent, Trace};
+use super::guard::Calls;
+use super::{Engine, Trace};
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
 use crate::estimate::{Assumed, EstimateContext, UNBOUNDED};
-use crate::framework::{BindingContext, PluginError, Point};
+use crate::framework::{BindingContext, Point};
 
 impl Engine {
     /// Whether anything depends on what clusters can take.
-    pub(super) fn needs_estimates(
+    pub(super) fn needs_estimates<T: Trace>(
         &self,
         context: &BindingContext<'_>,
-    ) -> Result<bool, PluginError> {
-        let mut silent = Silent;
-        let (select, assign) = (&self.roster.select, &self.roster.assign);
-        Ok(call(&mut silent, Point::Select, select, |plugin| {
-            Ok(plugin.needs_estimates(context))
-        })? || call(&mut silent, Point::Assign, assign, |plugin| {
-            Ok(plugin.needs_estimates(context))
-        })?)
+        calls: &mut Calls<'_, T>,
+    ) -> bool {
+        calls.asks(Point::Select, 0);
+        let selects_by_room = self.roster.select.plugin.needs_estimates(context);
+        calls.asks(Point::Assign, 0);
+        let needs = selects_by_room || self.roster.assign.plugin.needs_estimates(context);
+        calls.asks_nobody();
+        needs
     }
 
     /// Asks every estimator what the candidates can take; the least answer counts.
@@ -28,7 +28,7 @@ impl Engine {
         context: &BindingContext<'_>,
         assumed: &Assumed,
         candidates: &mut [Candidate],
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<(), ScheduleError> {
         let request = context.request();
         if request.replicas() == 0 && request.components().is_empty() {
@@ -57,16 +57,16 @@ impl Engine {
                 apart.resize(clusters.len(), UNBOUNDED);
                 &mut apart
             };
-            let answered = call(trace, Point::Estimate, listed, |estimator| {
+            let answered = calls.call(Point::Estimate, place, listed, |estimator| {
                 Ok(estimator.estimate(&context, &clusters, answers))
             })?;
             if T::EXPLAINS {
                 for &cluster in &clusters {
-                    let basis = call(trace, Point::Estimate, listed, |estimator| {
+                    let basis = calls.call(Point::Estimate, place, listed, |estimator| {
                         Ok(estimator.basis(&context, cluster))
                     })?;
                     if let Some(basis) = basis {
-                        trace.rests_on(&listed.name, cluster, basis);
+                        calls.trace.rests_on(&listed.name, cluster, basis);
                     }
                 }
             }
@@ -74,7 +74,7 @@ impl Engine {
                 answers.fill(UNBOUNDED);
                 continue;
             }
-            trace.estimated(&listed.name, &clusters, answers);
+            calls.trace.estimated(&listed.name, &clusters, answers);
             for (estimate, answer) in estimates.iter_mut().zip(apart) {
                 *estimate = (*estimate).min(answer);
             }

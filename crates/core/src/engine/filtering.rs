@@ -1,10 +1,8 @@
 //! PreFilter and Filter: which clusters can take the workload at all, and why the others cannot.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::guard::{call, call_skipping, panicked, point};
+use super::guard::Calls;
 use super::prepared::{Key, Prepared};
 use super::roster::Switches;
 use super::{Engine, Trace};
@@ -13,7 +11,6 @@ use crate::error::{FitError, ScheduleError};
 use crate::fleet::ClusterView;
 use crate::framework::{
     BindingContext, CycleContext, CycleState, Filter, PluginError, Point, PreFilterResult, Reason,
-    Share,
 };
 
 /// What PreFilter left to look at.
@@ -36,18 +33,28 @@ impl Engine {
         &self,
         context: &CycleContext<'_>,
         state: &mut CycleState,
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<Narrowed, ScheduleError> {
         if self.roster.pre_filters.is_empty() {
             return Ok(Narrowed::default());
         }
-        point(trace, Point::PreFilter, |trace| {
+        calls.point(Point::PreFilter, |calls| {
             let mut narrowed = Narrowed::default();
             for (place, listed) in self.roster.pre_filters.iter().enumerate() {
                 let skips = |result: &PreFilterResult| *result == PreFilterResult::Skip;
-                let result = call_skipping(trace, Point::PreFilter, listed, skips, |plugin| {
-                    plugin.pre_filter(context, state)
-                });
+                let result =
+                    calls.call_skipping(Point::PreFilter, place, listed, skips, |plugin| {
+                        match plugin.pre_filter(context, state)? {
+                            PreFilterResult::Only(clusters)
+                                if clusters.len() != context.snapshot().len() =>
+                            {
+                                Err(PluginError::failed(
+                                    "answered for clusters of another snapshot",
+                                ))
+                            }
+                            result => Ok(result),
+                        }
+                    });
                 match result? {
                     PreFilterResult::All => {}
                     PreFilterResult::Only(clusters) => narrowed.only.push((place, clusters)),
@@ -63,20 +70,19 @@ impl Engine {
         &mut self,
         context: &BindingContext<'_>,
         narrowed: &Narrowed,
-        prior: &[Share],
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<(Arc<Prepared>, Bits), ScheduleError> {
-        let prepared = self.prepare(context, narrowed, trace)?;
-        let passing = self.restrict(&prepared, context, narrowed, prior, trace)?;
+        let prepared = self.prepare(context, narrowed, calls)?;
+        let passing = self.restrict(&prepared, context, narrowed, calls)?;
         if T::EXPLAINS || passing.is_empty() {
-            let refused = self.refused(context, narrowed, &passing)?;
+            let refused = self.refused(context, narrowed, &passing, calls);
             for Refused {
                 ordinal,
                 plugin,
                 reason,
             } in &refused
             {
-                trace.refused(*ordinal, plugin, reason);
+                calls.trace.refused(*ordinal, plugin, reason);
             }
             if passing.is_empty() {
                 let snapshot = context.snapshot();
@@ -94,7 +100,7 @@ impl Engine {
         &mut self,
         context: &BindingContext<'_>,
         narrowed: &Narrowed,
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<Arc<Prepared>, PluginError> {
         let Self {
             prepared, roster, ..
@@ -109,8 +115,9 @@ impl Engine {
         };
         let topology = &context.snapshot().topology;
         prepared.get_or_prepare(key, shared, topology, || {
-            let on = |listed: &&_| narrowed.switches.is_on(listed);
-            Prepared::new(&placement, roster.filters.iter().filter(on), trace)
+            let filters = roster.filters.iter().enumerate();
+            let on = filters.filter(|(_, listed)| narrowed.switches.is_on(listed));
+            Prepared::new(&placement, on, calls)
         })
     }
 
@@ -120,11 +127,10 @@ impl Engine {
         prepared: &Prepared,
         context: &BindingContext<'_>,
         narrowed: &Narrowed,
-        prior: &[Share],
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<Bits, PluginError> {
         let mut holding = Bits::none(context.snapshot().len());
-        for share in prior {
+        for share in context.prior() {
             holding.set(share.ordinal, true);
         }
         let mut passing = prepared.passing.clone();
@@ -134,33 +140,32 @@ impl Engine {
         for (_, only) in &narrowed.only {
             passing.intersect(only);
         }
-        for listed in &self.roster.filters {
+        for (place, listed) in self.roster.filters.iter().enumerate() {
             if matches!(listed.plugin, Filter::Binding(_)) && narrowed.switches.is_on(listed) {
-                call(trace, Point::Filter, listed, |filter| match filter {
+                calls.call(Point::Filter, place, listed, |filter| match filter {
                     Filter::Binding(filter) => filter.restrict(context, &holding, &mut passing),
                     Filter::Placement(_) => Ok(()),
                 })?;
             }
         }
+        passing.trim(context.snapshot().len());
         Ok(passing)
     }
 
     /// For each cluster that does not pass the plugin and the reason. Clusters that are being deleted have
     /// none.
-    fn refused(
+    fn refused<T: Trace>(
         &self,
         context: &BindingContext<'_>,
         narrowed: &Narrowed,
         passing: &Bits,
-    ) -> Result<Vec<Refused<'_>>, PluginError> {
-        let filters = &self.roster.filters;
-        let asked = Cell::new(0);
-        let refusal = |cluster: &ClusterView<'_>| {
-            filters.iter().enumerate().find_map(|(place, listed)| {
-                if !narrowed.switches.is_on(listed) {
-                    return None;
-                }
-                asked.set(place);
+        calls: &mut Calls<'_, T>,
+    ) -> Vec<Refused<'_>> {
+        let mut refusal = |cluster: &ClusterView<'_>| {
+            let filters = self.roster.filters.iter().enumerate();
+            let mut on = filters.filter(|(_, listed)| narrowed.switches.is_on(listed));
+            on.find_map(|(place, listed)| {
+                calls.asks(Point::Filter, place);
                 let reason = listed.plugin.check(context, cluster).err()?;
                 Some((&listed.name, reason))
             })
@@ -174,26 +179,20 @@ impl Engine {
             let reason = format!("cluster(s) were left out by plugin {plugin}");
             Some((plugin, reason.into()))
         };
-        let collect = || {
-            let refused = context
-                .snapshot()
-                .clusters()
-                .filter(|cluster| !cluster.is_deleting() && !passing.contains(cluster.ordinal()));
-            refused
-                .filter_map(|cluster| {
-                    let (plugin, reason) = left_out(&cluster).or_else(|| refusal(&cluster))?;
-                    Some(Refused {
-                        ordinal: cluster.ordinal(),
-                        plugin,
-                        reason,
-                    })
+        let refused = context
+            .snapshot()
+            .clusters()
+            .filter(|cluster| !cluster.is_deleting() && !passing.contains(cluster.ordinal()))
+            .filter_map(|cluster| {
+                let (plugin, reason) = left_out(&cluster).or_else(|| refusal(&cluster))?;
+                Some(Refused {
+                    ordinal: cluster.ordinal(),
+                    plugin,
+                    reason,
                 })
-                .collect()
-        };
-        // Caught once for all clusters: there can be thousands.
-        catch_unwind(AssertUnwindSafe(collect)).map_err(|payload| match filters.get(asked.get()) {
-            Some(listed) => panicked(payload, &listed.name, Point::Filter),
-            None => PluginError::panicked(&*payload),
-        })
+            })
+            .collect();
+        calls.asks_nobody();
+        refused
     }
 }

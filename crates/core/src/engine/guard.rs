@@ -1,77 +1,134 @@
-//! Calls of plugins: a panic becomes an error that names the plugin, and observers hear of the call.
+//! Calls of plugins: who is being asked is noted, so that a panic becomes an error that names the plugin, and
+//! observers hear of the call.
+//!
+//! Panics are caught once for a whole cycle. A cycle that a plugin has stopped is given up in any case, and
+//! this costs less than catching them call by call.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use super::Engine;
 use super::roster::Listed;
 use super::trace::Trace;
 use crate::error::ScheduleError;
 use crate::framework::{PluginError, Point, Status};
 
-/// Calls a plugin.
-pub(super) fn call<T: Trace, P, R>(
-    trace: &mut T,
-    point: Point,
-    listed: &Listed<P>,
-    call: impl FnOnce(&P) -> Result<R, PluginError>,
-) -> Result<R, PluginError> {
-    let skips = |_: &R| false;
-    call_skipping(trace, point, listed, skips, call)
+/// The calls of one cycle.
+#[derive(Debug)]
+pub(super) struct Calls<'a, T> {
+    pub(super) trace: &'a mut T,
+    /// The point that has begun.
+    open: Option<Point>,
+    /// The plugin that is being asked, by its place in the list of the point.
+    asked: Option<(Point, usize)>,
 }
 
-/// Calls a plugin that may have nothing to do.
-pub(super) fn call_skipping<T: Trace, P, R>(
-    trace: &mut T,
-    point: Point,
-    listed: &Listed<P>,
-    skips: impl Fn(&R) -> bool,
-    call: impl FnOnce(&P) -> Result<R, PluginError>,
-) -> Result<R, PluginError> {
-    if trace.times_plugins() {
-        trace.plugin_begins(point, &listed.name);
+impl<'a, T: Trace> Calls<'a, T> {
+    pub(super) fn new(trace: &'a mut T) -> Self {
+        Self {
+            trace,
+            open: None,
+            asked: None,
+        }
     }
-    // What a plugin leaves half done is its own, or belongs to a cycle that is given up.
-    let result = match catch_unwind(AssertUnwindSafe(|| call(&listed.plugin))) {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(error.of(&listed.name, point)),
-        Err(payload) => Err(panicked(payload, &listed.name, point)),
-    };
-    if trace.times_plugins() {
+
+    /// Calls a plugin.
+    #[inline]
+    pub(super) fn call<P, R>(
+        &mut self,
+        point: Point,
+        place: usize,
+        listed: &Listed<P>,
+        call: impl FnOnce(&P) -> Result<R, PluginError>,
+    ) -> Result<R, PluginError> {
+        self.call_skipping(point, place, listed, |_| false, call)
+    }
+
+    /// Calls a plugin that may have nothing to do.
+    #[inline]
+    pub(super) fn call_skipping<P, R>(
+        &mut self,
+        point: Point,
+        place: usize,
+        listed: &Listed<P>,
+        skips: impl Fn(&R) -> bool,
+        call: impl FnOnce(&P) -> Result<R, PluginError>,
+    ) -> Result<R, PluginError> {
+        if self.trace.times_plugins() {
+            self.trace.plugin_begins(point, &listed.name);
+        }
+        self.asks(point, place);
+        let result = call(&listed.plugin);
+        self.asked = None;
+        let result = result.map_err(|error| error.of(&listed.name, point));
+        if self.trace.times_plugins() {
+            let status = match &result {
+                Ok(answer) if skips(answer) => Status::Skip,
+                Ok(_) => Status::Success,
+                Err(error) => status_of(error),
+            };
+            self.trace.plugin_ends(point, &listed.name, status);
+        }
+        result
+    }
+
+    /// Notes who is being asked from now on.
+    pub(super) fn asks(&mut self, point: Point, place: usize) {
+        self.asked = Some((point, place));
+    }
+
+    /// Notes that nobody is being asked any more.
+    pub(super) fn asks_nobody(&mut self) {
+        self.asked = None;
+    }
+
+    /// Runs a point, and tells observers when it begins and ends.
+    #[inline]
+    pub(super) fn point<R>(
+        &mut self,
+        point: Point,
+        run: impl FnOnce(&mut Self) -> Result<R, ScheduleError>,
+    ) -> Result<R, ScheduleError> {
+        self.open = Some(point);
+        self.trace.point_begins(point);
+        let result = run(self);
         let status = match &result {
-            Ok(answer) if skips(answer) => Status::Skip,
             Ok(_) => Status::Success,
-            Err(error) => status_of(error),
+            Err(ScheduleError::NoFit(_)) => Status::Unschedulable,
+            Err(ScheduleError::Plugin(error)) => status_of(error),
         };
-        trace.plugin_ends(point, &listed.name, status);
+        self.trace.point_ends(point, status);
+        self.open = None;
+        result
     }
-    result
 }
 
-#[cold]
-pub(super) fn panicked(
-    payload: Box<dyn Any + Send>,
-    plugin: &Arc<str>,
-    point: Point,
-) -> PluginError {
-    PluginError::panicked(&*payload).of(plugin, point)
-}
-
-/// Runs a point, and tells observers when it begins and ends.
-pub(super) fn point<T: Trace, R>(
+/// Runs a cycle; a panic of a plugin becomes its error. A panic outside of plugins goes on.
+pub(super) fn catching<T: Trace, R>(
+    engine: &mut Engine,
     trace: &mut T,
-    point: Point,
-    run: impl FnOnce(&mut T) -> Result<R, ScheduleError>,
+    run: impl FnOnce(&mut Engine, &mut Calls<'_, T>) -> Result<R, ScheduleError>,
 ) -> Result<R, ScheduleError> {
-    trace.point_begins(point);
-    let result = run(trace);
-    let status = match &result {
-        Ok(_) => Status::Success,
-        Err(ScheduleError::NoFit(_)) => Status::Unschedulable,
-        Err(ScheduleError::Plugin(error)) => status_of(error),
+    let mut calls = Calls::new(trace);
+    // What a plugin leaves half done is its own, or belongs to the cycle, which is given up.
+    let payload = match catch_unwind(AssertUnwindSafe(|| run(engine, &mut calls))) {
+        Ok(result) => return result,
+        Err(payload) => payload,
     };
-    trace.point_ends(point, status);
-    result
+    let Calls { trace, open, asked } = calls;
+    let Some((point, place)) = asked else {
+        resume_unwind(payload)
+    };
+    let error = PluginError::panicked(&*payload);
+    let Some(name) = engine.roster.name(point, place) else {
+        return Err(error.into());
+    };
+    if trace.times_plugins() {
+        trace.plugin_ends(point, name, Status::Error);
+    }
+    if let Some(open) = open {
+        trace.point_ends(open, Status::Error);
+    }
+    Err(error.of(name, point).into())
 }
 
 fn status_of(error: &PluginError) -> Status {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::guard::call;
+use super::guard::Calls;
 use super::roster::{Listed, Switches};
 use super::trace::Trace;
 use crate::bits::Bits;
@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     /// The clusters that pass the placement filters that spare clusters with the workload; None means all.
     pub(super) passing_if_new: Option<Bits>,
     /// The tier of each cluster, with affinity terms.
-    tiers: Option<Vec<u32>>,
+    pub(super) tiers: Option<Vec<u32>>,
     /// The clusters that each rule of static weights matches, with the weight.
     pub(super) static_weights: Vec<(Bits, i64)>,
 }
@@ -32,18 +32,18 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new<'a, T: Trace>(
         context: &PlacementContext<'_>,
-        filters: impl Iterator<Item = &'a Listed<Filter>>,
-        trace: &mut T,
+        filters: impl Iterator<Item = (usize, &'a Listed<Filter>)>,
+        calls: &mut Calls<'_, T>,
     ) -> Result<Self, PluginError> {
         let fleet = &context.snapshot().topology;
         let mut passing = Bits::all(fleet.len());
         passing.subtract(&fleet.deleting);
         let mut passing_if_new: Option<Bits> = None;
-        for listed in filters {
+        for (place, listed) in filters {
             if matches!(listed.plugin, Filter::Binding(_)) {
                 continue;
             }
-            let (mask, spares_prior) = call(trace, Point::Filter, listed, |filter| {
+            let (mask, spares_prior) = calls.call(Point::Filter, place, listed, |filter| {
                 Ok(match filter {
                     Filter::Placement(filter) => (filter.mask(context), filter.spares_prior()),
                     Filter::Binding(_) => (None, false),
@@ -67,12 +67,6 @@ impl Prepared {
             tiers: tiers(context),
             static_weights: static_weights(context),
         })
-    }
-
-    /// The tier of a cluster.
-    pub(super) fn tier(&self, ordinal: usize) -> u32 {
-        let tiers = self.tiers.as_deref();
-        tiers.map_or(0, |tiers| tiers.get(ordinal).copied().unwrap_or(NO_TIER))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::estimate::Estimator;
-use crate::framework::{Assign, Filter, Plugins, PreFilter, PreScore, Score, Select, Weighted};
+use crate::framework::{
+    Assign, Filter, Plugins, Point, PreFilter, PreScore, Score, Select, Weighted,
+};
 
 /// A plugin in its list.
 #[derive(Debug)]
@@ -70,6 +72,24 @@ impl Roster {
             estimators: list(estimators, |estimator| estimator.name().into()),
             select: listed(select, |select| select.name().into()),
             assign: listed(assign, |assign| assign.name().into()),
+        }
+    }
+}
+
+impl Roster {
+    /// The name of the plugin at a place in the list of a point.
+    pub(super) fn name(&self, point: Point, place: usize) -> Option<&Arc<str>> {
+        match point {
+            Point::PreFilter => self.pre_filters.get(place).map(|listed| &listed.name),
+            Point::Filter => self.filters.get(place).map(|listed| &listed.name),
+            Point::PreScore => self.pre_scores.get(place).map(|listed| &listed.name),
+            Point::Score | Point::NormalizeScore => {
+                self.scores.get(place).map(|listed| &listed.name)
+            }
+            Point::Estimate => self.estimators.get(place).map(|listed| &listed.name),
+            Point::Select => Some(&self.select.name),
+            Point::Assign => Some(&self.assign.name),
+            _ => None,
         }
     }
 }

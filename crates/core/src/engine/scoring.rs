@@ -1,6 +1,6 @@
 //! PreScore and Score: which of the clusters that pass are preferred.
 
-use super::guard::{call, call_skipping, point};
+use super::guard::Calls;
 use super::roster::{Listed, Scorer, Switches};
 use super::{Engine, Trace};
 use crate::candidate::Candidate;
@@ -15,16 +15,16 @@ impl Engine {
         context: &CycleContext<'_>,
         candidates: &[Candidate],
         state: &mut CycleState,
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<Switches, ScheduleError> {
         if self.roster.pre_scores.is_empty() {
             return Ok(Switches::default());
         }
-        point(trace, Point::PreScore, |trace| {
+        calls.point(Point::PreScore, |calls| {
             let mut switches = Switches::default();
             for (place, listed) in self.roster.pre_scores.iter().enumerate() {
                 let skips = |result: &PreScoreResult| *result == PreScoreResult::Skip;
-                let result = call_skipping(trace, Point::PreScore, listed, skips, |plugin| {
+                let result = calls.call_skipping(Point::PreScore, place, listed, skips, |plugin| {
                     plugin.pre_score(context, candidates, state)
                 });
                 match result? {
@@ -41,13 +41,13 @@ impl Engine {
         context: &BindingContext<'_>,
         switches: &Switches,
         candidates: &mut [Candidate],
-        trace: &mut T,
+        calls: &mut Calls<'_, T>,
     ) -> Result<(), ScheduleError> {
         if self.roster.scores.is_empty() {
             return Ok(());
         }
-        point(trace, Point::Score, |trace| {
-            for listed in &self.roster.scores {
+        calls.point(Point::Score, |calls| {
+            for (place, listed) in self.roster.scores.iter().enumerate() {
                 if !switches.is_on(listed) {
                     continue;
                 }
@@ -56,14 +56,14 @@ impl Engine {
                 } else {
                     Vec::new()
                 };
-                score_by(listed, context, candidates, trace)?;
+                score_by(place, listed, context, candidates, calls)?;
                 if T::EXPLAINS {
                     let added: Vec<i64> = candidates
                         .iter()
                         .zip(before)
                         .map(|(candidate, before)| candidate.score.saturating_sub(before))
                         .collect();
-                    trace.scored(&listed.name, candidates, &added);
+                    calls.trace.scored(&listed.name, candidates, &added);
                 }
             }
             Ok(())
@@ -73,24 +73,25 @@ impl Engine {
 
 /// Adds the scores of one plugin, times its weight.
 fn score_by<T: Trace>(
+    place: usize,
     listed: &Listed<Scorer>,
     context: &BindingContext<'_>,
     candidates: &mut [Candidate],
-    trace: &mut T,
+    calls: &mut Calls<'_, T>,
 ) -> Result<(), PluginError> {
     let weight = listed.plugin.weight;
     if !listed.plugin.normalises {
-        return call(trace, Point::Score, listed, |scorer| {
+        return calls.call(Point::Score, place, listed, |scorer| {
             let mut scores = Scores::onto(candidates, weight);
             scorer.score.score_fleet(context, &mut scores)
         });
     }
     let mut apart = vec![0; candidates.len()];
-    call(trace, Point::Score, listed, |scorer| {
+    calls.call(Point::Score, place, listed, |scorer| {
         let mut scores = Scores::apart(candidates, &mut apart);
         scorer.score.score_fleet(context, &mut scores)
     })?;
-    call(trace, Point::NormalizeScore, listed, |scorer| {
+    calls.call(Point::NormalizeScore, place, listed, |scorer| {
         scorer.score.normalise(context, &mut apart)
     })?;
     for (candidate, score) in candidates.iter_mut().zip(apart) {

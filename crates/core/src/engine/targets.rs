@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::bits::Bits;
 use crate::candidate::Candidate;
 use crate::estimate::Unit;
+use crate::fleet::Snapshot;
 use crate::framework::{CycleContext, PluginError, Share};
 use crate::outcome::{Target, TargetComponent};
 
@@ -36,26 +37,25 @@ pub(super) fn add_empty(clusters: usize, selected: &[Candidate], shares: &mut Ve
     }));
 }
 
-/// Names the clusters. Shares that no fleet can have are the fault of the plugin that assigns.
-pub(super) fn targets(
-    context: &CycleContext<'_>,
-    shares: &[Share],
-) -> Result<Vec<Target>, PluginError> {
-    let snapshot = context.snapshot();
-    let by_component =
-        context.request().components().len() > 1 && context.unit() == Unit::ComponentSets;
-    let components = || {
-        let components = context.request().components().iter();
-        components
-            .filter(|_| by_component)
-            .map(|component| TargetComponent {
-                name: component.name.clone(),
-                replicas: component.replicas,
-            })
-            .collect()
-    };
+/// Refuses shares that no fleet can have: they are the fault of the plugin that assigns.
+pub(super) fn check(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginError> {
+    // As a rule shares come by name, and then none comes twice. Any difference below 1, and any negative
+    // share, sets the sign.
+    let first = shares.first().map_or(0, |share| share.replicas);
+    let sign = shares.windows(2).fold(first, |sign, pair| match pair {
+        [one, other] => {
+            let step = other.ordinal.wrapping_sub(one.ordinal).wrapping_sub(1);
+            sign | other.replicas | step.cast_signed() as i64
+        }
+        _ => sign,
+    });
+    let last = shares
+        .last()
+        .map_or(0, |share| share.ordinal.saturating_add(1));
+    if sign >= 0 && last <= snapshot.len() {
+        return Ok(());
+    }
     let mut seen = Bits::none(snapshot.len());
-    let mut targets = Vec::with_capacity(shares.len());
     for share in shares {
         let Some(name) = snapshot.name(share.ordinal) else {
             let text = format!("cluster {} does not exist", share.ordinal);
@@ -66,11 +66,30 @@ pub(super) fn targets(
             return Err(PluginError::failed(text));
         }
         seen.set(share.ordinal, true);
-        targets.push(Target {
-            name: Arc::clone(name),
+    }
+    Ok(())
+}
+
+/// Names the clusters of shares that have been checked.
+pub(super) fn targets(context: &CycleContext<'_>, shares: &[Share]) -> Vec<Target> {
+    let names = context.snapshot().names();
+    let request = context.request();
+    let by_component = request.components().len() > 1 && context.unit() == Unit::ComponentSets;
+    let components = || {
+        let components = request.components().iter().filter(|_| by_component);
+        components
+            .map(|component| TargetComponent {
+                name: component.name.clone(),
+                replicas: component.replicas,
+            })
+            .collect()
+    };
+    shares
+        .iter()
+        .map(|share| Target {
+            name: Arc::clone(&names[share.ordinal]),
             replicas: i32::try_from(share.replicas).unwrap_or(i32::MAX),
             components: components(),
-        });
-    }
-    Ok(targets)
+        })
+        .collect()
 }

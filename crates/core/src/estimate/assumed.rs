@@ -38,6 +38,11 @@ impl Shift {
     };
 }
 
+/// Nothing is assumed.
+pub(crate) static NOTHING: Assumed = Assumed {
+    clusters: BTreeMap::new(),
+};
+
 impl Assumed {
     /// Assumes that a cluster holds one more workload.
     pub fn add(&mut self, cluster: &str, workload: AssumedWorkload) {

@@ -128,6 +128,11 @@ impl Snapshot {
         })
     }
 
+    /// The names of all clusters, by ordinal.
+    pub(crate) fn names(&self) -> &[Arc<str>] {
+        &self.topology.names
+    }
+
     pub(crate) fn row(&self, ordinal: usize) -> Option<&Arc<Row>> {
         self.blocks.get(ordinal / BLOCK)?.rows.get(ordinal % BLOCK)
     }

@@ -50,19 +50,13 @@ pub struct Share {
 pub struct AssignContext<'a> {
     binding: BindingContext<'a>,
     static_weights: &'a [(Bits, i64)],
-    prior: &'a [Share],
 }
 
 impl<'a> AssignContext<'a> {
-    pub(crate) fn new(
-        binding: BindingContext<'a>,
-        static_weights: &'a [(Bits, i64)],
-        prior: &'a [Share],
-    ) -> Self {
+    pub(crate) fn new(binding: BindingContext<'a>, static_weights: &'a [(Bits, i64)]) -> Self {
         Self {
             binding,
             static_weights,
-            prior,
         }
     }
 
@@ -74,10 +68,5 @@ impl<'a> AssignContext<'a> {
     /// The clusters that each rule of static weights matches, with the weight.
     pub fn static_weights(&self) -> &'a [(Bits, i64)] {
         self.static_weights
-    }
-
-    /// The clusters that hold the workload and exist, in the order of the binding.
-    pub fn prior(&self) -> &'a [Share] {
-        self.prior
     }
 }

@@ -1,5 +1,6 @@
 //! What plugins may look at.
 
+use super::assign::Share;
 use super::cycle_state::CycleState;
 use crate::estimate::Unit;
 use crate::fleet::Snapshot;
@@ -109,11 +110,16 @@ impl<'a> CycleContext<'a> {
 pub struct BindingContext<'a> {
     cycle: CycleContext<'a>,
     state: &'a CycleState,
+    prior: &'a [Share],
 }
 
 impl<'a> BindingContext<'a> {
-    pub(crate) fn new(cycle: CycleContext<'a>, state: &'a CycleState) -> Self {
-        Self { cycle, state }
+    pub(crate) fn new(cycle: CycleContext<'a>, state: &'a CycleState, prior: &'a [Share]) -> Self {
+        Self {
+            cycle,
+            state,
+            prior,
+        }
     }
 
     /// What there was to look at from the beginning.
@@ -129,6 +135,11 @@ impl<'a> BindingContext<'a> {
     /// The binding.
     pub fn request(&self) -> &'a Request {
         self.cycle.request
+    }
+
+    /// The clusters that hold the workload and exist, in the order of the binding.
+    pub fn prior(&self) -> &'a [Share] {
+        self.prior
     }
 
     /// What plugins have handed on in this cycle.

@@ -1,7 +1,6 @@
 //! What plugins hand on from point to point within a cycle.
 
-use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
+use std::any::Any;
 use std::fmt;
 
 /// What plugins hand on within one cycle, by type: a plugin keeps a type of its own in it.
@@ -9,7 +8,8 @@ use std::fmt;
 /// The engine hands it out with the decision, so that what follows the decision can carry it on.
 #[derive(Default)]
 pub struct CycleState {
-    entries: BTreeMap<TypeId, Box<dyn Any + Send>>,
+    /// Few, if any: one for each plugin that hands something on.
+    entries: Vec<Box<dyn Any + Send>>,
 }
 
 impl CycleState {
@@ -20,23 +20,29 @@ impl CycleState {
 
     /// Keeps a value; returns the one of this type that was kept before.
     pub fn insert<T: Any + Send>(&mut self, value: T) -> Option<T> {
-        let before = self.entries.insert(TypeId::of::<T>(), Box::new(value))?;
-        before.downcast().ok().map(|before| *before)
+        if let Some(kept) = self.get_mut() {
+            return Some(std::mem::replace(kept, value));
+        }
+        self.entries.push(Box::new(value));
+        None
     }
 
     /// The value of this type.
     pub fn get<T: Any + Send>(&self) -> Option<&T> {
-        self.entries.get(&TypeId::of::<T>())?.downcast_ref()
+        self.entries.iter().find_map(|entry| entry.downcast_ref())
     }
 
     /// The value of this type, to be changed.
     pub fn get_mut<T: Any + Send>(&mut self) -> Option<&mut T> {
-        self.entries.get_mut(&TypeId::of::<T>())?.downcast_mut()
+        self.entries
+            .iter_mut()
+            .find_map(|entry| entry.downcast_mut())
     }
 
     /// Takes the value of this type out.
     pub fn remove<T: Any + Send>(&mut self) -> Option<T> {
-        let value = self.entries.remove(&TypeId::of::<T>())?;
+        let place = self.entries.iter().position(|entry| entry.is::<T>())?;
+        let value = self.entries.swap_remove(place);
         value.downcast().ok().map(|value| *value)
     }
 }

@@ -22,7 +22,11 @@ pub enum Failure {
 /// Plugins make one with [`Self::unschedulable`] or [`Self::failed`]; whoever called the plugin fills in its
 /// name and the point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginError {
+pub struct PluginError(Box<Told>);
+
+/// Apart, because results without an error are moved about all the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told {
     origin: Option<(Arc<str>, Point)>,
     failure: Failure,
 }
@@ -30,18 +34,12 @@ pub struct PluginError {
 impl PluginError {
     /// The workload cannot be placed as things are: it waits for a change.
     pub fn unschedulable(message: impl Into<String>) -> Self {
-        Self {
-            origin: None,
-            failure: Failure::Unschedulable(message.into()),
-        }
+        Self::new(Failure::Unschedulable(message.into()))
     }
 
     /// The plugin could not do its work: the binding is tried again.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self {
-            origin: None,
-            failure: Failure::Failed(message.into()),
-        }
+        Self::new(Failure::Failed(message.into()))
     }
 
     /// The plugin panicked with this, as [`std::panic::catch_unwind`] caught it.
@@ -51,37 +49,42 @@ impl PluginError {
             .copied()
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("without a message");
-        Self {
+        Self::new(Failure::Panicked(text.to_owned()))
+    }
+
+    fn new(failure: Failure) -> Self {
+        Self(Box::new(Told {
             origin: None,
-            failure: Failure::Panicked(text.to_owned()),
-        }
+            failure,
+        }))
     }
 
     /// Says which plugin, and at which point.
     #[must_use]
+    #[cold]
     pub fn of(mut self, plugin: &Arc<str>, point: Point) -> Self {
-        self.origin = Some((Arc::clone(plugin), point));
+        self.0.origin = Some((Arc::clone(plugin), point));
         self
     }
 
     /// The plugin; empty before it is filled in.
     pub fn plugin(&self) -> &str {
-        self.origin.as_ref().map_or("", |(plugin, _)| plugin)
+        self.0.origin.as_ref().map_or("", |(plugin, _)| plugin)
     }
 
     /// The point; None before it is filled in.
     pub fn point(&self) -> Option<Point> {
-        self.origin.as_ref().map(|(_, point)| *point)
+        self.0.origin.as_ref().map(|(_, point)| *point)
     }
 
     /// What is wrong.
     pub fn failure(&self) -> &Failure {
-        &self.failure
+        &self.0.failure
     }
 
     /// Whether the binding waits for a change instead of being tried again.
     pub fn is_unschedulable(&self) -> bool {
-        matches!(self.failure, Failure::Unschedulable(_))
+        matches!(self.0.failure, Failure::Unschedulable(_))
     }
 }
 
@@ -91,7 +94,7 @@ impl std::error::Error for PluginError {}
 impl fmt::Display for PluginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugin = self.plugin();
-        let (text, verb) = match (&self.failure, self.point()) {
+        let (text, verb) = match (self.failure(), self.point()) {
             (Failure::Panicked(text), _) => (text, "panicked"),
             (Failure::Unschedulable(text) | Failure::Failed(text), None) => {
                 return f.write_str(text);

@@ -43,7 +43,7 @@ impl Assign for AssignReplicas {
         let deal = Deal {
             request: context.binding().request(),
             static_weights: context.static_weights(),
-            prior: context.prior(),
+            prior: context.binding().prior(),
             order: selected.order,
         };
         let tiered = context.binding().cycle().is_tiered();

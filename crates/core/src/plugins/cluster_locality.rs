@@ -32,9 +32,8 @@ impl Score for ClusterLocality {
         context: &BindingContext<'_>,
         scores: &mut Scores<'_>,
     ) -> Result<(), PluginError> {
-        for (name, _) in context.request().prior() {
-            let ordinal = context.snapshot().ordinal(name);
-            if let Some(place) = ordinal.and_then(|ordinal| scores.place_of(ordinal)) {
+        for share in context.prior() {
+            if let Some(place) = scores.place_of(share.ordinal) {
                 scores.add(place, Self::SCORE);
             }
         }

@@ -24,6 +24,10 @@ enum Act {
     Skip(Point),
     /// PreFilter leaves `m2` alone.
     Only,
+    /// PreFilter leaves a cluster of some other fleet alone.
+    OnlyElsewhere,
+    /// Filter lets clusters pass that do not exist.
+    LetAnythingPass,
     Nothing,
 }
 
@@ -98,6 +102,7 @@ impl PreFilter for Spy {
                     snapshot.ordinal("m2") == Some(ordinal)
                 }))
             }
+            Act::OnlyElsewhere => PreFilterResult::Only(Bits::all(1)),
             _ => PreFilterResult::All,
         })
     }
@@ -128,6 +133,10 @@ impl BindingFilter for Spy {
         assert_eq!(context.state().get(), Some(&Handed("PreFilter")));
         if let Some(ordinal) = context.snapshot().ordinal("m3") {
             candidates.set(ordinal, false);
+        }
+        if self.act == Act::LetAnythingPass {
+            *candidates = Bits::all(200);
+            candidates.set(2, false);
         }
         Ok(())
     }
@@ -404,6 +413,14 @@ fn shares_that_no_fleet_can_have_are_refused() {
     for (shares, said) in [
         (vec![share(3, 1)], "cluster 3 does not exist"),
         (
+            vec![share(1 << 63, 1), share(1, 1)],
+            "cluster 9223372036854775808 does not exist",
+        ),
+        (
+            vec![share(1, 1), share(0, -1)],
+            "cluster m1 has a negative share, or two of them",
+        ),
+        (
             vec![share(0, -1)],
             "cluster m1 has a negative share, or two of them",
         ),
@@ -521,4 +538,26 @@ fn each_term_begins_with_an_empty_state() {
     let heard = spy.heard();
     let first = names(&[Point::PreFilter, Point::Filter]);
     assert_eq!(heard, [first, names(&POINTS)].concat());
+}
+
+#[test]
+fn shares_may_come_in_any_order() {
+    let share = |ordinal, replicas| Share { ordinal, replicas };
+    let mut plugins = Plugins::in_tree(Gates::default());
+    plugins.assign = Arc::new(Confused(vec![share(2, 1), share(0, 3), share(1, 0)]));
+    assert_eq!(text(&decide(plugins)), "m1:3 m2:0 m3:1");
+}
+
+#[test]
+fn clusters_that_do_not_exist_stay_out() {
+    let (decided, _) = heard_with(Act::LetAnythingPass);
+    assert_eq!(decided, "m1:2 m2:2");
+    let (decided, _) = heard_with(Act::OnlyElsewhere);
+    assert_eq!(
+        decided,
+        "plugin \"Spy\" failed at PreFilter: answered for clusters of another snapshot"
+    );
+    let mut set = Bits::none(3);
+    set.set(5, true);
+    assert!(set.is_empty());
 }
