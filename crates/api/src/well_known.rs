@@ -28,6 +28,9 @@ pub const SYSTEM: &str = "karmada.io/system";
 pub const SKIP_AUTO_PROPAGATION: &str = "namespace.karmada.io/skip-auto-propagation";
 /// Annotation: the placement that the scheduler used last, as canonical JSON.
 pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
+/// Annotation of a policy or a binding, which Karmada does not have: with the value `false`, no binding of a
+/// higher priority takes the room of this one.
+pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
 /// Annotation: the dependencies of a binding, as a JSON array.
 pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
 

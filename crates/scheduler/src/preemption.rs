@@ -7,6 +7,7 @@
 mod candidates;
 mod search;
 
+use berth_api::well_known::PREEMPTIBLE;
 use berth_core::{CycleState, PluginError};
 
 use crate::binding::Binding;
@@ -14,8 +15,6 @@ use crate::framework::{Nomination, PostFilter, PostFilterContext};
 
 /// The reason of the eviction tasks of what is preempted.
 pub const REASON: &str = "Preempted";
-/// An annotation of a policy or of a binding: with the value `false`, nothing preempts the binding.
-pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
 
 /// DefaultPreemption: makes room for bindings of higher `schedulePriority`.
 #[derive(Clone, Copy, Debug, Default)]

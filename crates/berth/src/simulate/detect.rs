@@ -289,5 +289,7 @@ fn policy_as_it_is(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
         spec,
         raw_spec,
         selectors,
+        // Nobody is preempted in a simulation.
+        preemptible: None,
     })
 }

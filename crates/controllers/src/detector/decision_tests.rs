@@ -7,15 +7,26 @@ use serde_json::{Value, json};
 
 use super::claim::{PolicyKey, PolicyKind};
 use super::decision::{Cause, Plan, decide};
+use super::desired_binding::binding_for;
 use super::index::Index;
 use super::options::Gates;
-use super::policy::PolicyRecord;
+use super::policy::{PolicyRecord, Standing};
 use super::resource_type::ResourceType;
 use super::template::Template;
 
 /// A policy of `default`, or with the prefix `c-` a ClusterPropagationPolicy, whose one selector is for
 /// Deployments and has these fields besides.
 fn policy(name: &str, selector: &Value, spec: &Value) -> PolicyRecord {
+    annotated_policy(name, selector, spec, &json!({}))
+}
+
+/// The same with annotations.
+fn annotated_policy(
+    name: &str,
+    selector: &Value,
+    spec: &Value,
+    annotations: &Value,
+) -> PolicyRecord {
     let kind = kind_of(name);
     let mut selector = selector.clone();
     selector["apiVersion"] = json!("apps/v1");
@@ -25,6 +36,7 @@ fn policy(name: &str, selector: &Value, spec: &Value) -> PolicyRecord {
         "metadata": {
             "name": name,
             "labels": {},
+            "annotations": annotations,
             "finalizers": [kind.guarded().policy_finalizer()],
         },
         "spec": {
@@ -423,5 +435,24 @@ fn preemption_is_behind_its_gate_and_between_named_templates() {
         ];
         let plan_made = decide(&claimed(owner), &index(policies), &cause, gates);
         assert_eq!(in_words(&plan_made), plan, "{owner} {challenging}");
+    }
+}
+
+#[test]
+fn a_binding_gets_the_annotation_that_spares_it_from_its_policy() {
+    let name = "scheduling.berth/preemptible";
+    for (annotations, expected) in [
+        (json!({}), None),
+        (json!({ "other": "false" }), None),
+        (json!({ name: "false" }), Some("false")),
+        (json!({ name: "true" }), Some("true")),
+    ] {
+        let record = annotated_policy("a", &by_name(), &json!({}), &annotations);
+        let Standing::Ready(policy) = &record.standing else {
+            panic!("{:?}", record.standing);
+        };
+        let binding = binding_for(&claimed("a"), policy, None, Gates::default()).unwrap();
+        let found = binding.annotations.get(name).and_then(Value::as_str);
+        assert_eq!(found, expected, "{annotations}");
     }
 }

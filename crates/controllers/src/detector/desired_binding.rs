@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth_api::admission::drop_empty_values;
 use berth_api::placement::WorkloadGroupTerm;
-use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER};
+use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER, PREEMPTIBLE};
 use serde_json::{Map, Value, json};
 
 use super::options::Gates;
@@ -104,6 +104,10 @@ pub fn binding_for(
         }
     }
     let claim = policy.claim();
+    let mut annotations = claim.annotations();
+    if let Some(value) = &policy.preemptible {
+        annotations.insert(PREEMPTIBLE.to_owned(), json!(value));
+    }
     Ok(DesiredBinding {
         key,
         owner_uid: template.uid.clone(),
@@ -116,7 +120,7 @@ pub fn binding_for(
             "blockOwnerDeletion": true,
         }),
         labels: claim.labels(),
-        annotations: claim.annotations(),
+        annotations,
         spec,
         interpreted,
     })

@@ -421,9 +421,17 @@ impl Owner {
     }
 }
 
-/// Edits of a policy's metadata change nothing, unless they complete it.
+/// Edits of a policy's metadata change nothing, unless they complete it or bindings get what they say.
 fn is_unchanged(old: &PolicyRecord, new: &PolicyRecord) -> bool {
     old.uid == new.uid
         && old.generation == new.generation
         && std::mem::discriminant(&old.standing) == std::mem::discriminant(&new.standing)
+        && preemptible(old) == preemptible(new)
+}
+
+fn preemptible(policy: &PolicyRecord) -> Option<&str> {
+    match &policy.standing {
+        Standing::Ready(policy) => policy.preemptible.as_deref(),
+        _ => None,
+    }
 }

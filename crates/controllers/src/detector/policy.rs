@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth_api::admission::{self, LiveSurroundings, Operation};
 use berth_api::policy::{ActivationPreference, Preemption, PropagationSpec};
+use berth_api::well_known::PREEMPTIBLE;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,6 +28,8 @@ pub struct Policy {
     pub raw_spec: Value,
     /// Its selectors, ready to match.
     pub selectors: Vec<Selector>,
+    /// The value of its annotation `scheduling.berth/preemptible`, which its bindings get.
+    pub preemptible: Option<String>,
 }
 
 impl Policy {
@@ -184,5 +187,11 @@ fn stand(key: &PolicyKey, object: &DynamicObject, faults: &mut Vec<String>) -> S
         spec,
         raw_spec,
         selectors,
+        preemptible: object
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.get(PREEMPTIBLE))
+            .cloned(),
     }))
 }

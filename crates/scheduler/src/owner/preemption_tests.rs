@@ -1,12 +1,13 @@
 //! Which room is found for a binding, with the plugin and the engine as they run.
 
+use berth_api::well_known::PREEMPTIBLE;
 use berth_api::{Cluster, ResourceBinding};
 use berth_core::{EngineOptions, Fleet};
 
 use super::*;
 use crate::assume::Assumptions;
 use crate::framework::service_points::Named;
-use crate::preemption::{DefaultPreemption, PREEMPTIBLE};
+use crate::preemption::DefaultPreemption;
 
 /// A cluster with so many cores, of which so many are taken.
 fn cluster(name: &str, cores: i32, taken: i32) -> Cluster {

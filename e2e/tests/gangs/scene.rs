@@ -1,0 +1,223 @@
+//! One cluster with little room, a scheduler with an example configuration, templates and bindings.
+
+use std::path::Path;
+
+use berth_api::{Cluster, ResourceBinding};
+use berth_e2e::{Bare, Running, eventually};
+use berth_scheduler::Options;
+use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+/// One cluster, and perhaps a scheduler.
+pub(crate) struct Scene {
+    pub(crate) bare: Bare,
+    scheduler: Option<Running>,
+}
+
+impl Scene {
+    /// The cluster m1 with so many cores; no scheduler runs.
+    pub(crate) async fn with_cores(cores: u32) -> Self {
+        Self {
+            bare: Bare::start(&[cluster(cores)]).await,
+            scheduler: None,
+        }
+    }
+
+    /// The cluster m1 with so many cores, and a scheduler with the configuration of an example.
+    pub(crate) async fn start(cores: u32, example: &str) -> Self {
+        let mut scene = Self::with_cores(cores).await;
+        scene.schedule(&configuration(example));
+        scene
+    }
+
+    /// Starts a scheduler.
+    pub(crate) fn schedule(&mut self, configuration: &str) {
+        let document = Document::read("test", configuration).unwrap();
+        let configuration: SchedulerConfiguration = document.parse().unwrap();
+        let flags = ProfileFlags::default();
+        let options = Options {
+            declared: Declared::in_document(document, configuration, flags).unwrap(),
+            ..Options::embedded()
+        };
+        self.scheduler = Some(Running::start(options, self.bare.client.clone()));
+    }
+
+    /// Creates the Deployment that a binding propagates.
+    pub(crate) async fn template(&self, name: &str, labels: Value, resources: Value) {
+        let deployment: Deployment = serde_json::from_value(json!({
+            "metadata": { "name": name, "namespace": "default", "labels": labels },
+            "spec": {
+                "selector": { "matchLabels": { "app": name } },
+                "template": {
+                    "metadata": { "labels": { "app": name } },
+                    "spec": { "containers": [
+                        { "name": "main", "image": "nginx", "resources": resources }] },
+                },
+            },
+        }))
+        .unwrap();
+        let api: Api<Deployment> = Api::namespaced(self.bare.client.clone(), "default");
+        api.create(&PostParams::default(), &deployment)
+            .await
+            .unwrap();
+    }
+
+    /// Changes a binding.
+    pub(crate) async fn edit(&self, name: &str, change: Value) {
+        let api = self.bare.bindings("default");
+        let patch = Patch::Merge(change);
+        api.patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Reports that the one copy of a binding is healthy.
+    pub(crate) async fn is_healthy(&self, name: &str) {
+        let status = json!({ "status": { "aggregatedStatus": [
+            { "clusterName": "m1", "health": "Healthy" }] } });
+        let api = self.bare.bindings("default");
+        let patch = Patch::Merge(status);
+        api.patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// The cluster reports its room.
+    pub(crate) async fn reports(&self, cores: u32, taken: u32) {
+        let patch = Patch::Merge(json!({ "status": { "resourceSummary": summary(cores, taken) } }));
+        let api = self.bare.clusters();
+        api.patch_status("m1", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Waits until a binding is placed.
+    pub(crate) async fn is_placed(&self, name: &str) {
+        self.becomes(name, |binding, condition| {
+            condition.status == "True" && !binding.spec.clusters.is_empty()
+        })
+        .await;
+    }
+
+    /// Waits until a binding is not placed, and its condition says this.
+    pub(crate) async fn waits(&self, name: &str, words: &str) -> ResourceBinding {
+        self.becomes(name, |binding, condition| {
+            condition.status == "False"
+                && condition.message.contains(words)
+                && binding.spec.clusters.is_empty()
+        })
+        .await
+    }
+
+    /// Waits until a binding and its condition are so.
+    pub(crate) async fn becomes(
+        &self,
+        name: &str,
+        so: impl Fn(&ResourceBinding, &Condition) -> bool,
+    ) -> ResourceBinding {
+        eventually(&format!("the condition of {name}"), async || {
+            let binding = self.bare.bindings("default").get(name).await;
+            let binding = binding.map_err(|error| error.to_string())?;
+            let conditions = binding.status.iter().flat_map(|status| &status.conditions);
+            let mut scheduled = conditions.filter(|condition| condition.type_ == "Scheduled");
+            match scheduled.next() {
+                Some(condition) if so(&binding, condition) => Ok(binding.clone()),
+                condition => Err(format!("{condition:?} on {:?}", binding.spec.clusters)),
+            }
+        })
+        .await
+    }
+
+    /// Waits for an event about a binding with this reason and these words.
+    pub(crate) async fn is_told(&self, name: &str, reason: &str, words: &str) {
+        let api: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
+        eventually(&format!("{reason} about {name}"), async || {
+            let events = api.list(&ListParams::default()).await.unwrap().items;
+            let told = events.iter().any(|event| {
+                event.involved_object.name.as_deref() == Some(name)
+                    && event.involved_object.kind.as_deref() == Some("ResourceBinding")
+                    && event.reason.as_deref() == Some(reason)
+                    && event
+                        .message
+                        .as_deref()
+                        .is_some_and(|told| told.contains(words))
+            });
+            if told {
+                Ok(())
+            } else {
+                Err(format!("{events:?}"))
+            }
+        })
+        .await;
+    }
+
+    pub(crate) async fn stop(self) {
+        if let Some(scheduler) = self.scheduler {
+            scheduler.stop().await.unwrap();
+        }
+        self.bare.stop().await;
+    }
+}
+
+/// The configuration of an example.
+pub(crate) fn configuration(example: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    std::fs::read_to_string(root.join(example).join("config.yaml")).unwrap()
+}
+
+fn summary(cores: u32, taken: u32) -> Value {
+    json!({ "allocatable": { "cpu": cores.to_string(), "pods": "110" },
+        "allocated": { "cpu": taken.to_string() } })
+}
+
+fn cluster(cores: u32) -> Cluster {
+    let condition = |kind: &str| {
+        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    serde_json::from_value(json!({
+        "metadata": { "name": "m1" },
+        "spec": { "syncMode": "Push" },
+        "status": {
+            "apiEnablements": [{ "groupVersion": "apps/v1",
+                "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
+            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
+            "resourceSummary": summary(cores, 0),
+        },
+    }))
+    .unwrap()
+}
+
+/// A binding of a Deployment whose replicas take a core each.
+pub(crate) fn binding(name: &str, replicas: i32, changes: Value) -> ResourceBinding {
+    let mut binding = json!({
+        "metadata": { "name": name, "namespace": "default",
+            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
+                "name": name, "uid": format!("uid-of-{name}") },
+            "replicas": replicas,
+            "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
+            "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Weighted",
+                "weightPreference": { "dynamicWeight": "AvailableReplicas" } } },
+        },
+    });
+    merge(&mut binding, changes);
+    serde_json::from_value(binding).unwrap()
+}
+
+fn merge(into: &mut Value, changes: Value) {
+    match (into, changes) {
+        (Value::Object(into), Value::Object(changes)) => {
+            for (key, change) in changes {
+                merge(into.entry(key).or_insert(Value::Null), change);
+            }
+        }
+        (into, change) => *into = change,
+    }
+}
