@@ -298,6 +298,24 @@ impl Queue {
         }
     }
 
+    /// Lets a waiting key come again after its backoff.
+    pub fn wake_later(&mut self, key: &BindingKey, now: Instant) {
+        let Some(item) = self.items.get(key) else {
+            return;
+        };
+        let (State::Waiting { .. }, attempts) = (item.state, item.attempts) else {
+            return;
+        };
+        self.take_out(key);
+        let ready_at = now + self.delay(attempts, now);
+        self.serial += 1;
+        let serial = self.serial;
+        if let Some(item) = self.items.get_mut(key) {
+            item.state = State::Backoff { ready_at, serial };
+            self.backoff.insert((ready_at, serial, key.clone()));
+        }
+    }
+
     /// Lets a key that backs off wait until then at least: the server has asked for it.
     pub fn postpone(&mut self, key: &BindingKey, until: Instant) {
         let Some(item) = self.items.get_mut(key) else {

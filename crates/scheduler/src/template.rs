@@ -35,8 +35,11 @@ pub struct Facts {
 pub enum Lookup {
     /// Its kind is being read; the binding is looked at again when that is done.
     Pending,
-    /// This; nothing in particular where it does not exist.
+    /// This.
     Known(Facts),
+    /// It does not exist, or is not seen yet: a binding may be seen before its template. The binding is looked
+    /// at again when the template comes.
+    Absent,
     /// Its kind cannot be read, for this reason; the reading goes on.
     Unreadable(String),
 }
@@ -53,6 +56,46 @@ struct Known {
     kinds: HashMap<GroupVersionKind, Kind>,
     /// The template of each binding that was asked about.
     of: HashMap<BindingKey, (GroupVersionKind, Place)>,
+    /// What was read and is not published yet.
+    news: Vec<(GroupVersionKind, News)>,
+}
+
+/// Something that was read.
+#[derive(Debug)]
+enum News {
+    /// All of a kind.
+    All(HashMap<Place, Facts>),
+    /// The kind cannot be read, for this reason.
+    Failed(String),
+    /// A template has these facts, or is gone.
+    One(Place, Option<Facts>),
+}
+
+impl Kind {
+    /// Returns the bindings that were asked about what is new.
+    fn learn(&mut self, news: News) -> Vec<BindingKey> {
+        match news {
+            News::All(facts) => {
+                self.facts = facts;
+                self.read = Read::Complete;
+            }
+            // What was read once stays good enough.
+            News::Failed(_) if matches!(self.read, Read::Complete) => return Vec::new(),
+            News::Failed(why) => self.read = Read::Failed(why),
+            News::One(place, facts) => {
+                if self.facts.get(&place) == facts.as_ref() {
+                    return Vec::new();
+                }
+                let asked = self.asked.get(&place).cloned().unwrap_or_default();
+                match facts {
+                    Some(facts) => self.facts.insert(place, facts),
+                    None => self.facts.remove(&place),
+                };
+                return asked;
+            }
+        }
+        self.asked.values().flatten().cloned().collect()
+    }
 }
 
 #[derive(Clone)]
@@ -141,7 +184,10 @@ impl Templates {
         }
         match &kind.read {
             Read::Loading => Lookup::Pending,
-            Read::Complete => Lookup::Known(kind.facts.get(&place).cloned().unwrap_or_default()),
+            Read::Complete => match kind.facts.get(&place) {
+                Some(facts) => Lookup::Known(facts.clone()),
+                None => Lookup::Absent,
+            },
             Read::Failed(why) => Lookup::Unreadable(why.clone()),
         }
     }
@@ -162,48 +208,23 @@ impl Templates {
         }
     }
 
-    /// A kind was read from its beginning, or not: everybody who asked for it looks again.
-    fn read(&self, gvk: &GroupVersionKind, read: Result<HashMap<Place, Facts>, String>) {
+    /// Takes over what was read since, all at once. Returns the bindings that were asked about it.
+    pub fn publish(&self) -> Vec<BindingKey> {
         let mut known = self.known();
-        let Some(kind) = known.kinds.get_mut(gvk) else {
-            return;
-        };
-        match read {
-            Ok(facts) => {
-                kind.facts = facts;
-                kind.read = Read::Complete;
+        let mut asked = Vec::new();
+        for (gvk, news) in std::mem::take(&mut known.news) {
+            if let Some(kind) = known.kinds.get_mut(&gvk) {
+                asked.extend(kind.learn(news));
             }
-            // What was read once stays good enough.
-            Err(_) if matches!(kind.read, Read::Complete) => return,
-            Err(why) if matches!(&kind.read, Read::Failed(before) if *before == why) => return,
-            Err(why) => kind.read = Read::Failed(why),
         }
-        let asked: Vec<BindingKey> = kind.asked.values().flatten().cloned().collect();
-        drop(known);
-        self.look_again(asked);
+        asked
     }
 
-    /// A template is there with these facts, or gone.
-    fn changed(&self, gvk: &GroupVersionKind, place: Place, facts: Option<Facts>) {
-        let mut known = self.known();
-        let Some(kind) = known.kinds.get_mut(gvk) else {
-            return;
-        };
-        let asked = kind.asked.get(&place).cloned().unwrap_or_default();
-        let same = kind.facts.get(&place) == facts.as_ref();
-        match facts {
-            Some(facts) => kind.facts.insert(place, facts),
-            None => kind.facts.remove(&place),
-        };
-        drop(known);
-        if !same {
-            self.look_again(asked);
-        }
-    }
-
-    fn look_again(&self, asked: Vec<BindingKey>) {
+    /// Something was read; it counts once it is published.
+    fn tell(&self, gvk: &GroupVersionKind, news: News) {
+        self.known().news.push((gvk.clone(), news));
         if let Some(source) = &self.source {
-            Permits::new("Templates", source.said.clone()).look_again(asked);
+            Permits::new("Templates", source.said.clone()).refresh();
         }
     }
 

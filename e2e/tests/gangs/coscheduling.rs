@@ -26,6 +26,10 @@ async fn a_gang_is_held_until_its_templates_are_there_and_then_placed() {
         .await;
     // Who belongs to nobody is not held.
     scene.bare.bind(&binding("lone", 1, json!({}))).await;
+    scene
+        .waits("lone", "its template Deployment lone is not there")
+        .await;
+    scene.template("lone", json!({}), json!({})).await;
     scene.is_placed("lone").await;
     scene.template("w2", labels, json!({})).await;
     scene.bare.bind(&binding("w2", 2, json!({}))).await;
@@ -43,10 +47,11 @@ async fn a_gang_that_does_not_fit_takes_no_room_and_says_so() {
         scene.bare.bind(&binding(name, 2, gang())).await;
     }
     for name in names {
-        scene.waits(name, "").await;
+        scene.is_sent_back(name).await;
         scene.is_told(name, "ScheduleBindingFailed", "").await;
     }
     // All of the room is there for another one.
+    scene.template("other", json!({}), json!({})).await;
     scene.bare.bind(&binding("other", 5, json!({}))).await;
     scene.is_placed("other").await;
     scene.reports(11, 0).await;

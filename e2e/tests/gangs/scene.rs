@@ -113,6 +113,16 @@ impl Scene {
         .await
     }
 
+    /// Waits until a member of a gang does not fit, or is sent back because another one does not.
+    pub(crate) async fn is_sent_back(&self, name: &str) {
+        self.becomes(name, |binding, condition| {
+            let told = |words| condition.message.contains(words);
+            binding.spec.clusters.is_empty()
+                && (told("does not fit") || told("not enough") || told("was sent back"))
+        })
+        .await;
+    }
+
     /// Waits until a binding and its condition are so.
     pub(crate) async fn becomes(
         &self,

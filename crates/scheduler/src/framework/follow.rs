@@ -11,6 +11,12 @@ pub trait Follow: Debug + Send + Sync {
     /// of all that are there when the plugin begins.
     fn present(&self, binding: &Binding);
 
+    /// The plugin has asked to look again: it takes over what it has learned on other tasks. Returns the
+    /// bindings that this concerns, all of which are looked at before anything else is decided.
+    fn refresh(&self) -> Vec<BindingKey> {
+        Vec::new()
+    }
+
     /// A binding is gone.
     fn gone(&self, key: &BindingKey);
 }

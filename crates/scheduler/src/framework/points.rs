@@ -105,6 +105,13 @@ pub trait Permit: Debug + Send + Sync {
         waiting: &mut Waiting<'_>,
     ) -> Permission;
 
+    /// Whether the room that a rejected decision gives up may help another binding. Those that share its fate
+    /// gain nothing by it.
+    fn gains(&self, rejected: &Binding, other: &Binding) -> bool {
+        let _ = (rejected, other);
+        true
+    }
+
     /// A waiting decision was rejected, by this plugin or another, or its time is over. Those that wait
     /// with it can be rejected too.
     fn rejected(&self, binding: &Binding, waiting: &mut Waiting<'_>) {

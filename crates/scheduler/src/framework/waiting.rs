@@ -10,7 +10,7 @@ use crate::binding::{Binding, BindingKey};
 /// What is said of a waiting decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// These bindings are looked at again; the key of the message is the first of them.
+    /// These bindings are looked at again; the key of the message says nothing.
     Look(Vec<BindingKey>),
     /// The plugin has nothing against it any more.
     Allow,
@@ -91,6 +91,15 @@ impl Permits {
     /// The plugin stops a waiting decision; the text says why, as users read it in the condition.
     pub fn reject(&self, key: &BindingKey, why: impl Into<String>) {
         self.say(key, Word::Reject(why.into()));
+    }
+
+    /// Somebody who follows bindings has news for [`Follow::refresh`](super::Follow::refresh).
+    pub(crate) fn refresh(&self) {
+        let nobody = BindingKey {
+            namespace: None,
+            name: "".into(),
+        };
+        self.say(&nobody, Word::Look(Vec::new()));
     }
 
     /// Something that the plugin knows of these bindings has changed: their places in the queue are asked for

@@ -118,6 +118,10 @@ impl Follow for Coscheduling {
         }
     }
 
+    fn refresh(&self) -> Vec<BindingKey> {
+        self.templates.publish()
+    }
+
     fn gone(&self, key: &BindingKey) {
         self.templates.forget(key);
         self.books().strike(key);
@@ -130,6 +134,12 @@ impl PreEnqueue for Coscheduling {
             Membership::Alone => return Gate::Open,
             Membership::NotKnown => return Gate::NotKnown,
             Membership::Wrong(why) => return Gate::Closed(why),
+            Membership::NoTemplate => {
+                let resource = &binding.spec.resource;
+                let kind = &resource.kind;
+                let why = format!("its template {kind} {} is not there", resource.name);
+                return Gate::Closed(why);
+            }
             Membership::Unreadable(why) => {
                 return Gate::Closed(format!("its template cannot be read: {why}"));
             }
@@ -216,6 +226,12 @@ impl Permit for Coscheduling {
         self.permits
             .look_again(gang.of(&[Standing::Idle, Standing::Gated]));
         Permission::Wait(self.patience)
+    }
+
+    fn gains(&self, rejected: &Binding, other: &Binding) -> bool {
+        let books = self.books();
+        let gang = |key| books.gang_of(key).map(|(name, ..)| name);
+        gang(&rejected.key).is_none_or(|ours| gang(&other.key) != Some(ours))
     }
 
     fn rejected(&self, binding: &Binding, waiting: &mut Waiting<'_>) {

@@ -28,6 +28,8 @@ pub(super) enum Membership {
     Wrong(String),
     /// The template is not read yet.
     NotKnown,
+    /// The template does not exist, or is not seen yet.
+    NoTemplate,
     /// The template cannot be read, for this reason.
     Unreadable(String),
 }
@@ -41,6 +43,7 @@ impl Membership {
         }
         match templates.of(binding) {
             Lookup::Pending => Self::NotKnown,
+            Lookup::Absent => Self::NoTemplate,
             Lookup::Unreadable(why) => Self::Unreadable(why),
             Lookup::Known(facts) => {
                 let label = |name| own(name).or_else(|| facts.labels.get(name));

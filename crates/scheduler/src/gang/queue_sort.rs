@@ -57,7 +57,7 @@ impl GroupQueueSort {
     fn facts(&self, binding: &Binding) -> Facts {
         match self.templates.of(binding) {
             Lookup::Known(facts) => facts,
-            Lookup::Pending | Lookup::Unreadable(_) => Facts::default(),
+            Lookup::Pending | Lookup::Absent | Lookup::Unreadable(_) => Facts::default(),
         }
     }
 }
@@ -77,13 +77,17 @@ impl PreEnqueue for GroupQueueSort {
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
         match self.templates.of(binding) {
             Lookup::Pending => Gate::NotKnown,
-            Lookup::Known(_) | Lookup::Unreadable(_) => Gate::Open,
+            Lookup::Known(_) | Lookup::Absent | Lookup::Unreadable(_) => Gate::Open,
         }
     }
 }
 
 impl Follow for GroupQueueSort {
     fn present(&self, _: &Binding) {}
+
+    fn refresh(&self) -> Vec<BindingKey> {
+        self.templates.publish()
+    }
 
     fn gone(&self, key: &BindingKey) {
         self.templates.forget(key);

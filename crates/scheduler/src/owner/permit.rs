@@ -174,9 +174,30 @@ impl Owner {
             points.rejected(permit, &parked.held.decided.binding, &mut waiting);
             said.append(&mut waiting.said);
         }
+        self.room_is_given_up(&parked.held, now);
         let error = PluginError::unschedulable(why).of(plugin, Point::Permit);
         self.stopped(parked.cycle, &error, now);
         said
+    }
+
+    /// A decision will not be stored: others may fit where it would have gone. They come again after their
+    /// backoff, so that two that send each other back do not keep the owner busy.
+    fn room_is_given_up(&mut self, held: &Held, now: Instant) {
+        if self.assumptions.is_none() {
+            return;
+        }
+        let rejected = &held.decided.binding;
+        let sleepers: Vec<BindingKey> = self.queue.sleepers().cloned().collect();
+        for key in sleepers {
+            let Some(entry) = self.bindings.get(&key) else {
+                continue;
+            };
+            let other = &entry.binding;
+            let mut permits = held.points.permit.iter();
+            if permits.all(|permit| permit.point.gains(rejected, other)) {
+                self.queue.wake_later(&key, now);
+            }
+        }
     }
 
     /// The binding of a waiting decision is other than it was, or gone: the decision is void.

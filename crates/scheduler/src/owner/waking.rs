@@ -17,7 +17,14 @@ impl Owner {
 
     /// A plugin knows more of these bindings than before.
     pub(super) fn look_again_at(&mut self, keys: &[BindingKey], now: Instant) {
-        for key in keys {
+        let mut all: Vec<BindingKey> = keys.to_vec();
+        for framework in self.frameworks.iter() {
+            let news = std::cell::RefCell::new(Vec::new());
+            let points = &framework.points;
+            points.follow(|follow| news.borrow_mut().extend(follow.refresh()));
+            all.append(&mut news.into_inner());
+        }
+        for key in &all {
             if let Some(entry) = self.bindings.get(key) {
                 let binding = Arc::clone(&entry.binding);
                 self.followed(&binding);

@@ -9,7 +9,7 @@ use kube::core::GroupVersionKind;
 use kube::runtime::watcher::{self, watcher};
 
 use super::qos::QosClass;
-use super::{Facts, LABELS, Place, Source, Templates};
+use super::{Facts, LABELS, News, Place, Source, Templates};
 
 /// The first pause after something went wrong; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -46,13 +46,13 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
                         list.insert(place_of(&object), facts_of(&object));
                     }
                     watcher::Event::InitDone => {
-                        templates.read(gvk, Ok(std::mem::take(&mut list)));
+                        templates.tell(gvk, News::All(std::mem::take(&mut list)));
                     }
                     watcher::Event::Apply(object) => {
-                        templates.changed(gvk, place_of(&object), Some(facts_of(&object)));
+                        templates.tell(gvk, News::One(place_of(&object), Some(facts_of(&object))));
                     }
                     watcher::Event::Delete(object) => {
-                        templates.changed(gvk, place_of(&object), None);
+                        templates.tell(gvk, News::One(place_of(&object), None));
                     }
                 }
             }
@@ -67,7 +67,7 @@ async fn failed(templates: &Templates, gvk: &GroupVersionKind, why: &str, pause:
         error = why,
         "cannot read templates; trying again"
     );
-    templates.read(gvk, Err(why.to_owned()));
+    templates.tell(gvk, News::Failed(why.to_owned()));
     tokio::time::sleep(*pause).await;
     *pause = (*pause * 2).min(LONGEST_PAUSE);
 }
