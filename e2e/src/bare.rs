@@ -32,7 +32,7 @@ pub struct Bare {
 
 /// What serves the API.
 enum Backend {
-    Embedded(Server),
+    Embedded(Box<Server>),
     Real(RealServer),
 }
 
@@ -59,7 +59,7 @@ impl Bare {
         } else {
             let server = Server::start(ServerConfig::default()).await.unwrap();
             std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig("bare")).unwrap();
-            (server.client(), Backend::Embedded(server))
+            (server.client(), Backend::Embedded(Box::new(server)))
         };
         berth::up::prepare(&client, clusters).await.unwrap();
         Self {

@@ -42,12 +42,12 @@ impl<K> Guarded<K> {
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
-    metadata: Name,
+    metadata: Identity,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Name {
+struct Identity {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,

@@ -52,20 +52,20 @@ pub(super) async fn fan_out(
     }
 
     let mut clock = tokio::time::interval(Duration::from_secs(1) / rate);
-    let mut writes = tokio::task::JoinSet::new();
+    let mut under_way = tokio::task::JoinSet::new();
     let writers: Arc<[Client]> = writers.into();
     for (index, name) in names.iter().cycle().take(updates).enumerate() {
         clock.tick().await;
         let sent = u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let patch = json!({ "metadata": { "annotations": { "sent": sent.to_string() } } });
-        let wanted = Wanted::merge(format!("{path}/{name}"), &patch);
+        let change = json!({ "metadata": { "annotations": { "sent": sent.to_string() } } });
+        let wanted = Wanted::merge(format!("{path}/{name}"), &change);
         let writers = writers.clone();
-        writes.spawn(async move {
+        under_way.spawn(async move {
             let answer = requests::send(&writers[index % writers.len()], &wanted).await?;
             requests::whole(answer).await.map(drop)
         });
     }
-    while let Some(written) = writes.join_next().await {
+    while let Some(written) = under_way.join_next().await {
         written.map_err(|error| LoadError::Wrong(error.to_string()))??;
     }
     let mut seen = Seen {

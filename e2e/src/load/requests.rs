@@ -30,11 +30,11 @@ impl Wanted {
     }
 
     /// Changes an object by a merge patch.
-    pub(super) fn merge(path: String, patch: &Value) -> Self {
+    pub(super) fn merge(path: String, change: &Value) -> Self {
         Self {
             method: Method::PATCH,
             path,
-            body: patch.to_string().into_bytes(),
+            body: change.to_string().into_bytes(),
         }
     }
 }

@@ -236,9 +236,9 @@ fn creates(namespace: &str, size: usize, count: usize) -> Vec<Wanted> {
 
 fn patches(namespace: &str, count: usize) -> Vec<Wanted> {
     let path = configmaps(namespace);
-    let patch = |index: usize| json!({ "data": { "changed": index.to_string() } });
+    let change = |index: usize| json!({ "data": { "changed": index.to_string() } });
     (0..count)
-        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &patch(index)))
+        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &change(index)))
         .collect()
 }
 
@@ -258,10 +258,10 @@ fn bindings(count: usize) -> Result<Vec<Wanted>, LoadError> {
 
 fn binding_patches(count: usize) -> Vec<Wanted> {
     let path = binding_path();
-    let patch = json!({ "spec": { "clusters": [
+    let change = json!({ "spec": { "clusters": [
         { "name": "member-1", "replicas": 2 }, { "name": "member-2", "replicas": 1 } ] } });
     (0..count)
-        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &patch))
+        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &change))
         .collect()
 }
 

@@ -26,7 +26,9 @@ fn comparable(value: &mut Value) {
             object.values_mut().for_each(comparable);
         }
         Value::Array(items) => items.iter_mut().for_each(comparable),
-        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => *text = "UID".to_owned(),
+        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => {
+            "UID".clone_into(text);
+        }
         _ => {}
     }
 }

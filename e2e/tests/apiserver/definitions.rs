@@ -90,10 +90,10 @@ impl<'a> Kind<'a> {
     /// Replaces the whole spec.
     pub(crate) async fn replace(&self, name: &str, spec: &Value) -> Answer {
         let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
-        let path = format!("{}/{name}", self.path("v1"));
+        let definition = format!("{}/{name}", self.path("v1"));
         let header = ("content-type", "application/json-patch+json");
         self.server
-            .raw("PATCH", &path, &[header], patch.to_string())
+            .raw("PATCH", &definition, &[header], patch.to_string())
             .await
     }
 }

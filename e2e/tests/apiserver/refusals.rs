@@ -4,6 +4,17 @@ use serde_json::{Value, json};
 
 use crate::server;
 
+/// Method, path, header, body; code, reason and message of the answer.
+type Case<'a> = (
+    &'a str,
+    &'a str,
+    (&'a str, &'a str),
+    &'a str,
+    u16,
+    &'a str,
+    Option<&'a str>,
+);
+
 #[tokio::test]
 async fn broken_requests_get_the_answer_of_a_real_server() {
     let server = server().await;
@@ -23,7 +34,7 @@ async fn broken_requests_get_the_answer_of_a_real_server() {
         format!("{pods}/none/log"),
         format!("{pods}/p/exec?command=ls"),
     );
-    let cases: [(&str, &str, (&str, &str), &str, u16, &str, Option<&str>); 8] = [
+    let cases: [Case<'_>; 8] = [
         ("POST", &maps, json_type, "{\"a\":", 400, "BadRequest", None),
         (
             "POST",

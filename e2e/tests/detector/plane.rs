@@ -24,7 +24,7 @@ pub struct Plane {
 
 /// What serves the API; a real server ends when it is dropped.
 enum Backend {
-    Embedded(Server),
+    Embedded(Box<Server>),
     Real(
         #[expect(dead_code, reason = "held as long as the plane")] RealServer,
         #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
@@ -71,7 +71,7 @@ impl Plane {
             server.install_crd(definition).await.unwrap();
         }
         let client = server.client();
-        Self::run(client, Backend::Embedded(server), gates)
+        Self::run(client, Backend::Embedded(Box::new(server)), gates)
     }
 
     fn run(client: kube::Client, server: Backend, gates: Gates) -> Self {

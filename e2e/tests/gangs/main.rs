@@ -1,10 +1,6 @@
 //! Gangs, their order, and preemption on a running control plane, with the example configurations.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "this is how a test fails"
-)]
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod coscheduling;
 mod preemption;

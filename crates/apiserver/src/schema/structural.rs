@@ -223,7 +223,7 @@ impl Check {
             || is_true(schema, "x-kubernetes-preserve-unknown-fields");
         if kind.is_empty() {
             if !place.root && !open {
-                let detail = if path.ends_with(".items") {
+                let detail = if path.rsplit('.').next() == Some("items") {
                     "must not be empty for specified array items"
                 } else {
                     "must not be empty for specified object fields"

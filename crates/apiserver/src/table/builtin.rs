@@ -403,7 +403,6 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
                 ]
             }
         }
-        ("", "serviceaccounts") => const { &[AGE] },
         ("", "services") => {
             const {
                 &[

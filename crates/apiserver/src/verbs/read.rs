@@ -95,7 +95,6 @@ fn check_options(query: &Query) -> Result<(), ApiError> {
             let why = "specifying resource version is not allowed when using continue";
             return Err(ApiError::bad_request(why));
         }
-        None => None,
         Some(_) if goes_on => {
             forbidden("resourceVersionMatch is forbidden when continue is provided")
         }
@@ -105,7 +104,7 @@ fn check_options(query: &Query) -> Result<(), ApiError> {
         Some("Exact") if version == Some("0") => {
             forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
         }
-        Some("Exact" | "NotOlderThan") => None,
+        None | Some("Exact" | "NotOlderThan") => None,
         Some(other) => {
             let allowed = ["Exact", "NotOlderThan", ""].map(str::to_owned);
             Some(Cause::not_supported(FIELD, &json!(other), &allowed))

@@ -72,6 +72,10 @@ impl Pace {
     }
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what has happened and what was asked for are independent"
+)]
 struct Watcher {
     shared: Arc<Shared>,
     resource: Arc<Resource>,

@@ -55,7 +55,7 @@ impl Scene {
         let (sender, said) = mpsc::unbounded_channel();
         let permits = Permits::new(Coscheduling::NAME, sender);
         let templates = Templates::unread();
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_mins(1);
         Self {
             gangs: Coscheduling::new("default-scheduler", patience, templates, permits),
             said,
@@ -183,7 +183,7 @@ fn labels_that_name_no_gang_hold_nobody_and_wrong_ones_say_so() {
 #[test]
 fn decisions_wait_for_each_other_and_pass_together() {
     let mut scene = Scene::with(&["a", "b", "c", "d"]);
-    let wait = Permission::Wait(Duration::from_secs(60));
+    let wait = Permission::Wait(Duration::from_mins(1));
     assert_eq!(scene.permit(member("a")), (wait.clone(), vec![]));
     assert_eq!(scene.woken(), ["b", "c", "d"], "they may be asleep");
     assert_eq!(scene.permit(member("b")), (wait, vec![]));

@@ -27,27 +27,35 @@ use crate::queue::Verdict;
 const DECISIONS_PER_TURN: usize = 64;
 
 /// What a cycle comes to.
-enum Conclusion {
-    /// It goes on when answers are there.
-    Asked,
-    /// This is written.
-    Plan {
-        plan: Plan,
-        /// Why it ran; None where nothing was to be decided.
-        why: Option<ScheduleType>,
-        /// The decision, where plugins have a say before it is written.
-        held: Option<Held>,
-    },
+struct Conclusion {
+    /// What is written.
+    plan: Plan,
+    /// Why it ran; None where nothing was to be decided.
+    why: Option<ScheduleType>,
+    /// The decision, where plugins have a say before it is written.
+    held: Option<Held>,
 }
 
 impl Conclusion {
     fn of(plan: Plan, why: Option<ScheduleType>) -> Self {
-        Self::Plan {
+        Self {
             plan,
             why,
             held: None,
         }
     }
+
+    fn boxed(plan: Plan, why: Option<ScheduleType>) -> Box<Self> {
+        Box::new(Self::of(plan, why))
+    }
+}
+
+/// What is to be decided.
+struct Subject {
+    why: ScheduleType,
+    request: Request,
+    /// The canonical JSON of the placement.
+    json: String,
 }
 
 impl Owner {
@@ -96,7 +104,7 @@ impl Owner {
             None => Round::first(&binding, now),
         };
         let began = round.began;
-        let Conclusion::Plan { plan, why, held } = self.conclude(&binding, round) else {
+        let Some(Conclusion { plan, why, held }) = self.conclude(&binding, round) else {
             return;
         };
         if plan.is_empty() {
@@ -153,20 +161,17 @@ impl Owner {
         }
     }
 
-    /// What a cycle of a binding comes to.
-    fn conclude(&mut self, binding: &Arc<Binding>, round: Round) -> Conclusion {
+    /// What is to be decided for a binding; where that is nothing, what its cycle comes to.
+    fn subject(&self, binding: &Arc<Binding>) -> Result<Subject, Box<Conclusion>> {
         let Some(placement) = &binding.spec.placement else {
             // Nothing can be decided until the binding gets one, and that is an update.
-            return Conclusion::of(Plan::nothing(Verdict::Done), None);
+            return Err(Conclusion::boxed(Plan::nothing(Verdict::Done), None));
         };
-        let json = match placement_json(placement) {
-            Ok(json) => json,
-            Err(error) => {
-                let text = error.to_string();
-                let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Wait);
-                return Conclusion::of(plan, None);
-            }
-        };
+        let json = placement_json(placement).map_err(|error| {
+            let text = error.to_string();
+            let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Wait);
+            Conclusion::boxed(plan, None)
+        })?;
         let leaving = |name: &str| self.leaving.contains(name);
         let Some(why) = schedule_type(
             binding,
@@ -178,23 +183,21 @@ impl Owner {
             let members = &self.members;
             let cluster = |name: &str| members.get(name).map(|member| member.cluster.clone());
             let group = group_in_use(binding, placement, cluster);
-            return Conclusion::of(Plan::observe_only(binding, group), None);
+            return Err(Conclusion::boxed(Plan::observe_only(binding, group), None));
         };
         let key = &binding.key;
-        let request = match Request::new(
+        let request = Request::new(
             key.namespace.as_deref(),
             &key.name,
             &binding.spec,
             &binding.status,
-        ) {
-            Ok(request) => request,
-            Err(error) => {
-                // Only a change of the binding can help, and that is an update.
-                let text = error.to_string();
-                let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
-                return Conclusion::of(plan, Some(why));
-            }
-        };
+        )
+        .map_err(|error| {
+            // Only a change of the binding can help, and that is an update.
+            let text = error.to_string();
+            let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
+            Conclusion::boxed(plan, Some(why))
+        })?;
         let request = match &self.groups {
             Some(groups) => {
                 let bindings = &self.bindings;
@@ -203,18 +206,30 @@ impl Owner {
             }
             None => request,
         };
-        let request = request.with_object(binding.clone());
+        Ok(Subject {
+            why,
+            request: request.with_object(binding.clone()),
+            json,
+        })
+    }
+
+    /// What a cycle of a binding comes to; None where it goes on when answers are there.
+    fn conclude(&mut self, binding: &Arc<Binding>, round: Round) -> Option<Conclusion> {
+        let Subject { why, request, json } = match self.subject(binding) {
+            Ok(subject) => subject,
+            Err(conclusion) => return Some(*conclusion),
+        };
         let Some(framework) = self.frameworks.of_mut(binding) else {
-            return Conclusion::of(Plan::nothing(Verdict::Done), None);
+            return Some(Conclusion::of(Plan::nothing(Verdict::Done), None));
         };
         let points = Arc::clone(&framework.points);
         match points.gate(binding) {
             None => {}
             Some(Gated::NotKnown) => {
-                return Conclusion::of(Plan::nothing(Verdict::Wait), None);
+                return Some(Conclusion::of(Plan::nothing(Verdict::Wait), None));
             }
             Some(Gated::Because(error)) => {
-                return Conclusion::of(Plan::stopped(binding, &error), Some(why));
+                return Some(Conclusion::of(Plan::stopped(binding, &error), Some(why)));
             }
         }
         let now = Instant::now();
@@ -249,11 +264,11 @@ impl Owner {
                 .questions
                 .ask(binding, snapshot, wanted, round, assumptions)
             {
-                Asking::Asked => return Conclusion::Asked,
+                Asking::Asked => return None,
                 Asking::Stands => {}
                 Asking::Later(reason) => {
-                    tracing::debug!(binding = %key, reason, "decided later");
-                    return Conclusion::of(Plan::nothing(Verdict::Retry), Some(why));
+                    tracing::debug!(binding = %binding.key, reason, "decided later");
+                    return Some(Conclusion::of(Plan::nothing(Verdict::Retry), Some(why)));
                 }
             }
         }
@@ -279,11 +294,11 @@ impl Owner {
         });
         self.promises.keep(binding, room.place(), now);
         self.evict(binding, room);
-        Conclusion::Plan {
+        Some(Conclusion {
             plan,
             why: Some(why),
             held,
-        }
+        })
     }
 
     fn say_deleting(&self, binding: &Binding) {

@@ -241,13 +241,12 @@ impl Search<'_> {
     fn held_by(&self, victim: &Victim) -> Option<AssumedWorkload> {
         let spec = &self.bindings.get(&victim.key)?.binding.spec;
         let placed = spec.clusters.iter().find(|t| t.name == victim.cluster);
-        let replicas = match placed {
-            Some(target) => target.replicas,
-            None => {
-                let mut tasks = spec.graceful_eviction_tasks.iter();
-                let task = tasks.find(|task| task.from_cluster == victim.cluster)?;
-                task.replicas.unwrap_or(spec.replicas)
-            }
+        let replicas = if let Some(target) = placed {
+            target.replicas
+        } else {
+            let mut tasks = spec.graceful_eviction_tasks.iter();
+            let task = tasks.find(|task| task.from_cluster == victim.cluster)?;
+            task.replicas.unwrap_or(spec.replicas)
         };
         workload(spec, replicas).ok()
     }

@@ -220,7 +220,7 @@ fn nothing_more_is_preempted_while_room_is_on_its_way() {
     let other = binding("other", 0, 2, &[("m1", 2)]);
     let clusters = [cluster("m1", 4, 4)];
     let going = leaving(low.clone(), "m1", 2);
-    let mut scene = Scene::new(&clusters, vec![going.clone(), other.clone()]);
+    let mut scene = Scene::new(&clusters, vec![going.clone(), other]);
     let new = || binding("new", 9, 2, &[]);
     assert_eq!(
         victims(&scene.room_for(new())),

@@ -88,7 +88,7 @@ mod tests {
                 QosClass::BestEffort,
             ),
             (vec![full.clone()], QosClass::Guaranteed),
-            (vec![equal.clone(), full.clone()], QosClass::Guaranteed),
+            (vec![equal, full.clone()], QosClass::Guaranteed),
             (vec![full.clone(), json!({})], QosClass::Burstable),
             (vec![less], QosClass::Burstable),
             (vec![half], QosClass::Burstable),

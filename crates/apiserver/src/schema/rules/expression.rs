@@ -243,10 +243,9 @@ fn prepare(
                 });
             }
             // `optional.of` is one name, not a call on a variable.
-            let target = call.target.as_mut().filter(|_| name == call.func_name);
-            target
-                .into_iter()
-                .for_each(|t| prepare(t, known, bound, unknown));
+            if let Some(target) = call.target.as_mut().filter(|_| name == call.func_name) {
+                prepare(target, known, bound, unknown);
+            }
             call.args
                 .iter_mut()
                 .for_each(|a| prepare(a, known, bound, unknown));

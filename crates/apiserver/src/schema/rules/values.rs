@@ -79,7 +79,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> c
 fn order(items: &mut [&Value], list_type: &ListType) {
     match list_type {
         ListType::Atomic => {}
-        ListType::Set => items.sort_by_key(|i| i.to_string()),
+        ListType::Set => items.sort_by_key(ToString::to_string),
         ListType::Map(keys) => items.sort_by_key(|item| {
             keys.iter()
                 .map(|k| item[k.as_str()].to_string())
