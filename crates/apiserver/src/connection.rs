@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::authentication::certificate;
 use crate::http::handle;
+use crate::http::unread::TakenOff;
 use crate::shared::Shared;
 
 /// Requests at once on one HTTP/2 connection, watches included.
@@ -87,7 +88,7 @@ async fn connection(
         .and_then(|chain| certificate::identity(chain.first()?));
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = shared.clone();
-        let mut request = request.map(Body::new);
+        let mut request = request.map(TakenOff::body);
         if let Some(client) = &client {
             request.extensions_mut().insert(client.clone());
         }

@@ -115,4 +115,9 @@ async fn broken_requests_get_the_answer_of_a_real_server() {
     let answer = server.raw("GET", "/apis/nothing/v1/foos", &[], "").await;
     assert_eq!(answer.code, 404);
     assert_eq!(answer.json["data"], Value::Null);
+    // Refused before the body is read: the answer still arrives.
+    let answer = server
+        .raw("POST", "/apis/nothing/v1/foos", &[json_type], large)
+        .await;
+    assert_eq!(answer.code, 404);
 }

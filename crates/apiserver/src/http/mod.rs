@@ -8,6 +8,7 @@ pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod respond;
 mod route;
+pub(crate) mod unread;
 
 use std::sync::Arc;
 use std::time::Instant;
