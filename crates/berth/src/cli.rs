@@ -123,7 +123,13 @@ impl Command {
                 let version = env!("CARGO_PKG_VERSION");
                 writeln!(std::io::stdout(), "berth {version}").map_err(Failure::run)
             }
-            Self::Simulate(args) => simulate::run(*args, cancel).await.map_err(Failure::run),
+            Self::Simulate(args) => simulate::run(*args, cancel).await.map_err(|error| {
+                if error.is_usage() {
+                    Failure::usage(error)
+                } else {
+                    Failure::run(error)
+                }
+            }),
             Self::Scheduler(args) => {
                 let ran = SchedulerCommand::new().execute(*args, cancel).await;
                 ran.map_err(|error| {

@@ -20,6 +20,7 @@ mod decide;
 mod detect;
 mod elsewhere;
 mod error;
+mod estimators;
 mod files;
 mod fleet_change;
 mod future;
@@ -59,6 +60,10 @@ pub async fn run(args: SimulateArgs, cancel: CancellationToken) -> Result<(), Si
 }
 
 async fn answer(args: SimulateArgs) -> Result<(), SimulateError> {
+    let estimators = args.estimators.clone().options()?;
+    if estimators.is_some() && args.against.is_none() {
+        return Err(SimulateError::EstimatorsOfNobody);
+    }
     let inputs = args.filename.clone();
     // Standard input may be a terminal, and Ctrl-C still has to be heard.
     let reading = tokio::task::spawn_blocking(move || source::read(&inputs));
@@ -73,17 +78,18 @@ async fn answer(args: SimulateArgs) -> Result<(), SimulateError> {
     // A whole answer or none: whoever reads this through a pipe never sees half of one.
     let mut out = Vec::new();
     let unscheduled = if let Some(context) = &args.against {
-        let moves = against::moves(context, manifests, &args, problems, &mut notes).await?;
+        let moves =
+            against::moves(context, estimators, manifests, &args, problems, &mut notes).await?;
         report::moves(args.output, &moves, &notes, &mut out)?;
         moves.unschedulable()
     } else {
         let state = files::state(manifests, &args, problems, &mut notes).await?;
         if args.changes_fleet() {
-            let moves = files::moves(&state, &args, &mut notes)?;
+            let moves = files::moves(&state, &args, &mut notes).await?;
             report::moves(args.output, &moves, &notes, &mut out)?;
             moves.unschedulable()
         } else {
-            let decisions = files::decisions(&state, &args, &mut notes)?;
+            let decisions = files::decisions(&state, &args, &mut notes).await?;
             report::decisions(args.output, &decisions, &notes, &mut out)?;
             let failed = decisions.iter().filter(|d| d.failure.is_some());
             failed.count()

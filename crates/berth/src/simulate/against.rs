@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use berth_api::Cluster;
 use berth_controllers::detector::desired_binding::BindingKind;
 use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::estimator::EstimatorOptions;
 use berth_scheduler::filter;
 use serde_json::Value;
 
@@ -29,6 +30,7 @@ use super::triggers::Triggers;
 /// When the control plane cannot be read, or the manifests cannot be used.
 pub(crate) async fn moves(
     context: &str,
+    estimators: Option<EstimatorOptions>,
     manifests: Vec<Manifest>,
     args: &SimulateArgs,
     problems: Vec<Problem>,
@@ -65,10 +67,22 @@ pub(crate) async fn moves(
         bindings: read_bindings(&future.bindings, &mut Notes::default()),
     };
     after.clusters = fleet_change::changed(&after.clusters, args)?;
-    decide_all(&before, &after, takes_over, args, notes, &mut progress)
+    let estimators = estimators.map(|options| live.estimators(&options));
+    let decider = Decider::new(args, &after, estimators)?;
+    decide_all(
+        decider,
+        &before,
+        &after,
+        takes_over,
+        args,
+        notes,
+        &mut progress,
+    )
+    .await
 }
 
-fn decide_all(
+async fn decide_all(
+    mut decider: Decider,
     before: &State,
     after: &State,
     takes_over: bool,
@@ -76,7 +90,6 @@ fn decide_all(
     notes: &mut Notes,
     progress: &mut Progress,
 ) -> Result<Moves, SimulateError> {
-    let mut decider = Decider::new(args, after)?;
     notes.extend(std::mem::take(&mut decider.capacity_faults));
     let triggers = Triggers::new(
         (&before.clusters, &before.bindings),
@@ -88,7 +101,7 @@ fn decide_all(
     for (key, binding) in &after.bindings {
         let old = before.bindings.get(key);
         let decision = if triggers.decides(binding) {
-            decider.decide(binding)
+            decider.decide(binding).await
         } else {
             if old.is_none() && !filter::passes(binding, binding.spec.scheduler()) {
                 notes.push(format!(

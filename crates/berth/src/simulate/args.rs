@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use berth_core::{EngineOptions, PluginSet};
+use berth_scheduler::estimator::EstimatorArgs;
 use berth_scheduler::gates::{self, FeatureGates};
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Taint;
@@ -69,6 +70,13 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_empty_workload_propagation: bool,
+
+    /// The estimators that are asked.
+    #[command(
+        flatten,
+        next_help_heading = "Estimators, as for berth scheduler (with --against)"
+    )]
+    pub estimators: EstimatorArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -87,6 +95,8 @@ Examples:
                                 what would move if this were applied there?
   berth simulate --against prod
                                 what would move if Berth took over there?
+  berth simulate --against prod -f new-app.yaml --enable-scheduler-estimator -o wide
+                                the same, and what each member's estimator says about it
 
 Nothing is written anywhere. A binding that fits nowhere is an answer (exit code 0); manifests that cannot
 be read, or would be refused, are an error (1), as is a command line that makes no sense (2).";

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{Engine, Explanation, Fleet, Outcome, Request, ScheduleError, TermExplanation};
+use berth_core::{
+    Engine, Explanation, Fleet, Outcome, Plugins, Request, ScheduleError, TermExplanation,
+};
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::condition::Reason;
 use berth_scheduler::peers::Groups;
@@ -15,6 +17,7 @@ use serde_json::Value;
 use super::args::{Format, SimulateArgs};
 use super::elsewhere;
 use super::error::SimulateError;
+use super::estimators::Estimators;
 use super::files::State;
 
 /// A UID with which ties go the other way than without any.
@@ -90,6 +93,8 @@ pub(crate) struct Decider {
     /// Whether explanations are kept.
     explains: bool,
     fleet: Fleet,
+    /// Asked for what they count, where the flags say so.
+    estimators: Option<Estimators>,
     /// The members of affinity groups, where their gate is on.
     groups: Option<Groups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
@@ -102,8 +107,17 @@ impl Decider {
     ///
     /// # Errors
     /// When the engine refuses its options.
-    pub(crate) fn new(args: &SimulateArgs, state: &State) -> Result<Self, SimulateError> {
+    pub(crate) fn new(
+        args: &SimulateArgs,
+        state: &State,
+        estimators: Option<Estimators>,
+    ) -> Result<Self, SimulateError> {
         let options = args.engine_options();
+        let mut plugins = Plugins::in_tree(options.gates);
+        if let Some(estimators) = &estimators {
+            estimators.follow(state.clusters.values());
+            plugins.estimators.push(estimators.estimator());
+        }
         let mut fleet = Fleet::new();
         let mut capacity_faults = Vec::new();
         for (name, cluster) in &state.clusters {
@@ -121,9 +135,10 @@ impl Decider {
             groups
         });
         Ok(Self {
-            engine: Engine::new(options)?,
+            engine: Engine::with_plugins(options, plugins)?,
             explains: args.output != Format::Table,
             fleet,
+            estimators,
             groups,
             bindings,
             capacity_faults,
@@ -131,7 +146,7 @@ impl Decider {
     }
 
     /// Decides about a binding, whoever is in charge of it.
-    pub(crate) fn decide(&mut self, binding: &Binding) -> Decision {
+    pub(crate) async fn decide(&mut self, binding: &Binding) -> Decision {
         let nobody = |kind, message: &str| {
             let message = message.to_owned();
             Decision::untouched(binding, Some(Failure { kind, message }))
@@ -147,9 +162,14 @@ impl Decider {
             Err(message) => return nobody(Reason::SchedulerError.as_str(), &message),
         };
         let snapshot = self.fleet.snapshot();
-        let (outcome, explanation) = self.engine.explain(&snapshot, &request);
+        let engine = &mut self.engine;
+        let mut decision = || engine.explain(&snapshot, &request);
+        let (outcome, explanation) = match &self.estimators {
+            Some(estimators) => estimators.decide(binding, decision).await,
+            None => decision(),
+        };
         let (clusters, failure) = effect(binding, &outcome);
-        let tie = self.tie(binding).filter(|other| *other != clusters);
+        let tie = self.tie(binding).await.filter(|other| *other != clusters);
         if let Some(groups) = &mut self.groups {
             // Decisions are serial: the next member of a group sees this one.
             let names = clusters.iter().map(|share| share.name.clone());
@@ -189,7 +209,7 @@ impl Decider {
     }
 
     /// The result with ties broken the other way, where the UID of the resource is not known.
-    fn tie(&mut self, binding: &Binding) -> Option<Vec<Share>> {
+    async fn tie(&mut self, binding: &Binding) -> Option<Vec<Share>> {
         let resource = &binding.spec.resource;
         if resource.uid.as_deref().is_some_and(|uid| !uid.is_empty()) {
             return None;
@@ -197,7 +217,12 @@ impl Decider {
         let mut spec = binding.spec.clone();
         spec.resource.uid = Some(OTHER_WAY.to_owned());
         let request = self.request(binding, &spec).ok()?;
-        let outcome = self.engine.schedule(&self.fleet.snapshot(), &request);
+        let (engine, snapshot) = (&mut self.engine, self.fleet.snapshot());
+        let mut decision = || engine.schedule(&snapshot, &request);
+        let outcome = match &self.estimators {
+            Some(estimators) => estimators.decide(binding, decision).await,
+            None => decision(),
+        };
         Some(effect(binding, &outcome).0)
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use berth_core::EngineError;
 use berth_scheduler::connect::ConnectError;
+use berth_scheduler::estimator::EstimatorOptionsError;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,14 @@ pub enum SimulateError {
     /// The part that validates cannot start.
     #[error("cannot set up validation: {0}")]
     Sandbox(String),
+    /// A flag about estimators has a value that cannot be used.
+    #[error(transparent)]
+    Estimators(#[from] EstimatorOptionsError),
+    /// Estimators are to be asked, and nothing says where they are.
+    #[error(
+        "--enable-scheduler-estimator needs --against CONTEXT: a control plane knows where estimators are"
+    )]
+    EstimatorsOfNobody,
     /// The engine refuses its options.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] EngineError),
@@ -49,6 +58,13 @@ pub enum SimulateError {
     /// The user has enough.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl SimulateError {
+    /// Whether the command line is what has to change.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Estimators(_) | Self::EstimatorsOfNobody)
+    }
 }
 
 fn lines(problems: &[Problem]) -> String {

@@ -103,17 +103,17 @@ pub(crate) async fn state(
 ///
 /// # Errors
 /// When the engine refuses its options.
-pub(crate) fn decisions(
+pub(crate) async fn decisions(
     state: &State,
     args: &SimulateArgs,
     notes: &mut Notes,
 ) -> Result<Vec<Decision>, SimulateError> {
-    let mut decider = Decider::new(args, state)?;
+    let mut decider = Decider::new(args, state, None)?;
     notes.extend(std::mem::take(&mut decider.capacity_faults));
     let mut progress = Progress::start();
     let mut decisions = Vec::with_capacity(state.bindings.len());
     for binding in state.bindings.values() {
-        decisions.push(decider.decide(binding));
+        decisions.push(decider.decide(binding).await);
         let (done, all) = (decisions.len(), state.bindings.len());
         progress.say(format_args!("decided {done} of {all} bindings"));
     }
@@ -125,7 +125,7 @@ pub(crate) fn decisions(
 ///
 /// # Errors
 /// When a flag names a cluster that does not exist, or the engine refuses its options.
-pub(crate) fn moves(
+pub(crate) async fn moves(
     state: &State,
     args: &SimulateArgs,
     notes: &mut Notes,
@@ -134,8 +134,8 @@ pub(crate) fn moves(
         clusters: fleet_change::changed(&state.clusters, args)?,
         bindings: state.bindings.clone(),
     };
-    let before = decisions(state, args, notes)?;
-    let after = decisions(&changed, args, &mut Notes::default())?;
+    let before = decisions(state, args, notes).await?;
+    let after = decisions(&changed, args, &mut Notes::default()).await?;
     let mut moves = Moves::default();
     for (before, after) in before.into_iter().zip(after) {
         let was_schedulable = before.failure.is_none();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth_controllers::detector::resource_type::ResourceType;
 use berth_scheduler::connect::{self, Target};
+use berth_scheduler::estimator::EstimatorOptions;
 use kube::api::{DynamicObject, GetParams, ListParams};
 use kube::core::Request;
 use kube::{Client, Resource as _};
@@ -13,6 +14,7 @@ use super::args::SimulateArgs;
 use super::catalogue::{Catalogue, Known};
 use super::detect::ApiKind;
 use super::error::SimulateError;
+use super::estimators::Estimators;
 
 /// Objects asked for at once.
 const PAGE: u32 = 500;
@@ -44,6 +46,11 @@ impl LivePlane {
             client: connect::client(config)?,
             namespace,
         })
+    }
+
+    /// The estimators that it knows.
+    pub(crate) fn estimators(&self, options: &EstimatorOptions) -> Estimators {
+        Estimators::new(self.client.clone(), options)
     }
 
     /// What it serves.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::{Cluster, ResourceBinding};
+use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::runtime::wait::await_condition;
 use serde_json::Value;
@@ -19,15 +20,15 @@ const CONTEXT: &str = "live";
 /// Where each binding is: the clusters with their replicas.
 type Placements = BTreeMap<String, Vec<(String, i64)>>;
 
-struct Plane {
-    server: ControlPlane,
+pub(crate) struct Plane {
+    pub(crate) server: ControlPlane,
     client: kube::Client,
     files: Files,
 }
 
 impl Plane {
     /// A control plane; none where there is no kubectl to apply manifests with.
-    async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let installed = Command::new("kubectl")
             .args(["version", "--client"])
             .output();
@@ -53,7 +54,7 @@ impl Plane {
         Some(this)
     }
 
-    async fn apply(&self, text: &str) {
+    pub(crate) async fn apply(&self, text: &str) {
         let kubeconfig = self.files.path("kubeconfig");
         let cache = self.files.path("cache");
         let text = text.to_owned();
@@ -71,6 +72,11 @@ impl Plane {
             child.wait().unwrap()
         });
         assert!(applied.await.unwrap().success());
+    }
+
+    pub(crate) async fn delete_service(&self, name: &str) {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), "karmada-system");
+        api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     /// Waits until a binding is as it should be and the scheduler has seen it so.
@@ -118,7 +124,7 @@ impl Plane {
         list.metadata.resource_version.unwrap()
     }
 
-    async fn simulate(&self, arguments: &[&str]) -> Answer {
+    pub(crate) async fn simulate(&self, arguments: &[&str]) -> Answer {
         let kubeconfig = self.files.path("kubeconfig");
         let mut all: Vec<String> = ["--against", CONTEXT, "--kubeconfig", &kubeconfig]
             .map(str::to_owned)

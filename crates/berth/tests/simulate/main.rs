@@ -4,6 +4,7 @@
 
 mod against;
 mod docs;
+mod estimators;
 mod manifests;
 mod output;
 mod program;

@@ -2,20 +2,23 @@
 
 use std::fmt::Write as _;
 
-use berth_core::{ClusterExplanation, Stage, TermExplanation};
+use berth_core::{Basis, ClusterExplanation, Stage, TermExplanation};
+
+use berth_scheduler::estimator::AccurateEstimator;
 
 use super::super::decide::Decision;
 use super::super::moves::Move;
 use super::columns::{align, cell};
 use super::listed;
 
-const HEADER: [&str; 9] = [
+const HEADER: [&str; 10] = [
     "  CLUSTER",
     "STAGE",
     "BEFORE",
     "REPLICAS",
     "SCORE",
     "ESTIMATE",
+    "ESTIMATOR",
     "TIER",
     "PLUGIN",
     "REASON",
@@ -91,10 +94,23 @@ fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {
         cell(cluster.replicas),
         cell(score),
         cell(estimate.map(bounded)),
+        cell(accurate(cluster)),
         cell(cluster.tier.filter(|tier| *tier > 0)),
         cell(cluster.refusal.as_ref().map(|refusal| &refusal.plugin)),
         cell(cluster.refusal.as_ref().map(|refusal| &refusal.reason)),
     ]
+}
+
+/// What the member's estimator answered, and how far that can be trusted; nothing where none was asked.
+fn accurate(cluster: &ClusterExplanation) -> Option<String> {
+    let basis = cluster.bases.get(AccurateEstimator::NAME)?;
+    let said = cluster.estimates.get(AccurateEstimator::NAME);
+    let said = said.map_or_else(|| "-".to_owned(), |estimate| bounded(*estimate));
+    Some(match basis {
+        Basis::Fresh => said,
+        Basis::Stale { seconds, reason } => format!("{said}, {seconds} s old: {reason}"),
+        Basis::Missing { reason } => format!("none: {reason}"),
+    })
 }
 
 /// An estimator without an opinion answers with the largest number there is.

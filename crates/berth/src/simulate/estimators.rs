@@ -1,0 +1,67 @@
+//! Asking the members' accurate estimators, as the scheduler does: decide, ask, decide again with the answers.
+//!
+//! Only a control plane knows where they are, so there are none without `--against`.
+
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_core::Estimator;
+use berth_scheduler::binding::Binding;
+use berth_scheduler::estimator::{Answers, Ask, Desk, EstimatorClient, EstimatorOptions};
+use berth_scheduler::rate_limit::RateLimit;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Rounds of questions beyond one for each affinity group, as the scheduler allows.
+const SPARE_ROUNDS: usize = 2;
+
+/// The estimators of a fleet. Connections end with it.
+#[derive(Debug)]
+pub(crate) struct Estimators {
+    desk: Desk,
+    client: EstimatorClient,
+    _connections: DropGuard,
+}
+
+impl Estimators {
+    /// Those that the control plane of a client knows.
+    pub(crate) fn new(client: kube::Client, options: &EstimatorOptions) -> Self {
+        let connected = CancellationToken::new();
+        let unlimited = Arc::new(RateLimit::new(None));
+        Self {
+            desk: Desk::new(),
+            client: EstimatorClient::new(client, unlimited, options, connected.clone()),
+            _connections: connected.drop_guard(),
+        }
+    }
+
+    /// Connects to the estimators of these clusters.
+    pub(crate) fn follow<'a>(&self, clusters: impl IntoIterator<Item = &'a Cluster>) {
+        for cluster in clusters {
+            self.client.follow(cluster);
+        }
+    }
+
+    /// The engine's side.
+    pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
+        Arc::new(self.desk.estimator())
+    }
+
+    /// Makes a decision about a binding as often as it wants to know more.
+    pub(crate) async fn decide<T>(&self, binding: &Binding, mut decision: impl FnMut() -> T) -> T {
+        let placement = binding.spec.placement.as_ref();
+        let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());
+        let mut answers = Arc::<Answers>::default();
+        for _ in 0..terms + SPARE_ROUNDS {
+            let (decided, wanted) = self.desk.decide(Arc::clone(&answers), &mut decision);
+            let Some(wanted) = wanted else {
+                return decided;
+            };
+            let Ok(ask) = Ask::new(&binding.spec, wanted.unit) else {
+                return decided;
+            };
+            let fresh = self.client.estimate(&ask, wanted.clusters).await;
+            answers = Arc::new(Arc::unwrap_or_clone(answers).with(fresh));
+        }
+        self.desk.decide(answers, decision).0
+    }
+}

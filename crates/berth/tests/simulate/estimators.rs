@@ -1,0 +1,132 @@
+//! What the members' estimators say, where they are asked.
+
+use std::net::SocketAddr;
+
+use berth_scheduler::estimator::wire::pb;
+use berth_scheduler::estimator::wire::service::estimator_server::{Estimator, EstimatorServer};
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tonic::{Request, Response, Status};
+
+use crate::against::Plane;
+use crate::program::{DYNAMIC, Files, app, simulate};
+
+/// An estimator that has room for so many replicas of anything.
+struct RoomFor(i32);
+
+impl RoomFor {
+    async fn start(self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = TowerToHyperService::new(EstimatorServer::new(self));
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let connection = http2::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(tcp), service.clone());
+                tokio::spawn(connection);
+            }
+        });
+        address
+    }
+}
+
+#[tonic::async_trait]
+impl Estimator for RoomFor {
+    async fn max_available_replicas(
+        &self,
+        _: Request<pb::MaxAvailableReplicasRequest>,
+    ) -> Result<Response<pb::MaxAvailableReplicasResponse>, Status> {
+        Ok(Response::new(pb::MaxAvailableReplicasResponse {
+            max_replicas: self.0,
+        }))
+    }
+
+    async fn max_available_component_sets(
+        &self,
+        _: Request<pb::MaxAvailableComponentSetsRequest>,
+    ) -> Result<Response<pb::MaxAvailableComponentSetsResponse>, Status> {
+        Err(Status::unimplemented("nobody asks this"))
+    }
+
+    async fn get_unschedulable_replicas(
+        &self,
+        _: Request<pb::UnschedulableReplicasRequest>,
+    ) -> Result<Response<pb::UnschedulableReplicasResponse>, Status> {
+        Err(Status::unimplemented("nobody asks this"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_each_member_is_shown_with_what_it_rests_on() {
+    let Some(plane) = Plane::start().await else {
+        return;
+    };
+    for (member, room) in [("member1", 1), ("member2", 3)] {
+        let address = RoomFor(room).start().await;
+        let service = format!(
+            "apiVersion: v1
+kind: Service
+metadata: {{name: karmada-scheduler-estimator-{member}, namespace: karmada-system}}
+spec:
+  type: ExternalName
+  externalName: {}
+  ports: [{{port: 10352, targetPort: {}}}]
+",
+            address.ip(),
+            address.port()
+        );
+        plane.apply(&service).await;
+    }
+    let placement = DYNAMIC.replacen(
+        '{',
+        "{clusterAffinity: {clusterNames: [member1, member2]}, ",
+        1,
+    );
+    let change = Files::new(&[("web.yaml", &app("web", 4, &placement))]);
+    let file = change.path("web.yaml");
+    let asked = ["-f", &file, "--enable-scheduler-estimator", "-o"];
+
+    let answer = plane.simulate(&[&asked[..], &["json"]].concat()).await;
+    let clusters = &answer.json()[0]["explanation"];
+    for (member, room) in [("member1", 1), ("member2", 3)] {
+        let cluster = &clusters[member];
+        assert_eq!(cluster["replicas"], room, "{clusters}");
+        assert_eq!(cluster["estimates"]["scheduler-estimator"], room);
+        assert_eq!(cluster["bases"]["scheduler-estimator"], "fresh");
+    }
+
+    // Without an answer the general estimate counts, and the row says so.
+    plane
+        .delete_service("karmada-scheduler-estimator-member2")
+        .await;
+    let wide = plane
+        .simulate(&[&asked[..], &["wide"]].concat())
+        .await
+        .out();
+    let row = |name: &str| wide.lines().find(|line| line.contains(name)).unwrap();
+    assert!(wide.contains("ESTIMATOR"), "{wide}");
+    assert!(
+        row("  member2").contains("none: cluster member2 does not exist in estimator cache"),
+        "{wide}"
+    );
+    plane.server.stop().await;
+}
+
+#[test]
+fn estimators_are_asked_through_a_control_plane() {
+    for (flags, text) in [
+        (
+            &["--enable-scheduler-estimator"][..],
+            "error: --enable-scheduler-estimator needs --against CONTEXT: a control plane knows where estimators are\n",
+        ),
+        (
+            &["--scheduler-estimator-port=65536"][..],
+            "error: Options.SchedulerEstimatorPort: Invalid value: 65536: must be a valid port between 0 and 65535 inclusive\n",
+        ),
+    ] {
+        let answer = simulate(&[&["-f", "examples/nginx.yaml"], flags].concat());
+        assert_eq!((answer.code, answer.err.as_str()), (2, text));
+    }
+}
