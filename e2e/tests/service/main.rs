@@ -8,6 +8,8 @@
     reason = "this is how a test fails, and parameters that say nothing need no name"
 )]
 
+#[cfg(target_os = "linux")]
+mod clock;
 mod credentials;
 mod election;
 mod endings;

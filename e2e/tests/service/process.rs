@@ -47,6 +47,16 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Output {
 impl Program {
     /// Starts `karmada-scheduler` with these arguments; its log goes to a file of this folder.
     pub(crate) fn start(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::start_in(folder, kubeconfig, arguments, &[])
+    }
+
+    /// The same with more in the environment.
+    pub(crate) fn start_in(
+        folder: &Path,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = folder.join(format!("scheduler-{number}.log"));
@@ -54,6 +64,7 @@ impl Program {
         let child = program("karmada-scheduler")
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdout(file.try_clone().unwrap())
             .stderr(file)
             .spawn()
