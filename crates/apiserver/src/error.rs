@@ -243,6 +243,8 @@ pub struct ApiError {
     pub causes: Vec<Cause>,
     pub(crate) subject: Option<Box<Subject>>,
     pub(crate) retry_after: Option<u32>,
+    /// How a list that has expired can go on.
+    pub(crate) go_on: Option<String>,
 }
 
 impl ApiError {
@@ -253,6 +255,7 @@ impl ApiError {
             causes: Vec::new(),
             subject: None,
             retry_after: None,
+            go_on: None,
         }
     }
 
@@ -415,6 +418,9 @@ impl ApiError {
         });
         if self.subject.is_some() || !details.is_empty() {
             status["details"] = Value::Object(details);
+        }
+        if let Some(token) = &self.go_on {
+            status["metadata"]["continue"] = json!(token);
         }
         status
     }

@@ -51,5 +51,7 @@ pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, O
 pub use error::{ApiError, Reason};
 pub use http::load::Limits;
 pub use server::{Server, ServerConfig, StartError};
-pub use storage::{Record, Storage, StorageError, Volatile};
+pub use storage::data_dir::{DataDir, DataDirError};
+pub use storage::durable::Durable;
+pub use storage::{Durability, Kept, Progress, Record, Storage, StorageError, Volatile};
 pub use tls::{ClientCertificate, TlsError};

@@ -28,7 +28,7 @@ use crate::error::{ApiError, Reason};
 use crate::http::load::{Limits, Load};
 use crate::shared::{Identity, Shared};
 use crate::storage::{Storage, StorageError, Volatile};
-use crate::store::{Key, Store};
+use crate::store::{Change, Key, Store};
 use crate::tasks::queue::WorkQueue;
 use crate::tls::{Authority, ClientCertificate, TlsError};
 use crate::verbs::{self, Write};
@@ -137,6 +137,10 @@ impl Server {
             }),
         )?;
         access.load(&store);
+        // What was under way when the last process ended goes on.
+        for (table, object) in store.everything() {
+            work.observe(&table, &Change::Added(object));
+        }
         let shared = Arc::new(Shared::new(
             store,
             config.admission,
@@ -245,6 +249,11 @@ impl Server {
         result
     }
 
+    /// Waits until what clients write cannot be kept any more, and says why. The server then refuses everything.
+    pub async fn storage_failure(&self) -> StorageError {
+        self.shared.store.failure().await
+    }
+
     /// Ends watches, finishes requests under way and stops; takes at most a few seconds.
     pub async fn shutdown(mut self) {
         self.stopping.cancel();
@@ -262,6 +271,13 @@ impl Server {
         .is_err()
         {
             self.tasks.abort_all();
+        }
+        let shared = self.shared.clone();
+        if tokio::task::spawn_blocking(move || shared.store.close())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the storage was not closed");
         }
     }
 }

@@ -1,38 +1,69 @@
-//! Where objects outlive the process, if they do. The in-memory [`crate::store`] is the source of every read;
-//! a [`Storage`] is told each change, in version order, before the change becomes visible.
+//! Where objects outlive the process, if they do. The in-memory [`crate::store`] is the source of every read; a
+//! [`Storage`] is told each change in version order, and says up to which version it has kept them. Nothing
+//! leaves the server before what it tells of is kept.
+//!
+//! It knows places, versions and bytes; it must not know kinds, or who asked.
+
+pub(crate) mod data_dir;
+mod database;
+pub(crate) mod durable;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+pub use database::Durability;
+use tokio::sync::watch;
 
 /// One object as it is kept.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// The table, `pods` or `deployments.apps`.
-    pub table: String,
+    pub table: Arc<str>,
     /// Namespace; empty for cluster-scoped objects.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// Name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The version of the write.
     pub version: u64,
     /// The object as JSON; `None` when the write was a delete.
     pub object: Option<Bytes>,
 }
 
-/// Why a change could not be kept.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write to storage: {0}")]
+/// Everything that is kept.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// The version of the latest write, deletes included.
+    pub version: u64,
+    /// The objects, in any order.
+    pub records: Vec<Record>,
+    /// For each table the version of its latest write, deletes included.
+    pub tables: Vec<(Arc<str>, u64)>,
+}
+
+/// How far a storage has come.
+#[derive(Debug, Clone)]
+pub enum Progress {
+    /// All changes up to this version are kept.
+    UpTo(u64),
+    /// A change could not be kept, and none will be any more.
+    Failed(StorageError),
+}
+
+/// Why changes cannot be kept, or what was kept cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
 pub struct StorageError(pub String);
 
 /// The durable side of the store.
 pub trait Storage: Send + Sync + 'static {
-    /// Everything kept, in any order. Called once at start.
-    fn load(&self) -> Result<Vec<Record>, StorageError>;
-    /// Keeps one change.
-    fn write(&self, record: &Record) -> Result<(), StorageError>;
-    /// False when writes are dropped, which saves building records.
-    fn is_durable(&self) -> bool {
-        true
-    }
+    /// Everything kept. Called once, at start.
+    fn load(&self) -> Result<Kept, StorageError>;
+    /// Takes one change to keep; returns at once. Called in version order.
+    fn write(&self, record: Record);
+    /// Follows what is kept; `None` where nothing is, so that nobody has to wait for it.
+    fn progress(&self) -> Option<watch::Receiver<Progress>>;
+    /// Keeps what was taken, and lets go of files and locks. Changes that come later are not kept.
+    fn close(&self);
 }
 
 /// Keeps nothing: the objects live as long as the process.
@@ -40,15 +71,15 @@ pub trait Storage: Send + Sync + 'static {
 pub struct Volatile;
 
 impl Storage for Volatile {
-    fn load(&self) -> Result<Vec<Record>, StorageError> {
-        Ok(Vec::new())
+    fn load(&self) -> Result<Kept, StorageError> {
+        Ok(Kept::default())
     }
 
-    fn write(&self, _record: &Record) -> Result<(), StorageError> {
-        Ok(())
+    fn write(&self, _record: Record) {}
+
+    fn progress(&self) -> Option<watch::Receiver<Progress>> {
+        None
     }
 
-    fn is_durable(&self) -> bool {
-        false
-    }
+    fn close(&self) {}
 }

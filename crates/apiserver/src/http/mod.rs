@@ -44,9 +44,12 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         component: "apiserver".to_owned(),
         ..About::default()
     };
-    let response = match answer(&shared, parts, body, &mut about).await {
-        Ok(response) => response,
-        Err(error) => respond::error(&error),
+    let answer = answer(&shared, parts, body, &mut about).await;
+    // Whatever it tells of is kept before it is told, refusals included.
+    let response = match (shared.store.kept(shared.store.version()).await, answer) {
+        (Err(lost), _) => respond::error(&ApiError::internal(lost.to_string())),
+        (Ok(()), Ok(response)) => response,
+        (Ok(()), Err(error)) => respond::error(&error),
     };
     shared
         .metrics

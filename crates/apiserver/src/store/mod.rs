@@ -1,6 +1,8 @@
 //! The store: every object in memory, one global version counter, and the recent history per table.
 //!
 //! One short critical section owns all of it; the lock is never held across an await or around user code.
+//! What is in memory may be ahead of what the storage has kept: [`Store::kept`] waits for it, and nothing may be
+//! told to a client before.
 //! It knows keys, versions and bytes, not kinds, schemas or HTTP.
 
 mod history;
@@ -20,7 +22,7 @@ pub(crate) use object::{Key, Stored};
 pub(crate) use owners::Dependent;
 use owners::OwnerIndex;
 
-use crate::storage::{Record, Storage, StorageError};
+use crate::storage::{Progress, Record, Storage, StorageError};
 
 /// Name of a table: `pods`, `deployments.apps`.
 pub(crate) type TableName = Arc<str>;
@@ -71,6 +73,8 @@ pub(crate) type Observer = Box<dyn Fn(&TableName, &Change) + Send + Sync>;
 pub(crate) struct Store {
     inner: Mutex<Inner>,
     storage: Box<dyn Storage>,
+    /// How far the storage is; none where nothing is kept.
+    progress: Option<watch::Receiver<Progress>>,
     observer: Observer,
 }
 
@@ -92,39 +96,85 @@ impl Store {
         storage: Box<dyn Storage>,
         observer: Observer,
     ) -> Result<Self, StorageError> {
+        let kept = storage.load()?;
         let mut inner = Inner {
-            version: 1,
+            version: kept.version.max(1),
             tables: HashMap::new(),
             owners: OwnerIndex::default(),
         };
-        let records = storage.load()?;
-        inner.version = records.iter().map(|r| r.version).max().unwrap_or(0).max(1);
-        for record in records {
+        // What happened to a table before its latest write is not known; whoever has seen that write has
+        // missed nothing.
+        for (name, latest) in kept.tables {
+            inner.tables.insert(name, Table::new(latest));
+        }
+        for record in kept.records {
             let Some(bytes) = record.object else { continue };
-            let value: Value =
-                serde_json::from_slice(&bytes).map_err(|e| StorageError(e.to_string()))?;
-            let key = Key::new(&record.namespace, &record.name);
-            let stored = Arc::new(Stored::with_bytes(
-                key.clone(),
-                record.version,
-                &value,
-                bytes,
-            ));
-            let name: TableName = record.table.into();
-            inner.owners.replace(&name, None, Some(&stored));
-            let version = inner.version;
+            let value: Value = serde_json::from_slice(&bytes).map_err(|e| {
+                let (table, name) = (&record.table, &record.name);
+                StorageError(format!("cannot read {table} {name} from storage: {e}"))
+            })?;
+            let key = Key {
+                namespace: record.namespace,
+                name: record.name,
+            };
+            let stored = Stored::with_bytes(key.clone(), record.version, &value, bytes);
+            let stored = Arc::new(stored);
+            inner.owners.replace(&record.table, None, Some(&stored));
             inner
                 .tables
-                .entry(name)
-                .or_insert_with(|| Table::new(version))
+                .entry(record.table)
+                .or_insert_with(|| Table::new(kept.version))
                 .objects
                 .insert(key, stored);
         }
         Ok(Self {
             inner: Mutex::new(inner),
+            progress: storage.progress(),
             storage,
             observer,
         })
+    }
+
+    /// Waits until everything up to a version is kept, or cannot be.
+    pub(crate) async fn kept(&self, version: u64) -> Result<(), StorageError> {
+        let Some(mut progress) = self.progress.clone() else {
+            return Ok(());
+        };
+        let settled = |p: &Progress| match p {
+            Progress::UpTo(kept) => *kept >= version,
+            Progress::Failed(_) => true,
+        };
+        match progress.wait_for(settled).await.as_deref() {
+            Ok(Progress::UpTo(_)) => Ok(()),
+            Ok(Progress::Failed(error)) => Err(error.clone()),
+            Err(_) => Err(closed()),
+        }
+    }
+
+    /// Why changes are not kept any more; waits until that is so.
+    pub(crate) async fn failure(&self) -> StorageError {
+        let Some(mut progress) = self.progress.clone() else {
+            return std::future::pending().await;
+        };
+        let failed = |p: &Progress| matches!(p, Progress::Failed(_));
+        match progress.wait_for(failed).await.as_deref() {
+            Ok(Progress::Failed(error)) => error.clone(),
+            _ => closed(),
+        }
+    }
+
+    /// Keeps what was written; what comes later is refused.
+    pub(crate) fn close(&self) {
+        self.storage.close();
+    }
+
+    /// Every object with its table, in any order.
+    pub(crate) fn everything(&self) -> Vec<(TableName, Arc<Stored>)> {
+        let inner = self.inner.lock();
+        let tables = inner.tables.iter();
+        tables
+            .flat_map(|(name, t)| t.objects.values().map(|o| (name.clone(), o.clone())))
+            .collect()
     }
 
     /// The version of the latest write.
@@ -340,22 +390,30 @@ impl Store {
         self.inner.lock().owners.locate(uid)
     }
 
+    /// Hands a change to the storage. Called with the store locked, so that the order is that of the versions.
     fn persist(
         &self,
         table: &TableName,
         stored: &Stored,
         present: bool,
     ) -> Result<(), StorageError> {
-        if !self.storage.is_durable() {
+        let Some(progress) = &self.progress else {
             return Ok(());
+        };
+        if progress.has_changed().is_err() {
+            return Err(closed());
         }
-        self.storage.write(&Record {
-            table: table.to_string(),
-            namespace: stored.key.namespace.to_string(),
-            name: stored.key.name.to_string(),
+        if let Progress::Failed(error) = &*progress.borrow() {
+            return Err(error.clone());
+        }
+        self.storage.write(Record {
+            table: table.clone(),
+            namespace: stored.key.namespace.clone(),
+            name: stored.key.name.clone(),
             version: stored.version,
             object: present.then(|| stored.bytes.clone()),
-        })
+        });
+        Ok(())
     }
 
     fn publish(&self, inner: &mut Inner, name: &TableName, change: Change) {
@@ -379,6 +437,10 @@ impl Store {
         table.history.push(change);
         table.wake.send_replace(version);
     }
+}
+
+fn closed() -> StorageError {
+    StorageError("the storage is closed".to_owned())
 }
 
 fn range(objects: &BTreeMap<Key, Arc<Stored>>, namespace: Option<&str>) -> Vec<Arc<Stored>> {

@@ -51,6 +51,11 @@ async fn work(shared: Arc<Shared>) {
             }
         }
         tokio::task::yield_now().await;
+        // Not further ahead of the storage than one turn.
+        if let Err(error) = shared.store.kept(shared.store.version()).await {
+            tracing::debug!(%error, "background work ends");
+            return;
+        }
     }
 }
 

@@ -52,7 +52,8 @@ pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError>
 
 /// Where a list that was cut goes on.
 struct Continue {
-    version: u64,
+    /// The version that the list shows; none to go on with what is there now.
+    version: Option<u64>,
     namespace: String,
     name: String,
 }
@@ -68,7 +69,7 @@ impl Continue {
             let value: Value = serde_json::from_slice(&bytes).ok()?;
             let text = |i: usize| value[i].as_str().map(str::to_owned);
             Some(Self {
-                version: value[0].as_u64()?,
+                version: value[0].as_u64(),
                 namespace: text(1)?,
                 name: text(2)?,
             })
@@ -77,11 +78,28 @@ impl Continue {
     }
 }
 
-fn too_old() -> ApiError {
-    ApiError::new(
+fn list_too_old() -> ApiError {
+    let why = "The resourceVersion for the provided list is too old.";
+    ApiError::new(Reason::Expired, why)
+}
+
+/// The versions of a list are gone. The rest of what is there now can be had instead.
+fn continue_too_old(after: &Continue) -> ApiError {
+    let mut error = ApiError::new(
         Reason::Expired,
-        "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
-    )
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of \
+         the results. Continuing with the provided token results in an inconsistent list - objects that were \
+         created, modified, or deleted between the time the first chunk was returned and now may show up in the \
+         list.",
+    );
+    let rest = Continue {
+        version: None,
+        namespace: after.namespace.clone(),
+        name: after.name.clone(),
+    };
+    error.go_on = Some(rest.encode());
+    error
 }
 
 /// Refuses combinations of versions, matches and continuations that make no sense.
@@ -142,9 +160,12 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
         call.namespace.as_deref(),
     );
     if let Some(after) = after {
-        let mut page = store
-            .list_at(table, namespace, after.version)
-            .map_err(|_| too_old())?;
+        let mut page = match after.version {
+            Some(version) => store
+                .list_at(table, namespace, version)
+                .map_err(|_| continue_too_old(after))?,
+            None => store.list(table, namespace),
+        };
         page.items.retain(|o| {
             (&*o.key.namespace, &*o.key.name) > (after.namespace.as_str(), after.name.as_str())
         });
@@ -156,7 +177,7 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
             check_future(version, store.version())?;
             store
                 .list_at(table, namespace, version)
-                .map_err(|_| ApiError::expired())
+                .map_err(|_| list_too_old())
         }
         At::NotOlderThan(version) => {
             check_future(version, store.version())?;
@@ -195,7 +216,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
         items.truncate(limit);
         if let Some(last) = items.last() {
             let next = Continue {
-                version,
+                version: Some(version),
                 namespace: last.key.namespace.to_string(),
                 name: last.key.name.to_string(),
             };

@@ -144,7 +144,10 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         watcher.seen = call.shared.store.version();
     }
     let body = stream::unfold(watcher, |mut w| async move {
-        w.next().await.map(|chunk| (Ok::<_, Infallible>(chunk), w))
+        let chunk = w.next().await?;
+        // A client that has seen a version may come back for what follows it.
+        w.shared.store.kept(w.seen).await.ok()?;
+        Some((Ok::<_, Infallible>(chunk), w))
     });
     Ok(read::warn_deprecated(
         call,

@@ -10,6 +10,7 @@
 mod admission;
 mod collection;
 mod custom;
+mod durable;
 mod harness;
 mod kubectl;
 mod objects;

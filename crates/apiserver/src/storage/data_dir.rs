@@ -1,0 +1,253 @@
+//! The folder that everything durable is in: whose it is, of which format, and who uses it now.
+//!
+//! ```text
+//! berth-data.json          the mark by which we know it, with the format
+//! lock                     locked while in use; says by which process
+//! NAME/objects.redb        the objects of the server called NAME
+//! NAME/credentials/        its keys, certificates and token
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::StorageError;
+use super::database::Durability;
+use super::durable::Durable;
+
+const MARK: &str = "berth-data.json";
+const DRAFT: &str = ".berth-data.json";
+const LOCK: &str = "lock";
+/// Goes up when older programs would misread what is written.
+const FORMAT: u64 = 1;
+
+/// What the mark says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    format: u64,
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// Another process has it.
+    #[error("{} is in use by another process{}: stop that one, or choose another folder", .path.display(), named(*.process))]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The other process, as it says.
+        process: Option<u32>,
+    },
+    /// There are files in it, and no mark of ours.
+    #[error("{} holds files that are not Berth's: choose an empty folder", .0.display())]
+    NotOurs(PathBuf),
+    /// A newer program has written it.
+    #[error("{} has format {format}, and this program knows formats up to {FORMAT}: use a newer one", .path.display())]
+    Newer {
+        /// The folder.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+    },
+    /// It cannot be read or written.
+    #[error("cannot use {}: {source}", .path.display())]
+    Io {
+        /// The folder or a file in it.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What is in it cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+fn named(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |id| format!(" ({id})"))
+}
+
+/// A folder that this process uses. Others are refused until this, and all storages that it gave out, are gone.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    lock: Arc<File>,
+    durability: Durability,
+}
+
+impl DataDir {
+    /// Takes a folder into use; makes it if it is not there.
+    ///
+    /// # Errors
+    /// When it is in use, not ours, of a newer format, or cannot be written.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, DataDirError> {
+        let failed = |source| DataDirError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        private_folder(path).map_err(failed)?;
+        let marked = path.join(MARK).exists();
+        if !marked && holds_others(path).map_err(failed)? {
+            return Err(DataDirError::NotOurs(path.to_owned()));
+        }
+        let lock = lock(path)?;
+        if marked {
+            check_mark(path)?;
+        } else {
+            write_mark(path).map_err(failed)?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            lock: Arc::new(lock),
+            durability,
+        })
+    }
+
+    /// The objects of the server of this name, and the folder for its credentials.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn server(&self, name: &str) -> Result<(Durable, PathBuf), DataDirError> {
+        let folder = self.path.join(name);
+        private_folder(&folder).map_err(|source| DataDirError::Io {
+            path: folder.clone(),
+            source,
+        })?;
+        let objects = Durable::open(
+            &folder.join("objects.redb"),
+            self.durability,
+            self.lock.clone(),
+        )?;
+        Ok((objects, folder.join("credentials")))
+    }
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Whether there is anything but what a process leaves that was killed before it wrote the mark.
+fn holds_others(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if name != LOCK && name != DRAFT {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn lock(folder: &Path) -> Result<File, DataDirError> {
+    let path = folder.join(LOCK);
+    let failed = |source| DataDirError::Io {
+        path: path.clone(),
+        source,
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = options.open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let read = file.read_to_string(&mut text);
+            return Err(DataDirError::InUse {
+                path: folder.to_owned(),
+                process: read.ok().and_then(|_| text.trim().parse().ok()),
+            });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(failed)?;
+    Ok(file)
+}
+
+fn check_mark(folder: &Path) -> Result<(), DataDirError> {
+    let path = folder.join(MARK);
+    let text = fs::read_to_string(&path).map_err(|source| DataDirError::Io {
+        path: path.clone(),
+        source,
+    })?;
+    match serde_json::from_str::<Mark>(&text) {
+        Ok(mark) if mark.format <= FORMAT => Ok(()),
+        Ok(mark) => Err(DataDirError::Newer {
+            path: folder.to_owned(),
+            format: mark.format,
+        }),
+        Err(_) => Err(DataDirError::NotOurs(folder.to_owned())),
+    }
+}
+
+/// Whole or not at all.
+fn write_mark(folder: &Path) -> io::Result<()> {
+    let draft = folder.join(DRAFT);
+    let mut file = File::create(&draft)?;
+    serde_json::to_writer(&mut file, &Mark { format: FORMAT })?;
+    file.sync_all()?;
+    fs::rename(&draft, folder.join(MARK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> Result<DataDir, String> {
+        DataDir::open(path, Durability::ProcessEnd).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_folder_is_used_by_one_at_a_time() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("new/data");
+        let first = open(&path).unwrap();
+        let refused = open(&path).unwrap_err();
+        let id = std::process::id();
+        assert!(
+            refused.contains(&format!("in use by another process ({id})")),
+            "{refused}"
+        );
+        let (storage, _) = first.server("one").unwrap();
+        drop(first);
+        assert!(open(&path).is_err(), "its storage still uses it");
+        drop(storage);
+        open(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_ours_or_newer_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("thesis.txt"), "").unwrap();
+        let refused = open(home.path()).unwrap_err();
+        assert!(refused.contains("choose an empty folder"), "{refused}");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+
+        let path = home.path().join("data");
+        drop(open(&path).unwrap());
+        fs::write(path.join(MARK), r#"{"format": 2, "more": true}"#).unwrap();
+        let refused = open(&path).unwrap_err();
+        assert!(
+            refused.contains("has format 2") && refused.contains("up to 1"),
+            "{refused}"
+        );
+
+        let refused = open(&home.path().join("thesis.txt")).unwrap_err();
+        assert!(refused.contains("thesis.txt"), "{refused}");
+    }
+
+    #[test]
+    fn one_that_was_killed_early_is_taken_up() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join(LOCK), "1\n").unwrap();
+        fs::write(home.path().join(DRAFT), "{").unwrap();
+        open(home.path()).unwrap();
+        open(home.path()).unwrap();
+    }
+}

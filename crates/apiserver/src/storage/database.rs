@@ -1,0 +1,210 @@
+//! The database file: which tables it has, how a batch of changes gets into it and everything out of it again.
+//! It must not know who waits for a batch.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use redb::backends::FileBackend;
+use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, StorageBackend};
+use redb::{TableDefinition, WriteTransaction};
+
+use super::{Kept, Record};
+
+/// Place of an object, as table, namespace and name.
+type Place = (&'static str, &'static str, &'static str);
+/// The version of each object, and the object.
+const OBJECTS: TableDefinition<'_, Place, (u64, &[u8])> = TableDefinition::new("objects");
+/// The version of the latest write to each table of objects.
+const LATEST: TableDefinition<'_, &str, u64> = TableDefinition::new("latest");
+
+/// Every read is answered from memory, so the pages only have to be at hand for the next batch.
+const CACHE: usize = 16 << 20;
+
+/// What acknowledged writes survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process, however it comes: what is written is in the hands of the operating system.
+    ProcessEnd,
+    /// Loss of power too: each batch waits for the disk.
+    PowerLoss,
+}
+
+/// A file whose writes are handed to the operating system, in order, and not waited for. They are there when
+/// the process is killed; when the machine loses power, some may be and others not.
+#[derive(Debug)]
+struct Unsynced(FileBackend);
+
+impl StorageBackend for Unsynced {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+}
+
+/// Opens the file, or makes it; only its owner can read it. After a crash, or where a byte is wrong, this
+/// takes as long as it takes to read all of it.
+pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb::Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = FileBackend::new(options.open(path)?)?;
+    let mut builder = Builder::new();
+    builder
+        .set_cache_size(CACHE)
+        .set_check_integrity_on_open(true);
+    let database = match durability {
+        Durability::ProcessEnd => builder.create_with_backend(Unsynced(file)),
+        Durability::PowerLoss => builder.create_with_backend(file),
+    }?;
+    if durability == Durability::PowerLoss
+        && let Some(folder) = path.parent()
+    {
+        File::open(folder)?.sync_all()?;
+    }
+    // So that everything else finds the tables.
+    let change = database.begin_write()?;
+    change.open_table(OBJECTS)?;
+    change.open_table(LATEST)?;
+    change.commit()?;
+    Ok(database)
+}
+
+/// Reads everything.
+pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
+    let view = database.begin_read()?;
+    let mut kept = Kept::default();
+    let mut names: HashMap<String, Arc<str>> = HashMap::new();
+    for row in view.open_table(LATEST)?.iter()? {
+        let (name, version) = row?;
+        let (table, version): (Arc<str>, u64) = (name.value().into(), version.value());
+        names.insert(name.value().to_owned(), table.clone());
+        kept.version = kept.version.max(version);
+        kept.tables.push((table, version));
+    }
+    for row in view.open_table(OBJECTS)?.iter()? {
+        let (place, object) = row?;
+        let (table, namespace, name) = place.value();
+        let (version, bytes) = object.value();
+        kept.records.push(Record {
+            table: names.get(table).map_or_else(|| table.into(), Arc::clone),
+            namespace: namespace.into(),
+            name: name.into(),
+            version,
+            object: Some(Bytes::copy_from_slice(bytes)),
+        });
+    }
+    Ok(kept)
+}
+
+/// Keeps all of these or none, and returns the version of the last.
+pub(super) fn keep(database: &Database, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
+    let change = database.begin_write()?;
+    apply(&change, batch)?;
+    change.commit()?;
+    Ok(batch.last().map(|record| record.version))
+}
+
+fn apply(change: &WriteTransaction, batch: &[Record]) -> Result<(), redb::Error> {
+    let mut objects = change.open_table(OBJECTS)?;
+    let mut latest: HashMap<&str, u64> = HashMap::new();
+    let mut done = HashSet::with_capacity(batch.len());
+    // Of several changes to one object the last counts.
+    for record in batch.iter().rev() {
+        latest.entry(&record.table).or_insert(record.version);
+        let place = (&*record.table, &*record.namespace, &*record.name);
+        if !done.insert(place) {
+            continue;
+        }
+        match &record.object {
+            Some(bytes) => drop(objects.insert(place, (record.version, &**bytes))?),
+            None => drop(objects.remove(place)?),
+        }
+    }
+    let mut table = change.open_table(LATEST)?;
+    for (name, version) in latest {
+        table.insert(name, version)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str, version: u64, object: Option<&str>) -> Record {
+        Record {
+            table: "things".into(),
+            namespace: "n".into(),
+            name: name.into(),
+            version,
+            object: object.map(|text| Bytes::copy_from_slice(text.as_bytes())),
+        }
+    }
+
+    #[test]
+    fn the_last_change_of_a_batch_counts() {
+        for durability in [Durability::ProcessEnd, Durability::PowerLoss] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("objects.redb");
+            let database = open(&path, durability).unwrap();
+            let batch = [
+                record("a", 2, Some("old")),
+                record("b", 3, Some("b")),
+                record("a", 4, Some("new")),
+                record("b", 5, None),
+            ];
+            assert_eq!(keep(&database, &batch).unwrap(), Some(5));
+            drop(database);
+            let kept = load(&open(&path, durability).unwrap()).unwrap();
+            assert_eq!(kept.version, 5, "the delete counts");
+            assert_eq!(kept.tables, [("things".into(), 5)]);
+            let found: Vec<_> = kept
+                .records
+                .iter()
+                .map(|r| (&*r.name, r.version, r.object.as_deref()))
+                .collect();
+            assert_eq!(found, [("a", 4, Some(b"new".as_slice()))]);
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("objects.redb");
+        let database = open(&path, Durability::ProcessEnd).unwrap();
+        let text = "x".repeat(100_000);
+        keep(&database, &[record("a", 2, Some(&text))]).unwrap();
+        drop(database);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(8).position(|w| w == b"xxxxxxxx").unwrap();
+        bytes[at + 50_000] = b'y';
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(open(&path, Durability::ProcessEnd).is_err());
+        std::fs::write(&path, b"something else").unwrap();
+        assert!(open(&path, Durability::ProcessEnd).is_err());
+    }
+}

@@ -1,0 +1,288 @@
+//! What outlives a server, and that nothing is told before it is kept.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use berth_apiserver::{
+    DataDir, Durability, Kept, Progress, Record, Server, ServerConfig, Storage, StorageError,
+};
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::runtime::{conditions, wait::await_condition};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::harness::{Harness, PATIENCE, widget};
+
+/// A server that keeps everything in this folder, where it was before if it was anywhere.
+async fn kept_in(folder: &Path, listen: Option<SocketAddr>) -> Harness {
+    let data = DataDir::open(folder, Durability::ProcessEnd).unwrap();
+    let (objects, credentials) = data.server("here").unwrap();
+    let defaults = ServerConfig::default();
+    Harness::with(ServerConfig {
+        listen: listen.unwrap_or(defaults.listen),
+        storage: Box::new(objects),
+        credentials: Some(credentials),
+        ..defaults
+    })
+    .await
+}
+
+fn config_map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"a": "b"}})).unwrap()
+}
+
+fn version(map: &ConfigMap) -> u64 {
+    let version = map.metadata.resource_version.as_deref().unwrap();
+    version.parse().unwrap()
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let before = kept_in(home.path(), None).await;
+    let address = before.server.address();
+    let widgets = before.install_widgets().await;
+    let one = widgets
+        .create(
+            &PostParams::default(),
+            &widget("w", &json!({"color": "red"})),
+        )
+        .await
+        .unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(before.client.clone());
+    let kept = maps
+        .create(&PostParams::default(), &config_map("kept"))
+        .await
+        .unwrap();
+    let gone = maps
+        .create(&PostParams::default(), &config_map("gone"))
+        .await
+        .unwrap();
+    maps.delete("gone", &DeleteParams::default()).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(before.client.clone());
+    let account = serde_json::from_value(json!({"metadata": {"name": "robot"}})).unwrap();
+    accounts
+        .create(&PostParams::default(), &account)
+        .await
+        .unwrap();
+    let token = accounts
+        .create_token_request(
+            "robot",
+            &PostParams::default(),
+            &serde_json::from_value(json!({"spec": {"audiences": []}})).unwrap(),
+        )
+        .await
+        .unwrap();
+    let token = token.status.unwrap().token;
+    let last = maps.list(&kube::api::ListParams::default()).await.unwrap();
+    let last = last.metadata.resource_version.unwrap();
+    let kubeconfig = before.server.kubeconfig("test");
+    before.server.shutdown().await;
+
+    let after = kept_in(home.path(), Some(address)).await;
+    assert_eq!(
+        after.server.kubeconfig("test"),
+        kubeconfig,
+        "it stays valid"
+    );
+    // The client of before, with the authority and token of before.
+    let maps: Api<ConfigMap> = Api::default_namespaced(before.client.clone());
+    assert_eq!(maps.get("kept").await.unwrap(), kept);
+    assert!(maps.get_opt("gone").await.unwrap().is_none());
+    let widgets = after.api("test.example.com", "v1", "Widget", "widgets");
+    assert_eq!(widgets.get("w").await.unwrap(), one);
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+    let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let (_, answer) = after
+        .raw("POST", path, "application/json", review.to_string().into())
+        .await;
+    assert_eq!(answer["status"]["authenticated"], true, "{answer}");
+
+    // Versions go on, and a watch resumes where the last one ended.
+    let next = maps
+        .create(&PostParams::default(), &config_map("next"))
+        .await
+        .unwrap();
+    assert!(version(&next) > last.parse().unwrap());
+    let first_event = async |from: &str| {
+        let stream = maps.watch(&WatchParams::default(), from).await.unwrap();
+        let mut stream = stream.boxed();
+        tokio::time::timeout(PATIENCE, stream.try_next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+    };
+    match first_event(&last).await {
+        WatchEvent::Added(map) => assert_eq!(map.metadata.name.as_deref(), Some("next")),
+        other => panic!("{other:?}"),
+    }
+    // A watch that would have to hear of the delete is told that it cannot.
+    match first_event(gone.metadata.resource_version.as_deref().unwrap()).await {
+        WatchEvent::Error(status) => assert_eq!(status.code, 410),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_was_under_way_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let before = kept_in(home.path(), None).await;
+    let namespaces: Api<Namespace> = Api::all(before.client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "going"}})).unwrap();
+    let namespace = namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    let mut held = config_map("held");
+    held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    let maps: Api<ConfigMap> = Api::namespaced(before.client.clone(), "going");
+    maps.create(&PostParams::default(), &held).await.unwrap();
+    namespaces
+        .delete("going", &DeleteParams::default())
+        .await
+        .unwrap();
+    before.server.shutdown().await;
+
+    let after = kept_in(home.path(), None).await;
+    let maps: Api<ConfigMap> = Api::namespaced(after.client.clone(), "going");
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    let released = maps.patch("held", &PatchParams::default(), &release).await;
+    // The namespace may be swept before the finalizer goes, or after.
+    released.unwrap();
+    let uid = namespace.metadata.uid.unwrap();
+    let gone = await_condition(
+        Api::<Namespace>::all(after.client.clone()),
+        "going",
+        conditions::is_deleted(&uid),
+    );
+    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+}
+
+/// A storage that keeps what the test lets it keep.
+#[derive(Clone)]
+struct Held {
+    taken: watch::Sender<u64>,
+    progress: watch::Sender<Progress>,
+}
+
+impl Held {
+    fn new() -> Self {
+        Self {
+            taken: watch::Sender::new(0),
+            progress: watch::Sender::new(Progress::UpTo(u64::MAX)),
+        }
+    }
+
+    fn taken(&self) -> watch::Receiver<u64> {
+        self.taken.subscribe()
+    }
+}
+
+impl Storage for Held {
+    fn load(&self) -> Result<Kept, StorageError> {
+        Ok(Kept::default())
+    }
+
+    fn write(&self, record: Record) {
+        self.taken.send_replace(record.version);
+    }
+
+    fn progress(&self) -> Option<watch::Receiver<Progress>> {
+        Some(self.progress.subscribe())
+    }
+
+    fn close(&self) {}
+}
+
+async fn with_held() -> (Held, Harness) {
+    let held = Held::new();
+    let server = Harness::with(ServerConfig {
+        storage: Box::new(held.clone()),
+        ..ServerConfig::default()
+    })
+    .await;
+    (held, server)
+}
+
+#[tokio::test]
+async fn nothing_is_told_before_it_is_kept() {
+    let (held, h) = with_held().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
+    let first = maps
+        .create(&PostParams::default(), &config_map("first"))
+        .await
+        .unwrap();
+    let mut events = maps
+        .watch(
+            &WatchParams::default(),
+            first.metadata.resource_version.as_deref().unwrap(),
+        )
+        .await
+        .unwrap()
+        .boxed();
+    let before = *held.taken().borrow();
+    held.progress.send_replace(Progress::UpTo(before));
+    let writing = tokio::spawn({
+        let maps = maps.clone();
+        async move {
+            maps.create(&PostParams::default(), &config_map("second"))
+                .await
+        }
+    });
+    let mut taken = held.taken();
+    tokio::time::timeout(PATIENCE, taken.wait_for(|version| *version > before))
+        .await
+        .unwrap()
+        .unwrap();
+    // It is in memory now. Neither its writer, nor a reader, nor a watch may hear of it.
+    let soon = std::time::Duration::from_millis(200);
+    let read = maps.get_opt("second");
+    assert!(tokio::time::timeout(soon, read).await.is_err());
+    assert!(tokio::time::timeout(soon, events.next()).await.is_err());
+    assert!(!writing.is_finished());
+    held.progress.send_replace(Progress::UpTo(u64::MAX));
+    tokio::time::timeout(PATIENCE, writing)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    assert!(matches!(event, Some(Ok(WatchEvent::Added(_)))), "{event:?}");
+}
+
+#[tokio::test]
+async fn a_storage_that_fails_ends_all_promises() {
+    let (held, h) = with_held().await;
+    let failure = tokio::time::timeout(PATIENCE, h.server.storage_failure());
+    let fail = async {
+        held.progress.send_replace(Progress::Failed(StorageError(
+            "the disk is full".to_owned(),
+        )));
+    };
+    let (failure, ()) = tokio::join!(failure, fail);
+    assert_eq!(failure.unwrap().to_string(), "the disk is full");
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body = serde_json::to_vec(&config_map("a")).unwrap();
+    for (method, body) in [("POST", body), ("GET", Vec::new())] {
+        let (code, answer): (u16, Value) = h.raw(method, path, "application/json", body).await;
+        assert_eq!(code, 500, "{answer}");
+        assert_eq!(
+            answer["message"],
+            "Internal error occurred: the disk is full"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_folder_in_use_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let first = kept_in(home.path(), None).await;
+    let refused = DataDir::open(home.path(), Durability::ProcessEnd).unwrap_err();
+    assert!(refused.to_string().contains("is in use"), "{refused}");
+    Server::shutdown(first.server).await;
+    DataDir::open(home.path(), Durability::ProcessEnd).unwrap();
+}
