@@ -14,12 +14,14 @@ mod failover_rules;
 mod field_error;
 mod go_empties;
 mod metadata;
+mod override_rules;
 mod placement_rules;
 mod policy_defaults;
 mod policy_rules;
 mod resource_models;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use deletion::{DeletionProtected, check_deletion};
 pub use field_error::{FieldError, Reason};
@@ -48,10 +50,16 @@ pub enum GuardedKind {
     PropagationPolicy,
     /// `clusterpropagationpolicies.policy.karmada.io`
     ClusterPropagationPolicy,
+    /// `overridepolicies.policy.karmada.io`
+    OverridePolicy,
+    /// `clusteroverridepolicies.policy.karmada.io`
+    ClusterOverridePolicy,
     /// `resourcebindings.work.karmada.io`
     ResourceBinding,
     /// `clusterresourcebindings.work.karmada.io`
     ClusterResourceBinding,
+    /// `works.work.karmada.io`
+    Work,
 }
 
 impl GuardedKind {
@@ -63,22 +71,26 @@ impl GuardedKind {
             ("policy.karmada.io", "clusterpropagationpolicies") => {
                 Some(Self::ClusterPropagationPolicy)
             }
+            ("policy.karmada.io", "overridepolicies") => Some(Self::OverridePolicy),
+            ("policy.karmada.io", "clusteroverridepolicies") => Some(Self::ClusterOverridePolicy),
             ("work.karmada.io", "resourcebindings") => Some(Self::ResourceBinding),
             ("work.karmada.io", "clusterresourcebindings") => Some(Self::ClusterResourceBinding),
+            ("work.karmada.io", "works") => Some(Self::Work),
             _ => None,
         }
     }
 
-    /// The label that carries the object's own permanent id; Clusters have none.
+    /// The label that carries the object's own permanent id; Clusters and override policies have none.
     pub fn permanent_id_label(self) -> Option<&'static str> {
         match self {
-            Self::Cluster => None,
+            Self::Cluster | Self::OverridePolicy | Self::ClusterOverridePolicy => None,
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_PERMANENT_ID),
             Self::ClusterPropagationPolicy => {
                 Some(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID)
             }
             Self::ResourceBinding => Some(well_known::RESOURCE_BINDING_PERMANENT_ID),
             Self::ClusterResourceBinding => Some(well_known::CLUSTER_RESOURCE_BINDING_PERMANENT_ID),
+            Self::Work => Some(well_known::WORK_PERMANENT_ID),
         }
     }
 
@@ -89,7 +101,12 @@ impl GuardedKind {
             Self::ClusterPropagationPolicy => {
                 Some(well_known::CLUSTER_PROPAGATION_POLICY_FINALIZER)
             }
-            Self::Cluster | Self::ResourceBinding | Self::ClusterResourceBinding => None,
+            Self::Cluster
+            | Self::OverridePolicy
+            | Self::ClusterOverridePolicy
+            | Self::ResourceBinding
+            | Self::ClusterResourceBinding
+            | Self::Work => None,
         }
     }
 }
@@ -142,6 +159,10 @@ pub fn mutate(
         GuardedKind::ResourceBinding | GuardedKind::ClusterResourceBinding => {
             binding::mutate(kind, operation, object, surroundings);
         }
+        GuardedKind::OverridePolicy | GuardedKind::ClusterOverridePolicy => {
+            override_rules::mutate(kind, object);
+        }
+        GuardedKind::Work => work::mutate(object, surroundings),
     }
 }
 
@@ -161,7 +182,10 @@ pub fn validate(
             policy_rules::check(kind, operation, old, object)
         }
         GuardedKind::ResourceBinding => binding::check(object),
-        GuardedKind::ClusterResourceBinding => Vec::new(),
+        GuardedKind::OverridePolicy | GuardedKind::ClusterOverridePolicy => {
+            override_rules::check(kind, object)
+        }
+        GuardedKind::ClusterResourceBinding | GuardedKind::Work => Vec::new(),
     };
     if errors.is_empty() {
         Ok(())

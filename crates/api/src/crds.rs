@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::binding::{BindingSpec, BindingStatus};
 use crate::cluster::{ClusterSpec, ClusterStatus};
+use crate::override_policy::OverrideSpec;
 use crate::policy::PropagationSpec;
+use crate::work::{WorkSpec, WorkStatus};
 
 /// A definition that cannot be made: a fault of the types, which the tests find.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +178,22 @@ const BINDING_COLUMNS: &[Column] = &[
     AGE,
 ];
 
+const WORK_COLUMNS: &[Column] = &[
+    column(
+        "Workload-Kind",
+        "string",
+        ".spec.workload.manifests[*].kind",
+        "",
+    ),
+    column(
+        "Applied",
+        "string",
+        r#".status.conditions[?(@.type=="Applied")].status"#,
+        "",
+    ),
+    AGE,
+];
+
 const DEFINITIONS: &[Definition] = &[
     Definition {
         group: "cluster.karmada.io",
@@ -220,6 +238,34 @@ const DEFINITIONS: &[Definition] = &[
         columns: POLICY_COLUMNS,
     },
     Definition {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "OverridePolicy",
+        plural: "overridepolicies",
+        singular: "overridepolicy",
+        short_names: &["op"],
+        categories: &["karmada-io"],
+        namespaced: true,
+        about: "Changes resources of its own namespace on their way to member clusters.",
+        spec: schema_of::<OverrideSpec>,
+        status: None,
+        columns: &[],
+    },
+    Definition {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "ClusterOverridePolicy",
+        plural: "clusteroverridepolicies",
+        singular: "clusteroverridepolicy",
+        short_names: &["cop"],
+        categories: &["karmada-io"],
+        namespaced: false,
+        about: "Changes resources of any namespace, and cluster-scoped ones, on their way to member clusters.",
+        spec: schema_of::<OverrideSpec>,
+        status: None,
+        columns: &[],
+    },
+    Definition {
         group: "work.karmada.io",
         version: "v1alpha2",
         kind: "ResourceBinding",
@@ -246,6 +292,20 @@ const DEFINITIONS: &[Definition] = &[
         spec: schema_of::<BindingSpec>,
         status: Some(schema_of::<BindingStatus>),
         columns: BINDING_COLUMNS,
+    },
+    Definition {
+        group: "work.karmada.io",
+        version: "v1alpha1",
+        kind: "Work",
+        plural: "works",
+        singular: "work",
+        short_names: &["wk"],
+        categories: &["karmada-io"],
+        namespaced: true,
+        about: "Resources for the member cluster in whose execution namespace the Work lies.",
+        spec: schema_of::<WorkSpec>,
+        status: Some(schema_of::<WorkStatus>),
+        columns: WORK_COLUMNS,
     },
 ];
 

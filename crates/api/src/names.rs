@@ -10,6 +10,37 @@ pub fn execution_namespace(cluster: &str) -> String {
     format!("{}{cluster}", crate::well_known::EXECUTION_SPACE_PREFIX)
 }
 
+/// The cluster of an execution namespace.
+pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
+    namespace
+        .strip_prefix(crate::well_known::EXECUTION_SPACE_PREFIX)
+        .filter(|cluster| !cluster.is_empty())
+}
+
+/// The name of the Work of a resource; the namespace is empty for cluster-scoped ones.
+pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
+    let name = name.replace(':', ".").to_lowercase();
+    let hashed = if namespace.is_empty() {
+        format!("{name}-{kind}")
+    } else {
+        format!("{namespace}-{name}-{kind}")
+    };
+    let hash = hash_text(&hashed.to_lowercase());
+    format!("{name}-{hash}")
+}
+
+/// A 32-bit FNV-1a hash, in an alphabet that makes no words.
+fn hash_text(text: &str) -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    hash.to_string()
+        .bytes()
+        .map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]))
+        .collect()
+}
+
 /// Whether a namespace belongs to the system: nothing in it is propagated.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     namespace == crate::well_known::NAMESPACE_SYSTEM
@@ -28,5 +59,26 @@ mod tests {
             binding_name("ClusterRole", "system:Foo"),
             "system.foo-clusterrole"
         );
+    }
+
+    #[test]
+    fn work_names_carry_a_hash_of_kind_and_namespace() {
+        assert_eq!(
+            work_name("Deployment", "nginx", "default"),
+            "nginx-687f7fb96f"
+        );
+        assert_eq!(
+            work_name("ClusterRole", "system:foo", ""),
+            "system.foo-5f7d88f69"
+        );
+        assert_eq!(work_name("Namespace", "default", ""), "default-5b5ccb595b");
+    }
+
+    #[test]
+    fn execution_namespaces_name_their_cluster() {
+        let namespace = execution_namespace("m1");
+        assert_eq!(cluster_of_execution_namespace(&namespace), Some("m1"));
+        assert_eq!(cluster_of_execution_namespace("karmada-es-"), None);
+        assert_eq!(cluster_of_execution_namespace("default"), None);
     }
 }

@@ -16,6 +16,39 @@ pub const RESOURCE_BINDING_PERMANENT_ID: &str = "resourcebinding.karmada.io/perm
 /// Label: the id of a ClusterResourceBinding.
 pub const CLUSTER_RESOURCE_BINDING_PERMANENT_ID: &str =
     "clusterresourcebinding.karmada.io/permanent-id";
+/// Label: the id of a Work.
+pub const WORK_PERMANENT_ID: &str = "work.karmada.io/permanent-id";
+/// Label on a member's object, with the value [`MANAGED_VALUE`]: it came from the control plane, and may be changed and
+/// deleted from there.
+pub const MANAGED: &str = "karmada.io/managed";
+/// The value of [`MANAGED`].
+pub const MANAGED_VALUE: &str = "true";
+/// Label: with the value `true`, the member's number of replicas stays.
+pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
+/// Annotation: the namespace of the ResourceBinding that something belongs to.
+pub const RESOURCE_BINDING_NAMESPACE: &str = "resourcebinding.karmada.io/namespace";
+/// Annotation: the name of the ResourceBinding that something belongs to.
+pub const RESOURCE_BINDING_NAME: &str = "resourcebinding.karmada.io/name";
+/// Annotation: the name of the ClusterResourceBinding that something belongs to.
+pub const CLUSTER_RESOURCE_BINDING_NAME: &str = "clusterresourcebinding.karmada.io/name";
+/// Annotation: the namespace of the Work that an object in a member came from.
+pub const WORK_NAMESPACE: &str = "work.karmada.io/namespace";
+/// Annotation: the name of the Work that an object in a member came from.
+pub const WORK_NAME: &str = "work.karmada.io/name";
+/// Annotation: `overwrite` or `abort`, for an object that the member has already.
+pub const CONFLICT_RESOLUTION: &str = "work.karmada.io/conflict-resolution";
+/// Annotation: the UID of the resource template.
+pub const TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
+/// Annotation: the generation of the resource template.
+pub const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
+/// Annotation: the keys of the annotations that came from the control plane.
+pub const MANAGED_ANNOTATIONS: &str = "resourcetemplate.karmada.io/managed-annotations";
+/// Annotation: the keys of the labels that came from the control plane.
+pub const MANAGED_LABELS: &str = "resourcetemplate.karmada.io/managed-labels";
+/// Annotation of a Work: the OverridePolicies that were applied, as JSON.
+pub const APPLIED_OVERRIDES: &str = "policy.karmada.io/applied-overrides";
+/// Annotation of a Work: the ClusterOverridePolicies that were applied, as JSON.
+pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-overrides";
 /// Label: the binding is made by another controller, which lets the scheduler take it without a policy.
 pub const BINDING_MANAGED_BY: &str = "binding.karmada.io/managed-by";
 /// Label: another controller owns the template; the detector leaves it alone.
@@ -44,6 +77,8 @@ pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
 /// Finalizer of ClusterResourceBindings.
 pub const CLUSTER_RESOURCE_BINDING_FINALIZER: &str =
     "karmada.io/cluster-resource-binding-controller";
+/// Finalizer of Works.
+pub const EXECUTION_FINALIZER: &str = "karmada.io/execution-controller";
 /// Finalizer of Clusters.
 pub const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
 
@@ -59,5 +94,11 @@ pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Condition type of bindings: whether they were scheduled.
 pub const CONDITION_SCHEDULED: &str = "Scheduled";
+/// Condition type of Works: whether the member has what they say.
+pub const CONDITION_APPLIED: &str = "Applied";
+/// Condition type of Works: whether they are sent to the member.
+pub const CONDITION_DISPATCHING: &str = "Dispatching";
+/// Condition type of Clusters: whether they answer.
+pub const CONDITION_READY: &str = "Ready";
 /// Condition type of bindings: whether all their works were applied.
 pub const CONDITION_FULLY_APPLIED: &str = "FullyApplied";

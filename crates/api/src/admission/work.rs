@@ -1,0 +1,24 @@
+//! What is filled into Works: their permanent id, and manifests without what does not belong into members.
+
+use serde_json::Value;
+
+use super::metadata::{entry, set_label};
+use super::{GuardedKind, Surroundings};
+use crate::manifest;
+
+pub(super) fn mutate(work: &mut Value, surroundings: &mut dyn Surroundings) {
+    let Some(label) = GuardedKind::Work.permanent_id_label() else {
+        return;
+    };
+    if entry(work, "labels", label).is_none_or(str::is_empty) {
+        set_label(work, label, surroundings.new_id());
+    }
+    let id = entry(work, "labels", label).unwrap_or_default().to_owned();
+    let manifests = work
+        .pointer_mut("/spec/workload/manifests")
+        .and_then(Value::as_array_mut);
+    for manifest in manifests.into_iter().flatten() {
+        manifest::prune(manifest);
+        manifest::mark(manifest, &id);
+    }
+}

@@ -1,0 +1,73 @@
+//! Whether one Cluster is among those that an affinity describes.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::Cluster;
+use crate::placement::ClusterAffinity;
+
+impl ClusterAffinity {
+    /// Whether a cluster matches: all parts that are given hold. A selector that is not valid matches nothing.
+    pub fn matches(&self, cluster: &Cluster) -> bool {
+        static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let named = |names: &[String]| names.iter().any(|wanted| wanted == name);
+        let labels = cluster.metadata.labels.as_ref().unwrap_or(&NO_LABELS);
+        let by_labels = self.label_selector.as_ref().is_none_or(|selector| {
+            let selector = selector.compile();
+            selector.is_ok_and(|selector| selector.matches(labels))
+        });
+        let by_fields = self.field_selector.as_ref().is_none_or(|selector| {
+            let spec = &cluster.spec;
+            let text = |field: &Option<String>| field.clone().unwrap_or_default();
+            selector.compile().is_ok_and(|selector| {
+                selector.matches(&text(&spec.provider), &text(&spec.region), &spec.zones)
+            })
+        });
+        !named(&self.exclude_clusters)
+            && by_labels
+            && by_fields
+            && (self.cluster_names.is_empty() || named(&self.cluster_names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_part_has_to_hold() {
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": {"name": "m1", "labels": {"env": "prod"}},
+            "spec": {"syncMode": "Push", "region": "eu"}}))
+        .unwrap();
+        for (affinity, expected) in [
+            (json!({}), true),
+            (json!({"clusterNames": ["m1", "m2"]}), true),
+            (json!({"clusterNames": ["m2"]}), false),
+            (json!({"clusterNames": ["m1"], "exclude": ["m1"]}), false),
+            (
+                json!({"labelSelector": {"matchLabels": {"env": "prod"}}}),
+                true,
+            ),
+            (
+                json!({"labelSelector": {"matchLabels": {"env": "no prod"}}}),
+                false,
+            ),
+            (
+                json!({"fieldSelector": {"matchExpressions": [
+                {"key": "region", "operator": "In", "values": ["eu"]}]}}),
+                true,
+            ),
+            (
+                json!({"fieldSelector": {"matchExpressions": [
+                {"key": "region", "operator": "NotIn", "values": ["eu"]}]}}),
+                false,
+            ),
+        ] {
+            let parsed: ClusterAffinity = serde_json::from_value(affinity.clone()).unwrap();
+            assert_eq!(parsed.matches(&cluster), expected, "{affinity}");
+        }
+    }
+}
