@@ -11,7 +11,9 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::controllers::{self, ControllersArgs, ControllersError};
+use crate::down::{self, DownArgs};
 use crate::simulate::{self, SimulateArgs};
+use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
 
 /// A multi-cluster propagation scheduler that speaks the Karmada API.
@@ -37,6 +39,10 @@ Examples:
 enum Command {
     /// Start a control plane with a simulated fleet: API server, detector and scheduler in one process
     Up(UpArgs),
+    /// Show what is up: servers, members, where and since when
+    Status(StatusArgs),
+    /// Stop what `berth up` started, and wait until it has stopped
+    Down(DownArgs),
     /// Run the detector, which turns policies and resources into bindings, against a control plane
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
@@ -111,6 +117,8 @@ impl Command {
                 UpError::Options(error) => Failure::usage(error),
                 error => Failure::run(error),
             }),
+            Self::Status(args) => status::run(args).await.map_err(Failure::run),
+            Self::Down(args) => down::run(args).await.map_err(Failure::run),
             Self::Controllers(args) => {
                 controllers::run(args, cancel)
                     .await

@@ -4,10 +4,76 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use berth_apiserver::Server;
 use kube::config::Kubeconfig;
+use serde_json::{Value, json};
 
-/// The name of the context, and the mark by which we know our own file.
+/// The context of the control plane, and the name of the extension that lists the contexts that are ours.
 pub const CONTEXT: &str = "berth";
+
+/// A server, and the administrator's way in.
+#[derive(Clone)]
+pub struct Access {
+    context: String,
+    url: String,
+    ca_pem: String,
+    token: String,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access")
+            .field("context", &self.context)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// The administrator's access to a server, as a context of this name.
+    pub fn to(server: &Server, context: &str) -> Self {
+        Self {
+            context: context.to_owned(),
+            url: server.url(),
+            ca_pem: server.ca_pem().to_owned(),
+            token: server.token().to_owned(),
+        }
+    }
+}
+
+/// A kubeconfig with a context for each server; the first one is the current one.
+pub fn text(servers: &[Access]) -> String {
+    use base64::Engine as _;
+    let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let list =
+        |entry: &dyn Fn(&Access) -> Value| -> Vec<Value> { servers.iter().map(entry).collect() };
+    let names: Vec<&str> = servers.iter().map(|s| s.context.as_str()).collect();
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "preferences": {},
+        "current-context": names.first(),
+        "clusters": list(&|s| json!({"name": s.context, "cluster": {
+            "server": s.url, "certificate-authority-data": base64(&s.ca_pem)}})),
+        "users": list(&|s| json!({"name": s.context, "user": {"token": s.token}})),
+        "contexts": list(&|s| json!({"name": s.context, "context": {
+            "cluster": s.context, "user": s.context, "namespace": "default"}})),
+        "extensions": [{"name": CONTEXT, "extension": {"contexts": names}}],
+    });
+    serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string())
+}
+
+/// Where the kubeconfig is: here, or without a path at `~/.berth/kubeconfig`.
+///
+/// # Errors
+/// When there is no home folder to put it in.
+pub fn path(wish: Option<PathBuf>) -> Result<PathBuf, KubeconfigError> {
+    match wish {
+        Some(path) => Ok(path),
+        None => match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
+            Some(home) => Ok(PathBuf::from(home).join(".berth").join("kubeconfig")),
+            None => Err(KubeconfigError::NoHome),
+        },
+    }
+}
 
 /// A kubeconfig that cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -36,18 +102,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Checks that a kubeconfig can be written here; without a path it is `~/.berth/kubeconfig`.
+    /// Checks that a kubeconfig can be written here.
     ///
     /// # Errors
     /// When it cannot, or when the file there is not ours.
-    pub fn reserve(path: Option<PathBuf>) -> Result<Self, KubeconfigError> {
-        let path = match path {
-            Some(path) => path,
-            None => match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
-                Some(home) => PathBuf::from(home).join(".berth").join("kubeconfig"),
-                None => return Err(KubeconfigError::NoHome),
-            },
-        };
+    pub fn reserve(path: PathBuf) -> Result<Self, KubeconfigError> {
         let unwritable = |source| KubeconfigError::Write {
             path: path.clone(),
             source,
@@ -66,6 +125,11 @@ impl Place {
         // Temporary files are readable by their owner only, and the rename keeps that.
         let draft = tempfile::NamedTempFile::new_in(folder).map_err(unwritable)?;
         Ok(Self { path, draft })
+    }
+
+    /// Where it goes.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes the kubeconfig.
@@ -87,13 +151,48 @@ impl Place {
     }
 }
 
-/// A file is ours when it holds no context but ours; an empty file is anybody's.
+/// A file is ours when it holds no context but those that we put into it; an empty file is anybody's.
 fn is_ours(path: &Path) -> bool {
-    match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => kubeconfig
-            .contexts
-            .iter()
-            .all(|context| context.name == CONTEXT),
-        Err(_) => std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0),
+    let Ok(kubeconfig) = Kubeconfig::read_from(path) else {
+        return std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
+    };
+    let listed = kubeconfig.extensions.as_ref().and_then(|extensions| {
+        let own = extensions.iter().find(|known| known.name == CONTEXT)?;
+        own.extension["contexts"].as_array()
+    });
+    kubeconfig.contexts.iter().all(|context| {
+        context.name == CONTEXT
+            || listed.is_some_and(|names| names.iter().any(|name| *name == context.name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(context: &str) -> Access {
+        Access {
+            context: context.to_owned(),
+            url: "https://127.0.0.1:1".to_owned(),
+            ca_pem: "a certificate".to_owned(),
+            token: "a token".to_owned(),
+        }
+    }
+
+    #[test]
+    fn our_own_file_is_known_again_until_somebody_adds_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let ours = text(&[access(CONTEXT), access("member1")]);
+        std::fs::write(&path, &ours).unwrap();
+        assert!(is_ours(&path), "{ours}");
+        let read = Kubeconfig::read_from(&path).unwrap();
+        assert_eq!(read.current_context.as_deref(), Some(CONTEXT));
+        assert_eq!(read.contexts.len(), 2);
+
+        let mut added = read;
+        added.contexts[1].name = "production".to_owned();
+        std::fs::write(&path, serde_json::to_string(&added).unwrap()).unwrap();
+        assert!(!is_ours(&path));
     }
 }

@@ -4,9 +4,15 @@
 
 pub mod admission;
 pub mod cli;
+mod columns;
 pub mod controllers;
+pub mod down;
 pub mod fleet;
+pub mod instance;
+pub mod join;
 pub mod kubeconfig;
+pub mod members;
 pub mod release;
 pub mod simulate;
+pub mod status;
 pub mod up;

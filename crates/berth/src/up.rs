@@ -1,5 +1,8 @@
 //! `berth up`: a whole control plane in one process, with a simulated fleet.
 
+mod banner;
+mod furnishing;
+
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,34 +14,36 @@ use berth_apiserver::{Server, ServerConfig, StartError};
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
 use berth_scheduler::{Options, ServiceError};
 use clap::Args;
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::runtime::wait::{await_condition, conditions};
-use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
 use crate::controllers::DetectorArgs;
 use crate::fleet::{self, FleetError};
-use crate::kubeconfig::{self, KubeconfigError, Place};
+use crate::instance::{Claim, InstanceError, Record};
+use crate::join::{self, Endpoint, JoinError};
+use crate::kubeconfig::{self, Access, CONTEXT, KubeconfigError, Place};
+use crate::members::{self, Member, MemberError};
 use crate::release;
+use banner::Banner;
 
 /// How long the parts have to end after they were asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long a server may take to serve a new definition.
-const ESTABLISHED: Duration = Duration::from_secs(10);
+/// Where the objects are.
+const STORE: &str = "in memory, gone when it ends";
+/// The parts that run besides the API server.
+const DETECTOR: &str = "detector";
+const RELEASE: &str = "release of bindings";
+const SCHEDULER: &str = "scheduler";
 
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]
 pub struct UpArgs {
-    /// Address of the API server. Any but a loopback address lets others reach it
+    /// Address of the API servers. Any but a loopback address lets others reach them
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub bind_address: IpAddr,
 
-    /// Port of the API server; 0 takes any free one
+    /// Port of the API server; 0 takes any free one. Members take the ports after it where those are free
     #[arg(
         long,
         value_name = "PORT",
@@ -88,6 +93,15 @@ pub enum UpError {
     /// The kubeconfig cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// Another one runs.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A member does not run.
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    /// A member cannot join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// The port is taken.
     #[error(
         "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
@@ -122,7 +136,7 @@ pub enum UpError {
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
     /// A part ended although nobody asked it to.
-    #[error("{0} ended unexpectedly")]
+    #[error("the {0} ended unexpectedly")]
     Ended(&'static str),
 }
 
@@ -138,10 +152,11 @@ fn short(error: &kube::Error) -> String {
 #[derive(Debug)]
 pub struct ControlPlane {
     server: Server,
+    members: Vec<Member>,
+    /// Members that are registered, and have no server here.
+    others: usize,
     parts: JoinSet<(&'static str, Result<(), UpError>)>,
     cancel: CancellationToken,
-    /// Names and regions of the members.
-    members: Vec<(String, String)>,
 }
 
 /// Runs the control plane until the token is cancelled.
@@ -150,9 +165,25 @@ pub struct ControlPlane {
 /// When it cannot start, or a part of it fails. Nothing is left half-written then.
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let began = Instant::now();
-    let place = Place::reserve(args.kubeconfig.clone())?;
-    let mut control_plane = ControlPlane::start(&args).await?;
-    let path = place.write(&control_plane.server.kubeconfig(kubeconfig::CONTEXT))?;
+    let place = Place::reserve(kubeconfig::path(args.kubeconfig.clone())?)?;
+    let mut claim = Claim::take(place.path())?;
+    let mut record = Record {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        process: i32::try_from(std::process::id()).unwrap_or_default(),
+        since: format!("{:.0}", jiff::Timestamp::now()),
+        kubeconfig: place.path().to_owned(),
+        store: STORE.to_owned(),
+        components: [DETECTOR, RELEASE, SCHEDULER].map(str::to_owned).to_vec(),
+        ..Record::default()
+    };
+    claim.tell(&record)?;
+    let mut control_plane = tokio::select! {
+        started = ControlPlane::start(&args) => started?,
+        () = cancel.cancelled() => return Ok(()),
+    };
+    let path = place.write(&control_plane.kubeconfig())?;
+    record.api_server = control_plane.server.url();
+    claim.tell(&record)?;
     control_plane.welcome(&path, began.elapsed());
     let outcome = tokio::select! {
         () = cancel.cancelled() => Ok(()),
@@ -172,7 +203,7 @@ impl ControlPlane {
     /// # Errors
     /// When one of them cannot start.
     pub async fn start(args: &UpArgs) -> Result<Self, UpError> {
-        let members = match &args.fleet {
+        let fleet = match &args.fleet {
             Some(path) => fleet::read(path)?,
             None => fleet::made_up(args.members),
         };
@@ -181,7 +212,7 @@ impl ControlPlane {
         if !listen.ip().is_loopback() {
             tracing::warn!(
                 address = %listen.ip(),
-                "the API server can be reached from other machines; its token is in the kubeconfig"
+                "the API servers can be reached from other machines; their tokens are in the kubeconfig"
             );
         }
         let server = Server::start(ServerConfig {
@@ -198,19 +229,12 @@ impl ControlPlane {
         })?;
         let mut plane = Self {
             server,
+            members: Vec::new(),
+            others: 0,
             parts: JoinSet::new(),
             cancel: CancellationToken::new(),
-            members: members
-                .iter()
-                .map(|member| {
-                    (
-                        member.metadata.name.clone().unwrap_or_default(),
-                        member.spec.region.clone().unwrap_or_default(),
-                    )
-                })
-                .collect(),
         };
-        if let Err(error) = plane.furnish(&members, detector).await {
+        if let Err(error) = plane.furnish(&fleet, listen, detector).await {
             plane.stop().await;
             return Err(error);
         }
@@ -222,29 +246,69 @@ impl ControlPlane {
         &self.server
     }
 
+    /// The simulated members, in the order of the fleet.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// A kubeconfig with a context for the control plane, which is the current one, and for each simulated member.
+    pub fn kubeconfig(&self) -> String {
+        let mut servers = vec![Access::to(&self.server, CONTEXT)];
+        servers.extend(self.members.iter().map(Member::access));
+        kubeconfig::text(&servers)
+    }
+
     async fn furnish(
         &mut self,
-        members: &[Cluster],
+        fleet: &[Cluster],
+        listen: SocketAddr,
         detector: DetectorOptions,
     ) -> Result<(), UpError> {
         let client = self.server.client();
-        prepare(&client, members).await?;
+        let (prepared, members) = tokio::join!(
+            furnishing::definitions(&client),
+            members::start(fleet, listen.ip(), listen.port()),
+        );
+        self.members = members?;
+        prepared?;
+        self.join(&client, fleet).await?;
         let (cancel, detector_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
             let outcome = detector::run(detector_client, detector, cancel).await;
-            ("the detector", outcome.map_err(UpError::from))
+            (DETECTOR, outcome.map_err(UpError::from))
         });
         let (cancel, release_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
             release::run(release_client, cancel).await;
-            ("the release of bindings", Ok(()))
+            (RELEASE, Ok(()))
         });
         let cancel = self.cancel.clone();
         let options = Options::embedded();
         self.parts.spawn(async move {
             let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
-            ("the scheduler", outcome.map_err(UpError::from))
+            (SCHEDULER, outcome.map_err(UpError::from))
         });
+        Ok(())
+    }
+
+    /// Makes the clusters of the fleet members, in its order.
+    async fn join(&mut self, client: &kube::Client, fleet: &[Cluster]) -> Result<(), UpError> {
+        let mut simulated = self.members.iter();
+        for cluster in fleet {
+            if !members::is_simulated(cluster) {
+                furnishing::register(client, cluster).await?;
+                self.others += 1;
+                continue;
+            }
+            if let Some(member) = simulated.next() {
+                let endpoint = Endpoint {
+                    url: member.server().url(),
+                    ca_pem: member.server().ca_pem().to_owned(),
+                };
+                join::join(client, &member.server().client(), &endpoint, cluster).await?;
+                furnishing::report(client, cluster).await?;
+            }
+        }
         Ok(())
     }
 
@@ -253,203 +317,44 @@ impl ControlPlane {
         match self.parts.join_next().await {
             Some(Ok((_, Err(error)))) => error,
             Some(Ok((part, Ok(())))) => UpError::Ended(part),
-            Some(Err(_)) => UpError::Ended("a part of the control plane"),
+            Some(Err(_)) => UpError::Ended("control plane"),
             None => std::future::pending().await,
         }
     }
 
-    /// Ends everything, the server last, so that the others can say goodbye.
+    /// Ends everything, the servers last, so that the others can say goodbye.
     pub async fn stop(mut self) {
         self.cancel.cancel();
         let all = async { while self.parts.join_next().await.is_some() {} };
         if tokio::time::timeout(FAREWELL, all).await.is_err() {
             tracing::warn!("a part did not end in time");
         }
-        self.server.shutdown().await;
+        let servers = self.members.into_iter().map(Member::stop);
+        tokio::join!(self.server.shutdown(), futures::future::join_all(servers));
     }
 
-    fn welcome(&self, path: &std::path::Path, took: Duration) {
-        let mut out = std::io::stdout().lock();
-        // Nobody may be reading; that is no reason to stop.
-        let _ = self.write_welcome(&mut out, path, took);
-    }
-
-    fn write_welcome(
-        &self,
-        out: &mut impl std::io::Write,
-        path: &std::path::Path,
-        took: Duration,
-    ) -> std::io::Result<()> {
-        let members: Vec<String> = self
-            .members
-            .iter()
-            .take(6)
-            .map(|(name, region)| {
-                if region.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{name} ({region})")
-                }
-            })
-            .collect();
-        let more = self.members.len().saturating_sub(members.len());
-        let members = match (members.is_empty(), more) {
-            (true, _) => "none".to_owned(),
-            (false, 0) => members.join(", "),
-            (false, more) => format!("{} and {more} more", members.join(", ")),
+    fn welcome(&self, kubeconfig: &std::path::Path, took: Duration) {
+        let banner = Banner {
+            url: self.server.url(),
+            members: &self.members,
+            others: self.others,
+            kubeconfig,
+            store: STORE,
+            took,
         };
-        writeln!(
-            out,
-            "berth {} is ready ({:.2} s)\n",
-            env!("CARGO_PKG_VERSION"),
-            took.as_secs_f64()
-        )?;
-        writeln!(out, "  API server   {}", self.server.url())?;
-        writeln!(out, "  kubeconfig   {}", path.display())?;
-        writeln!(
-            out,
-            "  scheduler    {}",
-            berth_api::well_known::DEFAULT_SCHEDULER
-        )?;
-        writeln!(out, "  members      {members}\n")?;
-        writeln!(out, "In another terminal:\n")?;
-        writeln!(
-            out,
-            "  export KUBECONFIG={}",
-            shell_word(&path.display().to_string())
-        )?;
-        writeln!(out, "  kubectl apply -f examples/nginx.yaml")?;
-        writeln!(out, "  kubectl get resourcebindings\n")?;
-        writeln!(out, "Press Ctrl-C to stop.")?;
-        out.flush()
+        // Nobody may be reading; that is no reason to stop.
+        let _ = banner.write(&mut std::io::stdout().lock());
     }
 }
 
-/// Makes a Karmada control plane out of an API server: definitions, namespaces, members.
+/// Makes a Karmada control plane out of an API server: definitions, namespaces, and members without servers.
 ///
 /// # Errors
 /// When the server refuses one of them.
 pub async fn prepare(client: &kube::Client, members: &[Cluster]) -> Result<(), UpError> {
-    let definitions = berth_api::crds::all().map_err(|error| UpError::Definition {
-        name: "the definitions".to_owned(),
-        reason: error.to_string(),
-    })?;
-    for definition in &definitions {
-        install(client, definition).await?;
-    }
-    for namespace in [
-        berth_api::well_known::NAMESPACE_SYSTEM,
-        berth_api::well_known::NAMESPACE_CLUSTER,
-    ] {
-        create_namespace(client, namespace).await?;
-    }
+    furnishing::definitions(client).await?;
     for member in members {
-        join(client, member).await?;
+        furnishing::register(client, member).await?;
     }
     Ok(())
-}
-
-/// Applies a definition and waits until its kind is served.
-async fn install(
-    client: &kube::Client,
-    definition: &CustomResourceDefinition,
-) -> Result<(), UpError> {
-    let name = definition.metadata.name.clone().unwrap_or_default();
-    let failed = |reason: String| UpError::Definition {
-        name: name.clone(),
-        reason,
-    };
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let apply = PatchParams::apply("berth").force();
-    api.patch(&name, &apply, &Patch::Apply(definition))
-        .await
-        .map_err(|error| failed(short(&error)))?;
-    let served = await_condition(api, &name, conditions::is_crd_established());
-    match tokio::time::timeout(ESTABLISHED, served).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(failed(error.to_string())),
-        Err(_) => Err(failed("it is not served in time".to_owned())),
-    }
-}
-
-/// A word that a shell reads as it stands.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpError> {
-    let namespace = Namespace {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
-        ..Namespace::default()
-    };
-    match Api::all(client.clone())
-        .create(&PostParams::default(), &namespace)
-        .await
-    {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
-        Err(source) => Err(UpError::Object {
-            what: format!("namespace {name}"),
-            source: Box::new(source),
-        }),
-    }
-}
-
-/// Registers a member and reports the status that its manifest describes; without conditions it is ready.
-async fn join(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
-    let name = member.metadata.name.clone().unwrap_or_default();
-    let refused = |source| UpError::Object {
-        what: format!("member cluster {name}"),
-        source: Box::new(source),
-    };
-    let clusters: Api<Cluster> = Api::all(client.clone());
-    let created = Cluster {
-        status: None,
-        ..member.clone()
-    };
-    clusters
-        .create(&PostParams::default(), &created)
-        .await
-        .map_err(refused)?;
-    let mut status = member.status.clone().unwrap_or_default();
-    if status.conditions.is_empty() {
-        status.conditions = vec![
-            condition(
-                "Ready",
-                "ClusterReady",
-                "cluster is healthy and ready to accept workloads",
-            ),
-            condition(
-                "CompleteAPIEnablements",
-                "Complete",
-                "all API resources of the cluster are known",
-            ),
-        ];
-    }
-    let patch = Patch::Merge(json!({ "status": status }));
-    clusters
-        .patch_status(&name, &PatchParams::default(), &patch)
-        .await
-        .map_err(refused)?;
-    Ok(())
-}
-
-fn condition(kind: &str, reason: &str, message: &str) -> Condition {
-    let now = jiff::Timestamp::now();
-    Condition {
-        type_: kind.to_owned(),
-        status: "True".to_owned(),
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-        last_transition_time: Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now)),
-        observed_generation: None,
-    }
 }

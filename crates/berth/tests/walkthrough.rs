@@ -167,6 +167,7 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
         second,
         apply_second,
         describe_second,
+        nodes,
         tests,
     ] = commands.as_slice()
     else {
@@ -233,6 +234,12 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
             &["my-scheduler", "member1:2", "member2:2"],
         )
     });
+
+    let listed = user.run(export, nodes).unwrap();
+    for number in 1..=4 {
+        let node = format!("member1-node-{number}");
+        event(&listed, &node, &["Ready"]).unwrap();
+    }
 
     let pid = first.0.id().to_string();
     assert!(

@@ -18,18 +18,26 @@ pub enum Format {
 /// Flags about log output.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LogArgs {
-    /// Log verbosity: 0 to 3 informational, 4 and 5 debug, 6 and more trace
+    /// Log verbosity: 1 to 3 informational, 4 and 5 debug, 6 and more trace
     #[arg(
         short,
         long = "v",
         value_name = "LEVEL",
         default_value_t = 0,
+        default_missing_value = "1",
+        num_args = 0..=1,
         global = true
     )]
     pub verbosity: u8,
 
     /// Format of log lines
-    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    #[arg(
+        long,
+        visible_alias = "log-format",
+        value_name = "FORMAT",
+        default_value = "text",
+        global = true
+    )]
     pub logging_format: Format,
 }
 

@@ -92,6 +92,25 @@ impl Quantity {
         }
     }
 
+    /// Shares that are as equal as whole steps allow, the larger ones first; what is less than a step is in the
+    /// first one. The notation stays. Without a positive step the shares cannot be cut, and the first has all.
+    pub fn split(self, shares: u32, step: Self) -> impl Iterator<Item = Self> {
+        let (steps, left) = if step.nano > 0 {
+            (self.nano / step.nano, self.nano % step.nano)
+        } else {
+            (0, self.nano)
+        };
+        let each = steps / i128::from(shares.max(1));
+        let larger = steps % i128::from(shares.max(1));
+        (0..shares).map(move |index| {
+            let whole = (each + i128::from(i128::from(index) < larger)) * step.nano;
+            Self {
+                nano: whole + if index == 0 { left } else { 0 },
+                format: self.format,
+            }
+        })
+    }
+
     fn format_with(self, other: Self) -> Format {
         if self.is_zero() {
             other.format
@@ -219,6 +238,25 @@ mod tests {
             (quantity("1") - quantity("1Gi")).format(),
             Format::DecimalSi
         );
+    }
+
+    #[test]
+    fn shares_are_as_equal_as_whole_steps_allow_and_nothing_is_lost() {
+        for (whole, shares, step, expected) in [
+            ("32", 4, "1m", vec!["8", "8", "8", "8"]),
+            ("1", 3, "1m", vec!["334m", "333m", "333m"]),
+            ("128Gi", 2, "1", vec!["64Gi", "64Gi"]),
+            ("110", 4, "1", vec!["28", "28", "27", "27"]),
+            ("2500m", 2, "1", vec!["1500m", "1"]),
+            ("7", 2, "0", vec!["7", "0"]),
+            ("7", 0, "1", vec![]),
+        ] {
+            let found: Vec<String> = quantity(whole)
+                .split(shares, quantity(step))
+                .map(|share| share.to_string())
+                .collect();
+            assert_eq!(found, expected, "{whole} by {shares}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub(crate) mod custom;
 pub(crate) mod definition;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -213,17 +213,19 @@ pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
     }
 }
 
+/// The built-in resources, shared by every server of the process.
+static BUILTIN: LazyLock<Vec<Arc<Resource>>> =
+    LazyLock::new(|| builtin::resources().into_iter().map(Arc::new).collect());
+
 /// The current snapshot.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    builtin: Vec<Arc<Resource>>,
     current: RwLock<Arc<Snapshot>>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
         let registry = Self {
-            builtin: builtin::resources().into_iter().map(Arc::new).collect(),
             current: RwLock::new(Arc::new(Snapshot::default())),
         };
         registry.install(Vec::new());
@@ -237,7 +239,7 @@ impl Registry {
     /// Serves the built-in resources and exactly these custom ones.
     pub(crate) fn install(&self, custom: Vec<Arc<Resource>>) {
         let mut next = Snapshot::default();
-        for resource in self.builtin.iter().cloned().chain(custom) {
+        for resource in BUILTIN.iter().cloned().chain(custom) {
             next.add(resource);
         }
         next.sort();

@@ -1,6 +1,5 @@
 //! The answer: for people as tables, for scripts as JSON or YAML.
 
-mod columns;
 mod table;
 mod wide;
 mod wire;

@@ -4,8 +4,8 @@ use berth_scheduler::binding::BindingKey;
 
 use super::super::decide::Decision;
 use super::super::moves::Move;
-use super::columns::{align, cell};
 use super::listed;
+use crate::columns::{align, cell};
 
 /// How many clusters a cell names; `-o wide` names them all.
 const SHOWN: usize = 6;

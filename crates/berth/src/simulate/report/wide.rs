@@ -8,8 +8,8 @@ use berth_scheduler::estimator::AccurateEstimator;
 
 use super::super::decide::Decision;
 use super::super::moves::Move;
-use super::columns::{align, cell};
 use super::listed;
+use crate::columns::{align, cell};
 
 const HEADER: [&str; 10] = [
     "  CLUSTER",

@@ -4,7 +4,7 @@
 const GAP: usize = 3;
 
 /// The header and the rows as text; a cell is never empty, so that every line splits into as many words.
-pub(super) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -27,6 +27,6 @@ pub(super) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// The cell of a value that may be missing.
-pub(super) fn cell(value: Option<impl ToString>) -> String {
+pub(crate) fn cell(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }

@@ -1,0 +1,142 @@
+//! Makes a Karmada control plane out of an API server: the definitions, the namespaces, the members.
+
+use std::time::Duration;
+
+use berth_api::Cluster;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::json;
+
+use super::{UpError, short};
+
+/// How long a server may take to serve a new definition.
+const ESTABLISHED: Duration = Duration::from_secs(10);
+
+/// Installs the definitions and makes the namespaces.
+///
+/// # Errors
+/// When the server refuses one of them.
+pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
+    let definitions = berth_api::crds::all().map_err(|error| UpError::Definition {
+        name: "the definitions".to_owned(),
+        reason: error.to_string(),
+    })?;
+    for definition in &definitions {
+        install(client, definition).await?;
+    }
+    for namespace in [
+        berth_api::well_known::NAMESPACE_SYSTEM,
+        berth_api::well_known::NAMESPACE_CLUSTER,
+    ] {
+        create_namespace(client, namespace).await?;
+    }
+    Ok(())
+}
+
+/// Applies a definition and waits until its kind is served.
+async fn install(
+    client: &kube::Client,
+    definition: &CustomResourceDefinition,
+) -> Result<(), UpError> {
+    let name = definition.metadata.name.clone().unwrap_or_default();
+    let failed = |reason: String| UpError::Definition {
+        name: name.clone(),
+        reason,
+    };
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let apply = PatchParams::apply("berth").force();
+    api.patch(&name, &apply, &Patch::Apply(definition))
+        .await
+        .map_err(|error| failed(short(&error)))?;
+    let served = await_condition(api, &name, conditions::is_crd_established());
+    match tokio::time::timeout(ESTABLISHED, served).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(_) => Err(failed("it is not served in time".to_owned())),
+    }
+}
+
+async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpError> {
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    match Api::all(client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+        Err(source) => Err(UpError::Object {
+            what: format!("namespace {name}"),
+            source: Box::new(source),
+        }),
+    }
+}
+
+/// Registers a member that has no API server, or one that is not ours.
+pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
+    let name = member.metadata.name.clone().unwrap_or_default();
+    let refused = |source| UpError::Object {
+        what: format!("member cluster {name}"),
+        source: Box::new(source),
+    };
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let created = Cluster {
+        status: None,
+        ..member.clone()
+    };
+    clusters
+        .create(&PostParams::default(), &created)
+        .await
+        .map_err(refused)?;
+    report(client, member).await
+}
+
+/// Reports the status that the manifest of a member describes; without conditions it is ready.
+pub(super) async fn report(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
+    let name = member.metadata.name.clone().unwrap_or_default();
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let mut status = member.status.clone().unwrap_or_default();
+    if status.conditions.is_empty() {
+        status.conditions = vec![
+            condition(
+                "Ready",
+                "ClusterReady",
+                "cluster is healthy and ready to accept workloads",
+            ),
+            condition(
+                "CompleteAPIEnablements",
+                "Complete",
+                "all API resources of the cluster are known",
+            ),
+        ];
+    }
+    let patch = Patch::Merge(json!({ "status": status }));
+    clusters
+        .patch_status(&name, &PatchParams::default(), &patch)
+        .await
+        .map_err(|source| UpError::Object {
+            what: format!("the status of member cluster {name}"),
+            source: Box::new(source),
+        })?;
+    Ok(())
+}
+
+fn condition(kind: &str, reason: &str, message: &str) -> Condition {
+    let now = jiff::Timestamp::now();
+    Condition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now)),
+        observed_generation: None,
+    }
+}

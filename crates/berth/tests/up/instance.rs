@@ -1,0 +1,223 @@
+//! `berth status` and `berth down`, a second `berth up`, and what is logged.
+
+use std::net::{IpAddr, UdpSocket};
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::program::{Up, berth, line, refused, until};
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn asked(up: &Up, arguments: &[&str]) -> Output {
+    berth(up.home.path(), arguments).output().unwrap()
+}
+
+#[test]
+fn status_shows_what_is_up_and_where() {
+    let up = Up::start(&["--members=2"]);
+    let text = asked(&up, &["status"]);
+    assert!(text.status.success(), "{text:?}");
+    let text = stdout(&text);
+    let json = asked(&up, &["status", "-o", "json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let url = json["apiServer"].as_str().unwrap();
+    assert!(url.starts_with("https://127.0.0.1:"), "{url}");
+    assert_eq!(json["process"], up.child.id());
+    let members = json["members"].as_array().unwrap();
+    assert_eq!(members.len(), 2);
+    for (member, nodes) in members.iter().zip(["4/4", "8/8"]) {
+        assert_eq!(
+            (&member["ready"], &member["nodes"]),
+            (&"True".into(), &nodes.into())
+        );
+        assert!(
+            text.contains(member["apiServer"].as_str().unwrap()),
+            "{text}"
+        );
+    }
+    for expected in [
+        url,
+        "member1",
+        "member2",
+        "scheduler",
+        "in memory",
+        json["since"].as_str().unwrap(),
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    // The same things are in the banner, and all of it is still there to be read.
+    let banner = up.log();
+    assert!(
+        banner.contains(url) && banner.contains("--context member1"),
+        "{banner}"
+    );
+    assert!(banner.lines().count() < 24, "{banner}");
+}
+
+#[test]
+fn down_stops_it_and_can_be_repeated() {
+    let mut up = Up::start(&["--members=1"]);
+    let down = asked(&up, &["down"]);
+    assert!(down.status.success(), "{down:?}");
+    let ended = until("the end", || {
+        up.child
+            .try_wait()
+            .unwrap()
+            .ok_or_else(|| "it still runs".to_owned())
+    });
+    assert!(ended.success(), "{ended}");
+    let again = asked(&up, &["down"]);
+    assert!(
+        again.status.success() && stdout(&again).starts_with("no `berth up` runs"),
+        "{again:?}"
+    );
+    let status = asked(&up, &["status"]);
+    assert_eq!(status.status.code(), Some(1));
+    assert!(line(&status).contains("berth up"), "{status:?}");
+    // Nothing but the kubeconfig is left.
+    let left = std::fs::read_dir(up.home.path().join(".berth"))
+        .unwrap()
+        .count();
+    assert_eq!(left, 1);
+}
+
+#[test]
+fn down_says_what_does_not_stop() {
+    let up = Up::start(&["--members=0"]);
+    up.signal("-STOP");
+    let down = asked(&up, &["down", "--timeout=1"]);
+    assert_eq!(down.status.code(), Some(1), "{down:?}");
+    assert!(line(&down).contains(&up.child.id().to_string()), "{down:?}");
+    up.signal("-CONT");
+}
+
+#[test]
+fn a_second_one_says_where_the_first_one_is() {
+    let up = Up::start(&["--members=0"]);
+    let url = stdout(&asked(&up, &["status"]));
+    let url = url
+        .split_whitespace()
+        .find(|word| word.starts_with("https://"))
+        .unwrap();
+    let line = line(&refused(up.home.path(), &["up", "--port=0"]));
+    for expected in [
+        url,
+        &up.child.id().to_string(),
+        "berth status",
+        "berth down",
+    ] {
+        assert!(line.contains(expected), "{expected} is not in {line}");
+    }
+    assert!(
+        asked(&up, &["status"]).status.success(),
+        "the first one is as before"
+    );
+    // With a kubeconfig of its own there may be another one.
+    let other = up.home.path().join("other");
+    let flag = format!("--kubeconfig={}", other.display());
+    let mut second = berth(up.home.path(), &["up", "--port=0", "--members=0", &flag])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the second one", || {
+        let status = asked(&up, &["status", &flag]);
+        if status.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{status:?}"))
+        }
+    });
+    assert!(asked(&up, &["down", &flag]).status.success());
+    assert!(second.wait().unwrap().success());
+    assert!(
+        asked(&up, &["status"]).status.success(),
+        "the first one is as before"
+    );
+}
+
+#[test]
+fn a_killed_one_is_not_up_and_not_in_the_way() {
+    let mut up = Up::start(&["--members=0"]);
+    up.child.kill().unwrap();
+    up.child.wait().unwrap();
+    assert_eq!(asked(&up, &["status"]).status.code(), Some(1));
+    let mut next = berth(up.home.path(), &["up", "--port=0", "--members=0"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the next one", || {
+        let status = asked(&up, &["status"]);
+        if status.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{status:?}"))
+        }
+    });
+    assert!(asked(&up, &["down"]).status.success());
+    assert!(next.wait().unwrap().success());
+}
+
+/// An address of this machine that is not a loopback address; none without a network.
+fn other_address() -> Option<IpAddr> {
+    // Nothing is sent: connecting a datagram socket only chooses the address to send from.
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[test]
+fn it_can_be_bound_to_another_address_and_says_so() {
+    // Every Linux has all of 127.0.0.0/8, and nothing else is bound to this one.
+    let up = Up::start(&["--members=1", "--bind-address=127.0.0.2"]);
+    let text = stdout(&asked(&up, &["status"]));
+    assert_eq!(text.matches("https://127.0.0.2:").count(), 2, "{text}");
+    assert!(!up.log().contains("other machines"), "{}", up.log());
+    if let Some(nodes) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]) {
+        assert_eq!(nodes.lines().count(), 4, "{nodes}");
+    }
+
+    let Some(address) = other_address() else {
+        eprintln!("this machine has no network: nothing was bound to it");
+        return;
+    };
+    let up = Up::start(&["--members=1", &format!("--bind-address={address}")]);
+    assert!(up.log().contains("other machines"), "{}", up.log());
+    let status = asked(&up, &["status"]);
+    assert!(status.status.success(), "{status:?}");
+    let text = stdout(&status);
+    assert_eq!(text.matches(&address.to_string()).count(), 2, "{text}");
+    if let Some(nodes) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]) {
+        assert_eq!(nodes.lines().count(), 4, "{nodes}");
+    }
+}
+
+#[test]
+fn logs_are_silent_unless_asked_for_and_can_be_json() {
+    let quiet = Up::start(&["--members=0"]);
+    assert!(!quiet.log().contains("INFO"), "{}", quiet.log());
+    let told = Up::start(&["--members=0", "-v"]);
+    until("a line", || {
+        let log = told.log();
+        if log.contains("INFO") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    });
+    let json = Up::start(&["--members=0", "-v", "--log-format=json"]);
+    until("a line of JSON", || {
+        let log = json.log();
+        let mut lines = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        if lines.any(|line| line["level"] == "INFO") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    });
+}

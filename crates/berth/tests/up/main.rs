@@ -1,0 +1,9 @@
+//! `berth up` as a person meets it: what it leaves behind, what it says when it cannot start, its members, and the
+//! commands that find it again.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+mod instance;
+mod members;
+mod program;
+mod start;

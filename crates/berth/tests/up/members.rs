@@ -1,0 +1,118 @@
+//! The members of `berth up`, looked at with kubectl.
+
+use serde_json::Value;
+
+use crate::program::Up;
+
+#[test]
+fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
+    let up = Up::start(&["--members=2"]);
+    let Some(one) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "json"]) else {
+        return;
+    };
+    let nodes: Value = serde_json::from_str(&one).unwrap();
+    let nodes = nodes["items"].as_array().unwrap();
+    assert_eq!(nodes.len(), 4);
+    assert_eq!(nodes[0]["status"]["allocatable"]["cpu"], "8");
+    assert_eq!(
+        nodes[0]["metadata"]["labels"]["topology.kubernetes.io/zone"],
+        "eu-west-1a"
+    );
+    let two = up
+        .kubectl(&["--context=member2", "get", "nodes", "-o", "name"])
+        .unwrap();
+    assert_eq!(two.lines().count(), 8, "{two}");
+
+    // What is written into one is in no other, and not on the control plane.
+    up.kubectl(&["--context=member1", "create", "configmap", "only-here"])
+        .unwrap();
+    for context in ["--context=member2", "--context=berth"] {
+        let names = up
+            .kubectl(&[context, "get", "configmaps", "-o", "name"])
+            .unwrap();
+        assert!(!names.contains("only-here"), "{context}: {names}");
+    }
+    let kinds = up.kubectl(&["--context=member1", "api-resources"]).unwrap();
+    assert!(
+        kinds.contains("deployments") && !kinds.contains("resourcebindings"),
+        "{kinds}"
+    );
+}
+
+#[test]
+fn the_control_plane_knows_the_way_into_its_members() {
+    let up = Up::start(&["--members=2"]);
+    let Some(clusters) = up.kubectl(&["get", "clusters", "-o", "json"]) else {
+        return;
+    };
+    let clusters: Value = serde_json::from_str(&clusters).unwrap();
+    let mut endpoints = Vec::new();
+    for cluster in clusters["items"].as_array().unwrap() {
+        let name = cluster["metadata"]["name"].as_str().unwrap();
+        let spec = &cluster["spec"];
+        assert_eq!(spec["syncMode"], "Push");
+        assert_eq!(spec["secretRef"]["namespace"], "karmada-cluster");
+        assert_eq!(spec["secretRef"]["name"], name);
+        let context = format!("--context={name}");
+        let id = up
+            .kubectl(&[
+                &context,
+                "get",
+                "namespace",
+                "kube-system",
+                "-o",
+                "jsonpath={.metadata.uid}",
+            ])
+            .unwrap();
+        assert_eq!(spec["id"], id.as_str());
+        endpoints.push(spec["apiEndpoint"].as_str().unwrap().to_owned());
+    }
+    endpoints.dedup();
+    assert_eq!(endpoints.len(), 2, "{endpoints:?}");
+
+    // With nothing but the secret, one gets into the member of that name and into no other.
+    let field = |template: &str| {
+        up.kubectl(&[
+            "get",
+            "secret",
+            "member1",
+            "--namespace=karmada-cluster",
+            "-o",
+            &format!("go-template={{{{{template} | base64decode}}}}"),
+        ])
+        .unwrap()
+    };
+    let authority = up.home.path().join("member1.crt");
+    std::fs::write(&authority, field(".data.caBundle")).unwrap();
+    let token = field(".data.token");
+    let asked = |endpoint: &str, check: &str| {
+        let output = std::process::Command::new("kubectl")
+            .args([
+                "--kubeconfig=/dev/null",
+                "--server",
+                endpoint,
+                check,
+                "--token",
+                &token,
+            ])
+            .args(["auth", "can-i", "*", "*", "--all-namespaces"])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let trusted = format!("--certificate-authority={}", authority.display());
+    assert_eq!(asked(&endpoints[0], &trusted), "yes");
+    assert_eq!(asked(&endpoints[1], &trusted), "");
+    assert_eq!(asked(&endpoints[1], "--insecure-skip-tls-verify"), "");
+
+    // The secret goes with its cluster.
+    up.kubectl(&["delete", "cluster", "member2"]).unwrap();
+    up.kubectl(&[
+        "wait",
+        "--for=delete",
+        "secret/member2",
+        "--namespace=karmada-cluster",
+        "--timeout=60s",
+    ])
+    .unwrap();
+}

@@ -1,0 +1,129 @@
+//! A `berth up` of its own for each test, with a home folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A `berth up` that runs; it is ended with the test.
+pub(crate) struct Up {
+    pub(crate) child: Child,
+    pub(crate) home: tempfile::TempDir,
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn berth(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+    command
+        .args(arguments)
+        .env("HOME", home)
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a `berth up` that should not start.
+pub(crate) fn refused(home: &Path, arguments: &[&str]) -> Output {
+    let output = berth(home, arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "",
+        "nothing is announced"
+    );
+    output
+}
+
+/// The one line that it says.
+pub(crate) fn line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("error: "), "{text}");
+    text
+}
+
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(reason) => assert!(Instant::now() < end, "waited in vain for {what}: {reason}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Up {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(home.path().join("up.log")).unwrap();
+        let mut all = vec!["up", "--port=0"];
+        all.extend(arguments);
+        let child = berth(home.path(), &all)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let up = Self { child, home };
+        until("`up` to be ready", || {
+            let log = up.log();
+            if log.contains("Press Ctrl-C") {
+                Ok(())
+            } else {
+                Err(log)
+            }
+        });
+        up
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.home.path().join("up.log")).unwrap()
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.home.path().join(".berth/kubeconfig")
+    }
+
+    /// Runs kubectl, and returns what it prints; `None` where it is not installed.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Option<String> {
+        let output = Command::new("kubectl")
+            .arg(format!(
+                "--cache-dir={}",
+                self.home.path().join("cache").display()
+            ))
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?}: {text}{errors}"
+        );
+        Some(text)
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
