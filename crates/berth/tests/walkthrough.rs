@@ -146,6 +146,12 @@ fn event(text: &str, reason: &str, words: &[&str]) -> Result<(), String> {
     if found { Ok(()) } else { Err(text.to_owned()) }
 }
 
+fn shows_four_nodes(listed: &str) {
+    for number in 1..=4 {
+        event(listed, &format!("member1-node-{number}"), &["Ready"]).unwrap();
+    }
+}
+
 #[test]
 fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
     if Command::new("kubectl")
@@ -235,11 +241,7 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
         )
     });
 
-    let listed = user.run(export, nodes).unwrap();
-    for number in 1..=4 {
-        let node = format!("member1-node-{number}");
-        event(&listed, &node, &["Ready"]).unwrap();
-    }
+    shows_four_nodes(&user.run(export, nodes).unwrap());
 
     let pid = first.0.id().to_string();
     assert!(
