@@ -32,7 +32,7 @@ impl Clock {
             offset: folder.join("wall-clock-offset"),
         };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/clock/shim.rs");
-        let compiled = Command::new(std::env::var("RUSTC").unwrap_or("rustc".to_owned()))
+        let compiled = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
             .args(["--edition=2024", "--crate-type=cdylib", "-o"])
             .args([&clock.library, &source])
             .status()
