@@ -9,7 +9,10 @@ use tokio::net::TcpStream;
 
 use super::{LoadError, process};
 
+/// How exactly the end is known.
 const STEP: Duration = Duration::from_millis(10);
+/// The longest without a look.
+const LONGEST_STEP: Duration = Duration::from_secs(1);
 
 /// The process; it is ended when this is dropped.
 pub(super) struct Subject {
@@ -59,8 +62,11 @@ impl Subject {
         count: u64,
         limit: Duration,
     ) -> Result<Duration, LoadError> {
+        let began = Instant::now();
+        let mut at_first = None;
         loop {
-            if self.count().await >= count {
+            let done = self.count().await;
+            if done >= count {
                 return Ok(self.started.elapsed());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -72,7 +78,8 @@ impl Subject {
                     limit,
                 });
             }
-            tokio::time::sleep(STEP).await;
+            let done_before = *at_first.get_or_insert(done);
+            tokio::time::sleep(step(began.elapsed(), done - done_before, count - done)).await;
         }
     }
 
@@ -114,4 +121,16 @@ impl Subject {
     pub(super) fn peak_mib(&self) -> u64 {
         process::peak_kib(self.child.id()) / 1024
     }
+}
+
+/// How long to wait before looking again. Looking costs the scheduler processor time that is measured, so it is
+/// done often only towards the end: after half of the time that is left, going by the rate so far.
+fn step(elapsed: Duration, done: u64, left: u64) -> Duration {
+    let wait = if done == 0 {
+        elapsed / 20
+    } else {
+        let half = elapsed.as_nanos() * u128::from(left) / u128::from(done) / 2;
+        Duration::from_nanos(u64::try_from(half).unwrap_or(u64::MAX))
+    };
+    wait.clamp(STEP, LONGEST_STEP)
 }
