@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::RealServer;
 
 /// How long a condition may take on a machine that runs other tests at the same time.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// The same where each test has a kube-apiserver and etcd of its own on that machine.
 const PATIENCE_WITH_REAL_SERVERS: Duration = Duration::from_mins(3);
 const STEP: Duration = Duration::from_millis(20);

@@ -12,7 +12,7 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
 /// A wait that is longer than anything should take, so that a hang fails the test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Harness {
     pub(crate) server: Server,

@@ -8,7 +8,7 @@ use super::case::{Case, Outcome, get, is_policy};
 use super::settle;
 
 /// How long bindings may take to appear.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
+const PATIENCE: std::time::Duration = std::time::Duration::from_mins(1);
 /// Annotations that the API server makes.
 const NOT_OURS: [&str; 1] = ["deprecated.daemonset.template.generation"];
 

@@ -13,7 +13,7 @@ use crate::extender::{Answers, ExtenderConfig, ExtenderMetrics, Extenders, Wante
 use crate::framework::plugin::FilterPoint;
 
 /// Longer than anything should take, so that a hang fails the test.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Fails the test when something never comes.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
