@@ -8,3 +8,4 @@
 pub mod detector;
 pub mod events;
 pub mod interpreter;
+pub mod member_client;

@@ -1,0 +1,228 @@
+//! A client for a member, made of its Cluster and the Secret that the Cluster names.
+//!
+//! `spec.proxyURL` and `spec.proxyHeader` are not supported, and a cluster that needs them gets no client: a
+//! connection past the proxy would be worse than none.
+
+use std::time::Duration;
+
+use berth_api::Cluster;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use kube::api::Api;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+
+/// How long a request to a member may take, as in Karmada.
+const PATIENCE: Duration = Duration::from_secs(32);
+/// How long until a member has taken up the connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Why there is no client for a member. The texts are those of a condition's message.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberClientError {
+    /// It is not said where the member is.
+    #[error("the api endpoint of cluster {0} is empty")]
+    NoEndpoint(String),
+    /// The endpoint is no URL.
+    #[error("the api endpoint of cluster {cluster}, {url:?}, is no URL: {source}")]
+    Endpoint {
+        /// The cluster.
+        cluster: String,
+        /// As written.
+        url: String,
+        /// What is wrong.
+        source: http::uri::InvalidUri,
+    },
+    /// The cluster names no secret.
+    #[error("cluster {0} does not have a secret")]
+    NoSecret(String),
+    /// The secret cannot be read.
+    #[error("cannot read the secret {name} of cluster {cluster}: {source}")]
+    Secret {
+        /// The cluster.
+        cluster: String,
+        /// Namespace and name of the secret.
+        name: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+    /// The secret is not what it should be.
+    #[error("the secret {name} of cluster {cluster} {wrong}")]
+    Content {
+        /// The cluster.
+        cluster: String,
+        /// Namespace and name of the secret.
+        name: String,
+        /// What is wrong.
+        wrong: &'static str,
+    },
+    /// The member is behind a proxy.
+    #[error("cluster {0} is behind a proxy (spec.proxyURL), which is not supported")]
+    Proxy(String),
+    /// The client cannot be built.
+    #[error("cannot build a client for cluster {cluster}: {source}")]
+    Build {
+        /// The cluster.
+        cluster: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+}
+
+/// Reads the secret of a cluster and makes a client for the member.
+///
+/// # Errors
+/// When the Cluster or its Secret do not say enough.
+pub async fn connect(
+    control_plane: &kube::Client,
+    cluster: &Cluster,
+) -> Result<kube::Client, MemberClientError> {
+    let name = cluster.name_any();
+    let reference = cluster
+        .spec
+        .secret_ref
+        .as_ref()
+        .ok_or_else(|| MemberClientError::NoSecret(name.clone()))?;
+    let secrets: Api<Secret> = Api::namespaced(control_plane.clone(), &reference.namespace);
+    let secret =
+        secrets
+            .get(&reference.name)
+            .await
+            .map_err(|source| MemberClientError::Secret {
+                cluster: name.clone(),
+                name: format!("{}/{}", reference.namespace, reference.name),
+                source: Box::new(source),
+            })?;
+    let config = config(cluster, &secret)?;
+    kube::Client::try_from(config).map_err(|source| MemberClientError::Build {
+        cluster: name,
+        source: Box::new(source),
+    })
+}
+
+/// What a Cluster and its Secret say about the way into the member.
+///
+/// # Errors
+/// When they do not say enough.
+pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, MemberClientError> {
+    let name = cluster.name_any();
+    let spec = &cluster.spec;
+    if spec.proxy_url.as_ref().is_some_and(|url| !url.is_empty()) {
+        return Err(MemberClientError::Proxy(name));
+    }
+    let url = spec.api_endpoint.clone().unwrap_or_default();
+    if url.is_empty() {
+        return Err(MemberClientError::NoEndpoint(name));
+    }
+    let parsed = url.parse().map_err(|source| MemberClientError::Endpoint {
+        cluster: name.clone(),
+        url: url.clone(),
+        source,
+    })?;
+    let wrong = |wrong| MemberClientError::Content {
+        cluster: name.clone(),
+        name: format!(
+            "{}/{}",
+            secret.namespace().unwrap_or_default(),
+            secret.name_any()
+        ),
+        wrong,
+    };
+    let entry = |key: &str| {
+        let bytes = secret.data.as_ref()?.get(key)?;
+        (!bytes.0.is_empty()).then_some(bytes.0.as_slice())
+    };
+    let token = entry("token").ok_or_else(|| wrong("has no token"))?;
+    let token =
+        String::from_utf8(token.to_vec()).map_err(|_| wrong("has a token that is no text"))?;
+    let mut config = kube::Config::new(parsed);
+    config.auth_info.token = Some(token.into());
+    config.accept_invalid_certs = spec.insecure_skip_tls_verification.unwrap_or(false);
+    if let Some(bundle) = entry("caBundle") {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle)
+            .map(|certificate| certificate.map(|der| der.to_vec()))
+            .collect();
+        let certificates = certificates.map_err(|_| wrong("has a caBundle that is no PEM"))?;
+        config.root_cert = Some(certificates);
+    } else if !config.accept_invalid_certs {
+        return Err(wrong("has no caBundle"));
+    }
+    // Who asks decides when to ask again, not the transport.
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    config.write_timeout = Some(PATIENCE);
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::cluster::{ClusterSpec, LocalSecretReference};
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+    fn cluster() -> Cluster {
+        Cluster::new(
+            "m1",
+            ClusterSpec {
+                api_endpoint: Some("https://127.0.0.1:6444".to_owned()),
+                secret_ref: Some(LocalSecretReference {
+                    namespace: "karmada-cluster".to_owned(),
+                    name: "m1".to_owned(),
+                }),
+                ..ClusterSpec::default()
+            },
+        )
+    }
+
+    fn secret(entries: &[(&str, &str)]) -> Secret {
+        let data = entries
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+        Secret {
+            data: Some(data.collect()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn the_way_in_is_what_cluster_and_secret_say() {
+        let config = config(&cluster(), &secret(&[("token", "t"), ("caBundle", PEM)])).unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6444/");
+        assert_eq!(config.root_cert.unwrap(), [vec![0, 0, 0]]);
+        assert!(!config.accept_invalid_certs);
+        assert!(config.auth_info.token.is_some());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let change = |edit: &dyn Fn(&mut ClusterSpec)| {
+            let mut cluster = cluster();
+            edit(&mut cluster.spec);
+            cluster
+        };
+        let whole = secret(&[("token", "t"), ("caBundle", PEM)]);
+        let cases = [
+            (
+                change(&|s| s.api_endpoint = None),
+                whole.clone(),
+                "endpoint",
+            ),
+            (
+                change(&|s| s.proxy_url = Some("http://p".to_owned())),
+                whole,
+                "proxy",
+            ),
+            (cluster(), secret(&[("caBundle", PEM)]), "no token"),
+            (cluster(), secret(&[("token", "t")]), "no caBundle"),
+        ];
+        for (cluster, secret, expected) in cases {
+            let error = config(&cluster, &secret).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let trusting = change(&|s| s.insecure_skip_tls_verification = Some(true));
+        assert!(config(&trusting, &secret(&[("token", "t")])).is_ok());
+    }
+}
