@@ -19,7 +19,7 @@ pub use burst::{Burst, burst};
 pub use herd::{Herd, herd};
 pub use scale::{Scale, scale};
 pub use server::{ServerLoad, server};
-pub use server_process::serve;
+pub use server_process::{Keeping, serve};
 pub use steady::{Steady, steady};
 
 use std::time::Duration;

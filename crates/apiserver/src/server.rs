@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub credentials: Option<PathBuf>,
     /// How much the server takes on at once.
     pub limits: Limits,
+    /// How long events are kept after they were last written.
+    pub events_live: Duration,
 }
 
 impl Default for ServerConfig {
@@ -57,6 +59,7 @@ impl Default for ServerConfig {
             storage: Box::new(Volatile),
             credentials: None,
             limits: Limits::default(),
+            events_live: Duration::from_hours(1),
         }
     }
 }
@@ -151,7 +154,7 @@ impl Server {
             stopping.clone(),
         ));
         seed_objects(&shared).map_err(StartError::Seed)?;
-        let mut tasks = tasks::start(&shared);
+        let mut tasks = tasks::start(&shared, config.events_live);
         let connections = TaskTracker::new();
         tasks.spawn(connection::serve(
             listener,

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use berth_e2e::load::{self, Burst, Herd, LoadError, Scale, ServerLoad, Steady};
+use berth_e2e::load::{self, Burst, Herd, Keeping, LoadError, Scale, ServerLoad, Steady};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
@@ -34,6 +34,8 @@ enum Scenario {
     Serve {
         /// Where its kubeconfig appears.
         kubeconfig: PathBuf,
+        #[command(flatten)]
+        keeping: Keeping,
     },
 }
 
@@ -66,7 +68,10 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Herd(herd) => load::herd(herd).await,
             Scenario::Scale(scale) => load::scale(scale).await,
             Scenario::Server(server) => load::server(server).await,
-            Scenario::Serve { kubeconfig } => load::serve(kubeconfig).await.map(|()| Value::Null),
+            Scenario::Serve {
+                kubeconfig,
+                keeping,
+            } => load::serve(kubeconfig, keeping).await.map(|()| Value::Null),
         }
     })
 }

@@ -7,7 +7,7 @@ use kube::Client;
 use serde_json::{Map, Value, json};
 
 use super::requests::{self, Wanted};
-use super::server_process::ServerProcess;
+use super::server_process::{Keeping, ServerProcess};
 use super::{LoadError, fan_out, millis, percentile, rate, workload};
 
 /// Names of the namespaces, each for objects of one kind and size.
@@ -35,6 +35,9 @@ pub struct ServerLoad {
     /// For how long they watch.
     #[arg(long, default_value_t = 10)]
     pub seconds: u32,
+    /// Where the server keeps its objects.
+    #[command(flatten)]
+    pub keeping: Keeping,
 }
 
 /// Carries it out.
@@ -42,10 +45,17 @@ pub struct ServerLoad {
 /// # Errors
 /// When something does not end as it should.
 pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
-    let server = ServerProcess::start().await?;
+    let server = ServerProcess::start(&load.keeping).await?;
+    // What is asked for of a server that keeps nothing; one that does may take twice as long.
+    let target = |per_second: f64| match load.keeping.data_dir {
+        Some(_) => Some(per_second / 2.0),
+        None => Some(per_second),
+    };
     let mut report = Map::new();
     report.insert("scenario".into(), json!("server"));
     let mut note = |name: &str, value: Value| drop(report.insert(name.to_owned(), value));
+    note("kept in a folder", json!(load.keeping.data_dir.is_some()));
+    note("waits for the disk", json!(load.keeping.fsync));
     note("ready, ms", at_most(millis(server.ready_after), 300.0));
     note("empty, MiB", at_most(mib(server.resident_kib()), 60.0));
     let client = server.client().await?;
@@ -72,12 +82,12 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
         (
             "ConfigMap of 4 KiB, creates",
             creates(LARGE, 4096, load.objects),
-            Some(5000.0),
+            target(5000.0),
         ),
         (
             "ConfigMap of 4 KiB, merge patches",
             patches(LARGE, load.objects),
-            Some(4000.0),
+            target(4000.0),
         ),
         (
             "ConfigMap of 1 KiB, creates",

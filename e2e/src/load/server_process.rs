@@ -1,11 +1,12 @@
 //! The API server as a process of its own: this program again, as `load serve`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use berth_apiserver::{Server, ServerConfig};
+use berth_apiserver::{DataDir, Durability, Server, ServerConfig};
 use berth_scheduler::connect;
+use clap::Args;
 use kube::Client;
 
 use super::{LoadError, process};
@@ -13,6 +14,48 @@ use super::{LoadError, process};
 /// How long it may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(1);
+
+/// Where a server keeps its objects.
+#[derive(Args, Clone, Debug)]
+pub struct Keeping {
+    /// Keep the objects in this folder instead of in memory only
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Wait for the disk before a write is acknowledged
+    #[arg(long, requires = "data_dir")]
+    pub fsync: bool,
+}
+
+impl Keeping {
+    fn config(&self) -> Result<ServerConfig, LoadError> {
+        let mut config = ServerConfig::default();
+        if let Some(folder) = &self.data_dir {
+            let durability = if self.fsync {
+                Durability::PowerLoss
+            } else {
+                Durability::ProcessEnd
+            };
+            let kept = DataDir::open(folder, durability).and_then(|data| data.server("load"));
+            let (objects, credentials) =
+                kept.map_err(|error| LoadError::Wrong(error.to_string()))?;
+            config.storage = Box::new(objects);
+            config.credentials = Some(credentials);
+        }
+        Ok(config)
+    }
+
+    /// The same as flags.
+    fn flags(&self) -> Vec<std::ffi::OsString> {
+        let mut flags = Vec::new();
+        if let Some(folder) = &self.data_dir {
+            flags.extend(["--data-dir".into(), folder.into()]);
+        }
+        if self.fsync {
+            flags.push("--fsync".into());
+        }
+        flags
+    }
+}
 
 /// The process; it is ended when this is dropped.
 pub(super) struct ServerProcess {
@@ -33,9 +76,9 @@ impl Drop for ServerProcess {
 ///
 /// # Errors
 /// When the server does not start.
-pub async fn serve(kubeconfig: &Path) -> Result<(), LoadError> {
+pub async fn serve(kubeconfig: &Path, keeping: &Keeping) -> Result<(), LoadError> {
     let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
-    let server = Server::start(ServerConfig::default()).await;
+    let server = Server::start(keeping.config()?).await;
     let server = server.map_err(|error| wrong(&error))?;
     // Whoever finds the file finds all of it.
     let draft = kubeconfig.with_extension("draft");
@@ -47,7 +90,7 @@ pub async fn serve(kubeconfig: &Path) -> Result<(), LoadError> {
 
 impl ServerProcess {
     /// Starts a server and waits until it is ready.
-    pub(super) async fn start() -> Result<Self, LoadError> {
+    pub(super) async fn start(keeping: &Keeping) -> Result<Self, LoadError> {
         let failed = |error: std::io::Error| LoadError::Wrong(format!("the server: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
         let kubeconfig = folder.path().join("kubeconfig");
@@ -55,6 +98,7 @@ impl ServerProcess {
         let child = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("serve")
             .arg(&kubeconfig)
+            .args(keeping.flags())
             .stdin(Stdio::null())
             .spawn()
             .map_err(failed)?;

@@ -12,6 +12,7 @@ mod auth;
 mod cel;
 mod definitions;
 mod deploy;
+mod expiry;
 mod refusals;
 mod server;
 

@@ -49,7 +49,7 @@ pub(crate) async fn server() -> Served {
         if let Some(shared) = running.upgrade() {
             shared
         } else {
-            let shared = Arc::new(start().await);
+            let shared = Arc::new(start(&[]).await);
             *running = Arc::downgrade(&shared);
             shared
         }
@@ -58,10 +58,19 @@ pub(crate) async fn server() -> Served {
     Served { client, shared }
 }
 
-async fn start() -> Shared {
+/// A server of a test's own, which, where it is a real one, forgets what is older than a second or two.
+pub(crate) async fn forgetful() -> Served {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let flag = "--etcd-compaction-interval=1s".to_owned();
+    let shared = Arc::new(start(&[flag]).await);
+    let client = client_of(config(&shared.kubeconfig).await);
+    Served { client, shared }
+}
+
+async fn start(flags: &[String]) -> Shared {
     let folder = tempfile::tempdir().unwrap();
     if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-        let real = RealServer::start(Path::new(&assets), folder.path()).await;
+        let real = RealServer::start_with(Path::new(&assets), folder.path(), flags).await;
         return Shared {
             kubeconfig: folder.path().join("kubeconfig"),
             folder,

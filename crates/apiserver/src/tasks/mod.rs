@@ -9,6 +9,7 @@ mod namespaces;
 pub(crate) mod queue;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
@@ -21,10 +22,10 @@ use crate::verbs::Call;
 use queue::Work;
 
 /// Starts the tasks; they end when the server stops.
-pub(crate) fn start(shared: &Arc<Shared>) -> JoinSet<()> {
+pub(crate) fn start(shared: &Arc<Shared>, events_live: Duration) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(work(shared.clone()));
-    tasks.spawn(events::expire(shared.clone()));
+    tasks.spawn(events::expire(shared.clone(), events_live));
     tasks
 }
 

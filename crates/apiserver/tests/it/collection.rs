@@ -1,6 +1,7 @@
 //! Garbage collection and namespaces.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use berth_apiserver::ServerConfig;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::{conditions, wait::await_condition};
@@ -106,4 +107,21 @@ async fn a_deleted_namespace_is_emptied() {
     );
     tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
     assert!(inside.get_opt("a").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn events_do_not_live_for_ever() {
+    let h = Harness::with(ServerConfig {
+        events_live: std::time::Duration::from_secs(1),
+        ..ServerConfig::default()
+    })
+    .await;
+    let api: Api<Event> = Api::default_namespaced(h.client.clone());
+    let event: Event = serde_json::from_value(json!({"metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}}))
+    .unwrap();
+    let event = api.create(&PostParams::default(), &event).await.unwrap();
+    let uid = event.metadata.uid.unwrap();
+    let wait = await_condition(api, "e", conditions::is_deleted(&uid));
+    tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
 }
