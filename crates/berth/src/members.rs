@@ -7,11 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
-use berth_apiserver::{Server, ServerConfig, StartError};
+use berth_apiserver::{DataDirError, Server, ServerConfig, StartError};
 use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
 use crate::kubeconfig::{Access, CONTEXT};
+use crate::up::keeping::Place;
 
 /// Why a member does not run.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,14 @@ pub enum MemberError {
         member: String,
         /// Why not.
         source: StartError,
+    },
+    /// What it kept cannot be used.
+    #[error("cannot start the API server of {member}: {source}")]
+    Kept {
+        /// The member.
+        member: String,
+        /// Why not.
+        source: DataDirError,
     },
     /// Its capacity cannot be divided among nodes.
     #[error("cannot make the nodes of {member}: {reason}")]
@@ -59,7 +68,12 @@ pub fn is_simulated(cluster: &Cluster) -> bool {
 ///
 /// # Errors
 /// When one of them cannot start; the others are stopped then.
-pub async fn start(fleet: &[Cluster], ip: IpAddr, port: u16) -> Result<Vec<Member>, MemberError> {
+pub(crate) async fn start(
+    fleet: &[Cluster],
+    ip: IpAddr,
+    port: u16,
+    kept: &Place,
+) -> Result<Vec<Member>, MemberError> {
     let mut starting = JoinSet::new();
     let simulated = fleet.iter().filter(|cluster| is_simulated(cluster));
     for (place, cluster) in simulated.enumerate() {
@@ -68,9 +82,9 @@ pub async fn start(fleet: &[Cluster], ip: IpAddr, port: u16) -> Result<Vec<Membe
             (1.., Some(own)) => port.checked_add(own).unwrap_or(0),
             _ => 0,
         };
-        let cluster = cluster.clone();
+        let (cluster, kept) = (cluster.clone(), kept.clone());
         starting.spawn(async move {
-            let member = Member::start(&cluster, SocketAddr::new(ip, wish)).await;
+            let member = Member::start(&cluster, SocketAddr::new(ip, wish), &kept).await;
             (place, member)
         });
     }
@@ -84,7 +98,7 @@ pub async fn start(fleet: &[Cluster], ip: IpAddr, port: u16) -> Result<Vec<Membe
 }
 
 impl Member {
-    async fn start(cluster: &Cluster, wish: SocketAddr) -> Result<Self, MemberError> {
+    async fn start(cluster: &Cluster, wish: SocketAddr, kept: &Place) -> Result<Self, MemberError> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         if name == CONTEXT {
             return Err(MemberError::Name);
@@ -93,31 +107,40 @@ impl Member {
             member: name.clone(),
             reason: error.to_string(),
         })?;
-        let on = |listen| {
-            Server::start(ServerConfig {
-                listen,
-                ..ServerConfig::default()
+        let on = async |listen| {
+            let config =
+                kept.server(&format!("members/{name}"))
+                    .map_err(|source| MemberError::Kept {
+                        member: name.clone(),
+                        source,
+                    })?;
+            let started = Server::start(ServerConfig { listen, ..config }).await;
+            started.map_err(|source| MemberError::Server {
+                member: name.clone(),
+                source,
             })
         };
-        let started = match on(wish).await {
+        let server = match on(wish).await {
             // A wish, not a demand.
-            Err(StartError::Bind { .. }) if wish.port() != 0 => {
-                on(SocketAddr::new(wish.ip(), 0)).await
-            }
+            Err(MemberError::Server {
+                source: StartError::Bind { .. },
+                ..
+            }) if wish.port() != 0 => on(SocketAddr::new(wish.ip(), 0)).await,
             started => started,
-        };
-        let server = started.map_err(|source| MemberError::Server {
-            member: name.clone(),
-            source,
-        })?;
+        }?;
         let api = Api::all(server.client());
         for node in &nodes {
-            api.create(&PostParams::default(), node)
-                .await
-                .map_err(|error| MemberError::Nodes {
-                    member: name.clone(),
-                    reason: error.to_string(),
-                })?;
+            match api.create(&PostParams::default(), node).await {
+                Ok(_) => {}
+                // It was kept, and stays as it is.
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+                Err(error) => {
+                    return Err(MemberError::Nodes {
+                        member: name,
+                        reason: error.to_string(),
+                    });
+                }
+            }
         }
         Ok(Self {
             name,

@@ -2,6 +2,7 @@
 
 mod banner;
 mod furnishing;
+pub(crate) mod keeping;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_apiserver::{Server, ServerConfig, StartError};
+use berth_apiserver::{DataDirError, Server, ServerConfig, StartError, StorageError};
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
 use berth_scheduler::{Options, ServiceError};
 use clap::Args;
@@ -26,11 +27,10 @@ use crate::kubeconfig::{self, Access, CONTEXT, KubeconfigError, Place};
 use crate::members::{self, Member, MemberError};
 use crate::release;
 use banner::Banner;
+pub use keeping::Keeping;
 
 /// How long the parts have to end after they were asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Where the objects are.
-const STORE: &str = "in memory, gone when it ends";
 /// The parts that run besides the API server.
 const DETECTOR: &str = "detector";
 const RELEASE: &str = "release of bindings";
@@ -65,6 +65,10 @@ pub struct UpArgs {
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
+    /// Where everything is kept
+    #[command(flatten)]
+    pub keeping: Keeping,
+
     /// Flags of the detector
     #[command(flatten)]
     pub detector: DetectorArgs,
@@ -79,6 +83,7 @@ impl Default for UpArgs {
             members: 3,
             fleet: None,
             kubeconfig: None,
+            keeping: Keeping::default(),
             detector: DetectorArgs::default(),
         }
     }
@@ -107,6 +112,12 @@ pub enum UpError {
         "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
     )]
     PortInUse(SocketAddr),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// What clients write cannot be kept any more.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// The API server cannot start.
     #[error("cannot start the API server: {0}")]
     Server(StartError),
@@ -172,7 +183,7 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
         process: i32::try_from(std::process::id()).unwrap_or_default(),
         since: format!("{:.0}", jiff::Timestamp::now()),
         kubeconfig: place.path().to_owned(),
-        store: STORE.to_owned(),
+        store: args.keeping.describe(),
         components: [DETECTOR, RELEASE, SCHEDULER].map(str::to_owned).to_vec(),
         ..Record::default()
     };
@@ -184,7 +195,7 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
     let path = place.write(&control_plane.kubeconfig())?;
     record.api_server = control_plane.server.url();
     claim.tell(&record)?;
-    control_plane.welcome(&path, began.elapsed());
+    control_plane.welcome(&path, &record.store, began.elapsed());
     let outcome = tokio::select! {
         () = cancel.cancelled() => Ok(()),
         failure = control_plane.failure() => Err(failure),
@@ -215,10 +226,11 @@ impl ControlPlane {
                 "the API servers can be reached from other machines; their tokens are in the kubeconfig"
             );
         }
+        let place = args.keeping.open()?;
         let server = Server::start(ServerConfig {
             listen,
             admission: vec![Arc::new(KarmadaAdmission)],
-            ..ServerConfig::default()
+            ..place.server("control-plane")?
         })
         .await
         .map_err(|error| match error {
@@ -234,7 +246,7 @@ impl ControlPlane {
             parts: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane.furnish(&fleet, listen, detector).await {
+        if let Err(error) = plane.furnish(&fleet, listen, &place, detector).await {
             plane.stop().await;
             return Err(error);
         }
@@ -262,12 +274,13 @@ impl ControlPlane {
         &mut self,
         fleet: &[Cluster],
         listen: SocketAddr,
+        place: &keeping::Place,
         detector: DetectorOptions,
     ) -> Result<(), UpError> {
         let client = self.server.client();
         let (prepared, members) = tokio::join!(
             furnishing::definitions(&client),
-            members::start(fleet, listen.ip(), listen.port()),
+            members::start(fleet, listen.ip(), listen.port(), place),
         );
         self.members = members?;
         prepared?;
@@ -312,13 +325,22 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until a part ends by itself.
+    /// Waits until a part ends by itself, or a server cannot keep what it is told.
     pub async fn failure(&mut self) -> UpError {
-        match self.parts.join_next().await {
-            Some(Ok((_, Err(error)))) => error,
-            Some(Ok((part, Ok(())))) => UpError::Ended(part),
-            Some(Err(_)) => UpError::Ended("control plane"),
-            None => std::future::pending().await,
+        let members = self.members.iter().map(Member::server);
+        let servers = members.chain([&self.server]);
+        let failures = servers.map(|server| Box::pin(server.storage_failure()));
+        let ended = async {
+            match self.parts.join_next().await {
+                Some(Ok((_, Err(error)))) => error,
+                Some(Ok((part, Ok(())))) => UpError::Ended(part),
+                Some(Err(_)) => UpError::Ended("control plane"),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            (failure, _, _) = futures::future::select_all(failures) => failure.into(),
+            ended = ended => ended,
         }
     }
 
@@ -333,13 +355,13 @@ impl ControlPlane {
         tokio::join!(self.server.shutdown(), futures::future::join_all(servers));
     }
 
-    fn welcome(&self, kubeconfig: &std::path::Path, took: Duration) {
+    fn welcome(&self, kubeconfig: &std::path::Path, store: &str, took: Duration) {
         let banner = Banner {
             url: self.server.url(),
             members: &self.members,
             others: self.others,
             kubeconfig,
-            store: STORE,
+            store,
             took,
         };
         // Nobody may be reading; that is no reason to stop.

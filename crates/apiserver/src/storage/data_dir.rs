@@ -3,13 +3,13 @@
 //! ```text
 //! berth-data.json          the mark by which we know it, with the format
 //! lock                     locked while in use; says by which process
-//! NAME/objects.redb        the objects of the server called NAME
+//! NAME/objects.redb        the objects of the server NAME
 //! NAME/credentials/        its keys, certificates and token
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -69,8 +69,9 @@ fn named(process: Option<u32>) -> String {
     process.map_or_else(String::new, |id| format!(" ({id})"))
 }
 
-/// A folder that this process uses. Others are refused until this, and all storages that it gave out, are gone.
-#[derive(Debug)]
+/// A folder that this process uses. Others are refused until this, its clones, and all storages that it gave out
+/// are gone.
+#[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
     lock: Arc<File>,
@@ -105,13 +106,22 @@ impl DataDir {
         })
     }
 
-    /// The objects of the server of this name, and the folder for its credentials.
+    /// The objects of the server of this name, and the folder for its credentials. The name is a path below this
+    /// folder.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When they cannot be read, or the name leads elsewhere.
     pub fn server(&self, name: &str) -> Result<(Durable, PathBuf), DataDirError> {
         let folder = self.path.join(name);
-        private_folder(&folder).map_err(|source| DataDirError::Io {
+        let below = Path::new(name)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let made = if below {
+            private_folder(&folder)
+        } else {
+            Err(io::Error::from(io::ErrorKind::InvalidInput))
+        };
+        made.map_err(|source| DataDirError::Io {
             path: folder.clone(),
             source,
         })?;
@@ -214,7 +224,8 @@ mod tests {
             refused.contains(&format!("in use by another process ({id})")),
             "{refused}"
         );
-        let (storage, _) = first.server("one").unwrap();
+        assert!(first.server("../elsewhere").is_err());
+        let (storage, _) = first.server("some/one").unwrap();
         drop(first);
         assert!(open(&path).is_err(), "its storage still uses it");
         drop(storage);

@@ -80,7 +80,7 @@ async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpErr
     }
 }
 
-/// Registers a member that has no API server, or one that is not ours.
+/// Registers a member that has no API server, or one that is not ours. One that is registered stays as it is.
 pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let refused = |source| UpError::Object {
@@ -92,11 +92,11 @@ pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<
         status: None,
         ..member.clone()
     };
-    clusters
-        .create(&PostParams::default(), &created)
-        .await
-        .map_err(refused)?;
-    report(client, member).await
+    match clusters.create(&PostParams::default(), &created).await {
+        Ok(_) => report(client, member).await,
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+        Err(source) => Err(refused(source)),
+    }
 }
 
 /// Reports the status that the manifest of a member describes; without conditions it is ready.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
+mod durable;
 mod instance;
 mod members;
 mod program;

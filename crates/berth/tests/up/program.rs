@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A `berth up` that runs; it is ended with the test.
 pub(crate) struct Up {
     pub(crate) child: Child,
-    pub(crate) home: tempfile::TempDir,
+    pub(crate) home: Arc<tempfile::TempDir>,
 }
 
 impl Drop for Up {
@@ -63,11 +64,17 @@ pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<T, String>) -
 
 impl Up {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let log = std::fs::File::create(home.path().join("up.log")).unwrap();
+        let home = Arc::new(tempfile::tempdir().unwrap());
         let mut all = vec!["up", "--port=0"];
         all.extend(arguments);
-        let child = berth(home.path(), &all)
+        let command = berth(home.path(), &all);
+        Self::with(home, command)
+    }
+
+    /// Runs this command until it is ready.
+    pub(crate) fn with(home: Arc<tempfile::TempDir>, mut command: Command) -> Self {
+        let log = std::fs::File::create(home.path().join("up.log")).unwrap();
+        let child = command
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()

@@ -1,0 +1,60 @@
+//! An endless stream of updates, and what it leaves behind in memory and on the disk.
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use serde_json::json;
+
+use super::Place;
+
+/// Of the object, so that it goes through the history of a table in a few hundred updates.
+const SIZE: usize = 100_000;
+
+/// The memory that a process holds, in MiB.
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    kib / 1024
+}
+
+async fn update(maps: &Api<ConfigMap>, rounds: std::ops::Range<usize>) {
+    for round in rounds {
+        let change = Patch::Merge(json!({"data": {"round": round.to_string()}}));
+        maps.patch("a", &PatchParams::default(), &change)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn updates_leave_nothing_behind() {
+    let place = Place::new(&["--members=0"]);
+    let up = place.start();
+    let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
+    let object = json!({"metadata": {"name": "a"}, "data": {"text": "x".repeat(SIZE)}});
+    let object = serde_json::from_value(object).unwrap();
+    let first = maps.create(&PostParams::default(), &object).await.unwrap();
+
+    update(&maps, 0..600).await;
+    let early = resident(up.child.id());
+    // As much again as the process holds, several times over.
+    update(&maps, 600..2600).await;
+    let late = resident(up.child.id());
+    assert!(late < early + 40, "{early} MiB became {late} MiB");
+    let file = up.home.path().join("data/control-plane/objects.redb");
+    let size = std::fs::metadata(file).unwrap().len() >> 20;
+    assert!(size < 40, "the database has grown to {size} MiB");
+
+    let from = first.metadata.resource_version.unwrap();
+    let stream = maps.watch(&WatchParams::default(), &from).await.unwrap();
+    match stream.boxed().try_next().await.unwrap() {
+        Some(WatchEvent::Error(status)) => assert_eq!(status.code, 410),
+        other => panic!("{other:?}"),
+    }
+}
