@@ -30,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   berth up                                  a control plane with three simulated members, ready in a second
   berth up --members 10 --port 7443         more members, another port
+  berth up --data-dir ./data                keeps everything for the next start
   berth simulate -f fleet.yaml -f apps/     where these apps would go, and why; needs no server
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler

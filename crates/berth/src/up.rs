@@ -226,11 +226,11 @@ impl ControlPlane {
                 "the API servers can be reached from other machines; their tokens are in the kubeconfig"
             );
         }
-        let place = args.keeping.open()?;
+        let kept = args.keeping.open()?;
         let server = Server::start(ServerConfig {
             listen,
             admission: vec![Arc::new(KarmadaAdmission)],
-            ..place.server("control-plane")?
+            ..kept.server("control-plane")?
         })
         .await
         .map_err(|error| match error {
@@ -246,7 +246,7 @@ impl ControlPlane {
             parts: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane.furnish(&fleet, listen, &place, detector).await {
+        if let Err(error) = plane.furnish(&fleet, listen, &kept, detector).await {
             plane.stop().await;
             return Err(error);
         }
@@ -274,13 +274,13 @@ impl ControlPlane {
         &mut self,
         fleet: &[Cluster],
         listen: SocketAddr,
-        place: &keeping::Place,
+        kept: &keeping::Place,
         detector: DetectorOptions,
     ) -> Result<(), UpError> {
         let client = self.server.client();
         let (prepared, members) = tokio::join!(
             furnishing::definitions(&client),
-            members::start(fleet, listen.ip(), listen.port(), place),
+            members::start(fleet, listen.ip(), listen.port(), kept),
         );
         self.members = members?;
         prepared?;

@@ -112,10 +112,16 @@ async fn broken_requests_get_the_answer_of_a_real_server() {
             assert_eq!(answer.json["message"], message, "{method} {path}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_refused_before_its_body_is_read_still_gets_the_answer() {
+    let server = server().await;
     let answer = server.raw("GET", "/apis/nothing/v1/foos", &[], "").await;
     assert_eq!(answer.code, 404);
     assert_eq!(answer.json["data"], Value::Null);
-    // Refused before the body is read: the answer still arrives.
+    let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20));
+    let json_type = ("content-type", "application/json");
     let answer = server
         .raw("POST", "/apis/nothing/v1/foos", &[json_type], large)
         .await;
