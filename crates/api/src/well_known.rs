@@ -64,6 +64,9 @@ pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
 /// Annotation of a policy or a binding, which Karmada does not have: with the value `false`, no binding of a
 /// higher priority takes the room of this one.
 pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
+/// Annotation of a binding, which Karmada does not have: its [`PREEMPTIBLE`] was copied from its policy, and goes
+/// with the policy's.
+pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
 /// Annotation: the dependencies of a binding, as a JSON array.
 pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
 

@@ -91,6 +91,45 @@ async fn a_deleted_policy_lets_go_and_the_next_one_takes_over() {
 }
 
 #[tokio::test]
+async fn what_spares_a_binding_goes_with_what_its_policy_says() {
+    let spares = "scheduling.berth/preemptible";
+    let plane = Plane::start().await;
+    let (web, p) = (deployment("web"), policy("p", "web", clusters("m1")));
+    let mut sparing = p.clone();
+    sparing["metadata"]["annotations"] = json!({ spares: "false" });
+    plane.create(web.clone()).await;
+    plane.create(sparing).await;
+    let says = |value: Option<&'static str>| {
+        move |binding: &Value| binding["metadata"]["annotations"][spares].as_str() == value
+    };
+    plane
+        .until_binding(&web, "the annotation", says(Some("false")))
+        .await;
+    let annotate = |value: Value| json!({ "metadata": { "annotations": { spares: value } } });
+    plane.change(&p, annotate(Value::Null)).await;
+    let plain = plane.until_binding(&web, "no annotation", says(None)).await;
+    // What somebody else says of the binding is not the policy's.
+    let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
+    assert!(!plain.to_string().contains("preemptible"), "{plain}");
+    plane.change(&rb, annotate(json!("false"))).await;
+    plane.change(&web, json!({"spec": {"replicas": 5}})).await;
+    let own = plane
+        .until_binding(&web, "five replicas", |binding| {
+            binding["spec"]["replicas"] == 5
+        })
+        .await;
+    assert!(says(Some("false"))(&own), "{own}");
+    // A policy that says so takes over, and what it said goes with it.
+    plane.change(&p, annotate(json!("true"))).await;
+    plane
+        .until_binding(&web, "the word of the policy", says(Some("true")))
+        .await;
+    plane.delete(&p).await;
+    plane.until_binding(&web, "the release", says(None)).await;
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn a_policy_that_selects_something_else_lets_go_of_what_it_held() {
     let plane = Plane::start().await;
     let (web, api) = (deployment("web"), deployment("api"));

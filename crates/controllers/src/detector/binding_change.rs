@@ -2,9 +2,11 @@
 //!
 //! Fields that the scheduler and other controllers write are never touched.
 
+use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
+use super::claim::Claim;
 use super::desired_binding::{BindingKind, DesiredBinding};
 use super::merge_diff::merge_diff;
 
@@ -102,6 +104,9 @@ pub fn change(
         &mut label_changes,
         &mut annotation_changes,
     );
+    if !desired.annotations.contains_key(PREEMPTIBLE) {
+        drop_copied(existing, &mut annotation_changes);
+    }
     if !label_changes.is_empty() {
         metadata.insert("labels".to_owned(), Value::Object(label_changes));
     }
@@ -128,6 +133,25 @@ pub fn change(
         patch.insert("spec".to_owned(), spec);
     }
     Ok((!patch.is_empty()).then_some(Value::Object(patch)))
+}
+
+/// The metadata of a merge patch that takes the claim of a policy back, and what was copied with it.
+pub fn release(claim: &Claim, existing: &DynamicObject) -> Value {
+    let mut patch = claim.release_patch();
+    if let Some(annotations) = patch["annotations"].as_object_mut() {
+        drop_copied(existing, annotations);
+    }
+    patch
+}
+
+/// Takes away what was copied from a policy; what others have annotated stays.
+fn drop_copied(existing: &DynamicObject, changes: &mut Map<String, Value>) {
+    let mut annotations = existing.metadata.annotations.iter().flatten();
+    if annotations.any(|(key, _)| key == PREEMPTIBLE_COPIED) {
+        for key in [PREEMPTIBLE, PREEMPTIBLE_COPIED] {
+            changes.insert(key.to_owned(), Value::Null);
+        }
+    }
 }
 
 /// A binding of a PropagationPolicy carries no claim of a ClusterPropagationPolicy.
@@ -215,6 +239,7 @@ fn merged_suspension(stored: Option<&Value>, wanted: Option<&Value>) -> Option<V
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::{PolicyKey, PolicyKind};
     use super::super::resource_type::BindingKey;
     use super::*;
 
@@ -311,6 +336,42 @@ mod tests {
         let stored = serde_json::from_value(new_binding(&other, "id")).unwrap();
         let refusal = change(&stored, &desired("default", &json!({}))).unwrap_err();
         assert_eq!(refusal.owner, "old");
+    }
+
+    #[test]
+    fn what_was_copied_from_a_policy_goes_with_it_and_what_others_wrote_stays() {
+        let (spares, copied) = (
+            "scheduling.berth/preemptible",
+            "scheduling.berth/preemptible-copied",
+        );
+        let both = json!({ spares: null, copied: null });
+        for (annotations, expected) in [
+            (json!({ spares: "false", copied: "true" }), Some(&both)),
+            (json!({ spares: "false" }), None),
+        ] {
+            let plain = desired("default", &json!({}));
+            let mut stored = new_binding(&plain, "id");
+            for (key, value) in annotations.as_object().unwrap() {
+                stored["metadata"]["annotations"][key] = value.clone();
+            }
+            let stored = serde_json::from_value(stored).unwrap();
+            let patch = change(&stored, &plain).unwrap();
+            assert_eq!(
+                patch,
+                expected.map(|gone| json!({ "metadata": { "annotations": gone } }))
+            );
+            let claim = Claim {
+                policy: PolicyKey {
+                    kind: PolicyKind::Namespaced,
+                    namespace: "default".to_owned(),
+                    name: "p".to_owned(),
+                },
+                id: "p".to_owned(),
+            };
+            let released = release(&claim, &stored);
+            let annotations = released["annotations"].as_object().unwrap();
+            assert_eq!(annotations.contains_key(spares), expected.is_some());
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use berth_api::admission::drop_empty_values;
 use berth_api::placement::WorkloadGroupTerm;
-use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER, PREEMPTIBLE};
+use berth_api::well_known::{
+    BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER, PREEMPTIBLE, PREEMPTIBLE_COPIED,
+};
 use serde_json::{Map, Value, json};
 
 use super::options::Gates;
@@ -107,6 +109,7 @@ pub fn binding_for(
     let mut annotations = claim.annotations();
     if let Some(value) = &policy.preemptible {
         annotations.insert(PREEMPTIBLE.to_owned(), json!(value));
+        annotations.insert(PREEMPTIBLE_COPIED.to_owned(), json!("true"));
     }
     Ok(DesiredBinding {
         key,

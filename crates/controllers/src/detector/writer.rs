@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use super::binding_change::{OtherOwner, change, new_binding};
+use super::binding_change::{OtherOwner, change, new_binding, release};
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
 use super::desired_binding::{BindingKind, DesiredBinding, binding_for};
@@ -124,7 +124,7 @@ impl Writer {
         {
             let key = template.key.binding();
             let metadata = at_version(
-                claim.release_patch(),
+                release(claim, &binding),
                 binding.metadata.resource_version.as_deref(),
             );
             let patch = json!({ "metadata": metadata });
