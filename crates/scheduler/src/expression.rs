@@ -82,7 +82,11 @@ impl Expression {
         Ok(Self::new(args)?.into_plugin())
     }
 
-    fn new(args: &Args) -> Result<Self, ArgsError> {
+    /// Reads the expressions of these arguments.
+    ///
+    /// # Errors
+    /// As [`Self::plugin`].
+    pub fn new(args: &Args) -> Result<Self, ArgsError> {
         let args: ExpressionArgs = args.parse_required()?;
         if args.filter.is_empty() && args.score.is_empty() {
             return Err(ArgsError {
@@ -265,10 +269,9 @@ impl BindingFilter for Expression {
 
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
         let mut all = self.known();
+        let pass = all.reasons();
         let known = all.of(cluster, &self.reads_cluster)?;
-        let verdict = self.with_binding(context, |binding| {
-            self.verdict(Pass::begin(), known, binding)
-        });
+        let verdict = self.with_binding(context, |binding| self.verdict(pass, known, binding));
         match verdict {
             Ok(Ok(())) => Ok(()),
             Ok(Err(reason)) => Err(reason.to_string().into()),
@@ -284,6 +287,7 @@ impl BindingFilter for Expression {
     ) -> Result<(), PluginError> {
         let (snapshot, pass) = (context.snapshot(), Pass::begin());
         let mut all = self.known();
+        all.begin_cycle();
         all.tidy(snapshot.len());
         let refused = self.with_binding(context, |binding| {
             let mut refused = Vec::new();

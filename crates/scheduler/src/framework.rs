@@ -18,6 +18,7 @@ pub mod profile;
 pub mod registry;
 pub(crate) mod runtime;
 pub(crate) mod service_points;
+pub mod state;
 pub mod waiting;
 
 pub use args::{Args, ArgsError};
@@ -33,4 +34,5 @@ pub use preempt::{Nomination, PostFilterContext, Victim};
 pub use priority_sort::PrioritySort;
 pub use profile::ProfileError;
 pub use registry::{DuplicatePlugin, Factory, FactoryError, Registry, Standing};
+pub use state::State;
 pub use waiting::{Bindings, Permits, Waiting};

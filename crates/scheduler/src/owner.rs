@@ -1,9 +1,10 @@
 //! The owner of all state: one task that holds the fleet, the bindings and the queue, and decides.
 //!
 //! [`intake`] takes in what the watches see, [`cycle`] decides, [`permit`] and [`store`] take a decision to its
-//! write, [`finish`] deals with what became of it, and [`lineup`] takes over another configuration.
+//! write, [`finish`] deals with what became of it, [`preemption`] and [`eviction`] make room, and [`lineup`] takes over another configuration.
 
 mod cycle;
+mod eviction;
 mod finish;
 mod intake;
 mod lineup;
@@ -25,8 +26,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::eviction::Evicted;
 use self::permit::Lot;
-use self::preemption::{Departures, Evicted};
+use self::preemption::Departures;
 use self::promises::Promises;
 pub(crate) use self::questions::Accurate;
 use self::questions::Questions;
@@ -36,6 +38,7 @@ use crate::binding::{Binding, BindingKey, Unread};
 use crate::config::config_map::Change;
 use crate::events::Recorder;
 use crate::fleet_watch::Member;
+use crate::framework::State;
 use crate::framework::assembly::Lineup;
 use crate::framework::runtime::Frameworks;
 use crate::framework::waiting::Said;
@@ -92,6 +95,8 @@ pub(crate) struct Owner {
     members: HashMap<String, Member>,
     leaving: HashSet<String>,
     bindings: HashMap<BindingKey, Entry>,
+    /// What plugins see of fleet and bindings.
+    state: State,
     queue: Queue,
     /// Kept under the gate SchedulingOvercommitProtection, or where a plugin needs it.
     assumptions: Option<Assumptions>,
@@ -137,6 +142,7 @@ impl Owner {
         let Lineup {
             frameworks,
             extenders,
+            state,
             ends,
             ..
         } = lineup;
@@ -160,6 +166,7 @@ impl Owner {
             members: HashMap::new(),
             leaving: HashSet::new(),
             bindings: HashMap::new(),
+            state,
             queue: Queue::new(options.order),
             assumptions: assumes.then(Assumptions::default),
             groups: options.gates.workload_affinity.then(Groups::default),
@@ -181,7 +188,7 @@ impl Owner {
         }
     }
 
-    /// Runs until the token is cancelled; writes in flight are waited for.
+    /// Runs until the token is cancelled; writes in flight, evictions included, are waited for.
     pub(crate) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Input>,
@@ -252,6 +259,11 @@ impl Owner {
             while let Some(finished) = self.writes.join_next().await {
                 if let Ok(finished) = finished {
                     self.record(&finished);
+                }
+            }
+            while let Some(evicted) = self.evictions.join_next().await {
+                if let Ok(evicted) = evicted {
+                    self.tell_of(&evicted);
                 }
             }
         };

@@ -97,6 +97,8 @@ struct Meanwhile {
     reconciled: bool,
     /// The fleet changed in a way that helps it, if it has failed.
     woken: bool,
+    /// It is to be looked at again after its backoff, if it has failed.
+    later: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -276,6 +278,7 @@ impl Queue {
         let serial = self.serial;
         let verdict = match (self.order, verdict) {
             (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
+            (_, Verdict::Wait) if meanwhile.later => Verdict::Retry,
             (_, verdict) => verdict,
         };
         match verdict {
@@ -298,14 +301,20 @@ impl Queue {
         }
     }
 
-    /// Lets a waiting key come again after its backoff.
+    /// Lets a waiting key, or one that is about to wait, come again after its backoff.
     pub fn wake_later(&mut self, key: &BindingKey, now: Instant) {
-        let Some(item) = self.items.get(key) else {
+        let Some(item) = self.items.get_mut(key) else {
             return;
         };
-        let (State::Waiting { .. }, attempts) = (item.state, item.attempts) else {
-            return;
-        };
+        let attempts = item.attempts;
+        match &mut item.state {
+            State::Waiting { .. } => {}
+            State::Processing(meanwhile) => {
+                meanwhile.later = true;
+                return;
+            }
+            State::Ready { .. } | State::Backoff { .. } => return,
+        }
         self.take_out(key);
         let ready_at = now + self.delay(attempts, now);
         self.serial += 1;

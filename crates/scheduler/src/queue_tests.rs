@@ -173,6 +173,25 @@ fn woken_keys_go_behind_new_work_but_are_not_starved() {
 }
 
 #[test]
+fn what_is_to_come_again_backs_off_even_when_it_was_about_to_wait() {
+    let now = Instant::now();
+    for still_processing in [true, false] {
+        let mut queue = Queue::default();
+        queue.push(&key("a"), Rank::of(0), now);
+        queue.pop();
+        if still_processing {
+            queue.wake_later(&key("a"), now);
+            queue.done(&key("a"), Verdict::Wait, now);
+        } else {
+            queue.done(&key("a"), Verdict::Wait, now);
+            queue.wake_later(&key("a"), now);
+        }
+        assert_eq!((queue.depth().backoff, queue.depth().waiting), (1, 0));
+        assert_eq!(queue.next_flush(), Some(now + INITIAL_BACKOFF));
+    }
+}
+
+#[test]
 fn a_removed_key_is_gone_from_every_state() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     for (name, verdict) in [

@@ -11,8 +11,8 @@ use crate::config::config_map::{ConfigMapError, Reload};
 use crate::config::{ConfigError, Effective, start};
 use crate::connect;
 use crate::events;
-use crate::framework::DuplicatePlugin;
 use crate::framework::assembly::Assembly;
+use crate::framework::{DuplicatePlugin, State};
 use crate::health::{self, ListenError, Probes};
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
@@ -138,6 +138,7 @@ async fn run_measured(
         estimators: accurate.iter().map(Accurate::estimator).collect(),
         client: client.clone(),
         said: said_sender,
+        state: State::default(),
         metrics: metrics.clone(),
         extender_metrics: probes.extenders(),
         stopping: cancel.clone(),

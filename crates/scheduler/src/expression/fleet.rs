@@ -8,16 +8,21 @@ use berth_api::Cluster;
 use berth_core::ClusterView;
 use kube_cel::cel::Context;
 
+use super::functions::Pass;
 use super::objects;
 use super::program::Paths;
 
-/// The clusters that have been looked at, by name.
+/// The clusters that have been looked at, by name, and how long reasons may still be looked for.
 #[derive(Default)]
-pub(super) struct Known(HashMap<String, KnownCluster>);
+pub(super) struct Known {
+    clusters: HashMap<String, KnownCluster>,
+    /// Bounds the evaluations for the reasons of the cycle at hand; None before the first of them.
+    reasons: Option<Pass>,
+}
 
 impl std::fmt::Debug for Known {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Known").field(&self.0.len()).finish()
+        f.debug_tuple("Known").field(&self.clusters.len()).finish()
     }
 }
 
@@ -33,6 +38,16 @@ pub(super) struct KnownCluster {
 }
 
 impl Known {
+    /// A cycle begins: none of its reasons has been asked for.
+    pub(super) fn begin_cycle(&mut self) {
+        self.reasons = None;
+    }
+
+    /// What all evaluations for the reasons of a cycle share.
+    pub(super) fn reasons(&mut self) -> Pass {
+        *self.reasons.get_or_insert_with(Pass::begin)
+    }
+
     /// A cluster, as it is now.
     ///
     /// # Errors
@@ -46,7 +61,7 @@ impl Known {
             .object()
             .ok_or("the cluster's object is not there to be read")?;
         let is_new = self
-            .0
+            .clusters
             .get(view.name())
             .is_none_or(|known| !std::ptr::eq(known.object.as_ptr(), Arc::as_ptr(object)));
         if is_new {
@@ -56,22 +71,23 @@ impl Known {
                 filter: HashMap::new(),
                 score: HashMap::new(),
             };
-            self.0.insert(view.name().to_owned(), known);
+            self.clusters.insert(view.name().to_owned(), known);
         }
-        self.0
+        self.clusters
             .get_mut(view.name())
             .ok_or_else(|| "the cluster was lost".to_owned())
     }
 
     /// Forgets clusters that are gone, once there are more than `clusters`.
     pub(super) fn tidy(&mut self, clusters: usize) {
-        if self.0.len() > clusters {
-            self.0.retain(|_, known| known.object.strong_count() > 0);
+        if self.clusters.len() > clusters {
+            self.clusters
+                .retain(|_, known| known.object.strong_count() > 0);
         }
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.clusters.len()
     }
 }

@@ -46,7 +46,7 @@ pub(super) enum Bound {
 }
 
 /// The evaluations of one decision.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pass {
     deadline: Instant,
 }

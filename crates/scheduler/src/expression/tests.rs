@@ -9,6 +9,7 @@ use berth_core::{
 use kube_cel::cel::Context;
 use serde_json::{Value as Json, json};
 
+use super::fleet::Known;
 use super::functions::{Bound, FUNCTIONS, MAX_TIME, Pass};
 use super::program::Program;
 use super::variables::Kind;
@@ -245,6 +246,27 @@ fn a_decision_is_bounded_in_time() {
 }
 
 #[test]
+fn the_reasons_of_a_cycle_share_one_bound() {
+    let mut known = Known::default();
+    let first = known.reasons();
+    let begun = Instant::now();
+    while Instant::now() == begun {
+        std::hint::spin_loop();
+    }
+    assert_eq!(known.reasons(), first, "the next cluster begins no other");
+    known.begin_cycle();
+    assert_ne!(known.reasons(), first);
+    // The engine begins a cycle before it asks for reasons.
+    let mut scene = scene(json!({ "filter": [{ "expression": "cluster.metadata.name == 'x'" }] }));
+    let mut bounds = Vec::new();
+    for _ in 0..2 {
+        scene.place("red").unwrap_err();
+        bounds.push(scene.plugin.known().reasons());
+    }
+    assert_ne!(bounds[0], bounds[1]);
+}
+
+#[test]
 fn numbers_are_rounded() {
     use kube_cel::cel::Value;
     for (value, expected) in [
@@ -256,38 +278,5 @@ fn numbers_are_rounded() {
         (Value::Bool(true), None),
     ] {
         assert_eq!(number(&value), expected, "{value:?}");
-    }
-}
-
-/// `cargo test --release -p berth-scheduler --lib -- --ignored --nocapture five_thousand`
-#[test]
-#[ignore = "a measurement"]
-fn five_thousand_clusters() {
-    for (what, args) in [
-        ("none", json!({ "filter": [{ "expression": "true" }] })),
-        (
-            "cluster",
-            json!({ "filter": [{ "expression": "cluster.metadata.labels['cost-tier'] == 'low'" }] }),
-        ),
-        (
-            "both",
-            json!({ "filter": [{ "expression": "cluster.metadata.labels.team == binding.metadata.labels.team" }] }),
-        ),
-    ] {
-        let mut fleet = Fleet::new().keeping_objects();
-        for number in 0..5000 {
-            let labels = json!({ "cost-tier": "low", "team": "red", "zone": number.to_string() });
-            fleet.apply(&cluster(&format!("m{number:04}"), labels, json!({})));
-        }
-        let mut scene = with_fleet(fleet, args, true);
-        let mut times = Vec::new();
-        for _ in 0..12 {
-            let begun = Instant::now();
-            scene.place("red").unwrap();
-            times.push(begun.elapsed());
-        }
-        let first = times.remove(0);
-        times.sort();
-        println!("{what}: first {first:?}, then {:?}", times[times.len() / 2]);
     }
 }

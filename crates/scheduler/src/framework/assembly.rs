@@ -18,11 +18,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::args::Args;
 use super::handle::Handle;
 use super::plugin::{FilterPoint, Plugin};
-use super::points::QueueSort;
+use super::points::{Bind, QueueSort};
 use super::profile::{Chosen, ProfileError, Selection};
 use super::registry::{FactoryError, Registry};
 use super::runtime::{Framework, Frameworks};
 use super::service_points::{Named, ServicePoints};
+use super::state::State;
 use super::waiting::Said;
 use crate::config::configuration::ProfileConfig;
 use crate::config::{ConfigError, Declared};
@@ -42,6 +43,8 @@ pub(crate) struct Assembly {
     pub(crate) client: Client,
     /// Where plugins speak about waiting decisions.
     pub(crate) said: mpsc::UnboundedSender<Said>,
+    /// What the owner shows to plugins.
+    pub(crate) state: State,
     pub(crate) metrics: Metrics,
     pub(crate) extender_metrics: ExtenderMetrics,
     /// Cancelled with the service.
@@ -57,6 +60,8 @@ pub(crate) struct Lineup {
     /// What it was made of, with names and defaults filled in.
     pub(crate) declared: Declared,
     pub(crate) profiles: Vec<ProfileConfig>,
+    /// What its plugins see.
+    pub(crate) state: State,
     /// Ends the tasks of the plugins when the lineup goes.
     pub(crate) ends: DropGuard,
 }
@@ -118,6 +123,7 @@ impl Assembly {
             extenders,
             declared: declared.clone(),
             profiles,
+            state: self.state.clone(),
             ends,
         })
     }
@@ -128,17 +134,23 @@ impl Assembly {
             .registry
             .factory(name)
             .ok_or_else(|| FactoryError::Other("it is not registered".to_owned()))?;
-        let plugin =
-            catch_unwind(AssertUnwindSafe(|| factory(args, handle))).unwrap_or_else(|panic| {
-                let error = PluginError::panicked(&*panic);
-                Err(FactoryError::Other(error.to_string()))
-            })?;
-        if plugin.name() == name {
-            Ok(plugin)
-        } else {
-            let message = format!("its factory made a plugin named {:?}", plugin.name());
-            Err(FactoryError::Other(message))
-        }
+        let make = || {
+            let plugin = factory(args, handle)?;
+            let misnamed = plugin.misnamed();
+            Ok((plugin, misnamed))
+        };
+        let (plugin, misnamed) = catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|panic| {
+            let error = PluginError::panicked(&*panic);
+            Err(FactoryError::Other(error.to_string()))
+        })?;
+        let message = match misnamed {
+            _ if plugin.name() != name => {
+                format!("its factory made a plugin named {:?}", plugin.name())
+            }
+            Some((point, other)) => format!("at {point} it is named {other:?}"),
+            None => return Ok(plugin),
+        };
+        Err(FactoryError::Other(message))
     }
 
     fn framework(
@@ -156,6 +168,7 @@ impl Assembly {
             said: self.said.clone(),
             stopping: stopping.clone(),
             templates: templates.clone(),
+            state: self.state.clone(),
         };
         let selection = Selection::new(profile, &self.registry, |name, args| {
             self.plugin(name, args, &handle)
@@ -299,7 +312,8 @@ fn scores(selection: &Selection, outside: &[Plugin]) -> Vec<Weighted<Arc<dyn ber
 }
 
 impl ServicePoints {
-    /// The points around a decision, in the profile's order and with what comes from outside after it.
+    /// The points around a decision, in the profile's order and with what comes from outside after it; but at
+    /// Bind before it, as in kube-scheduler.
     fn around(selection: &Selection, outside: &[Plugin], metrics: Metrics) -> Self {
         let named =
             |(chosen, plugin): (&Chosen, &Plugin)| (Arc::clone(&chosen.name), plugin.clone());
@@ -321,6 +335,11 @@ impl ServicePoints {
                     .collect()
             };
         }
+        let mut bind: Vec<Named<dyn Bind>> = list!(Bind, bind);
+        let ours = selection
+            .at(Point::Bind)
+            .filter(|(_, plugin)| plugin.bind.is_some());
+        bind.rotate_left(ours.count());
         let follow = selection.plugins.iter().filter_map(|plugin| {
             Some(Named {
                 name: Arc::clone(&plugin.name),
@@ -337,7 +356,7 @@ impl ServicePoints {
             reserve: list!(Reserve, reserve),
             permit: list!(Permit, permit),
             pre_bind: list!(PreBind, pre_bind),
-            bind: list!(Bind, bind),
+            bind,
             post_bind: list!(PostBind, post_bind),
             follow: follow.collect(),
             registrations: registrations.collect(),

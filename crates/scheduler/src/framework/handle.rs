@@ -7,6 +7,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::state::State;
 use super::waiting::{Permits, Said};
 use crate::template::Templates;
 
@@ -19,6 +20,7 @@ pub struct Handle {
     pub(crate) said: mpsc::UnboundedSender<Said>,
     pub(crate) stopping: CancellationToken,
     pub(crate) templates: Templates,
+    pub(crate) state: State,
 }
 
 impl std::fmt::Debug for Handle {
@@ -53,6 +55,11 @@ impl Handle {
     /// What is known of the objects that bindings propagate. Kinds that no plugin asks for are not read.
     pub fn templates(&self) -> Templates {
         self.templates.clone()
+    }
+
+    /// The fleet and the bindings as the scheduler knows them, for any point and any task.
+    pub fn state(&self) -> State {
+        self.state.clone()
     }
 
     /// Cancelled when the profile ends, with the service or because the configuration has changed: tasks of

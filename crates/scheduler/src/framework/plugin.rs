@@ -166,6 +166,32 @@ impl Plugin {
         self
     }
 
+    /// A point where what acts has another name than the plugin, and that name.
+    pub(crate) fn misnamed(&self) -> Option<(Point, String)> {
+        let filter = self.filter.as_ref().map(|filter| match filter {
+            FilterPoint::Placement(filter) => filter.name(),
+            FilterPoint::Binding(filter) => filter.name(),
+        });
+        let names = [
+            (
+                Point::PreFilter,
+                self.pre_filter.as_ref().map(|one| one.name()),
+            ),
+            (Point::Filter, filter),
+            (
+                Point::PreScore,
+                self.pre_score.as_ref().map(|one| one.name()),
+            ),
+            (Point::Score, self.score.as_ref().map(|one| one.name())),
+            (Point::Select, self.select.as_ref().map(|one| one.name())),
+            (Point::Assign, self.assign.as_ref().map(|one| one.name())),
+        ];
+        names.into_iter().find_map(|(point, name)| {
+            let other = name.filter(|name| *name != &*self.name)?;
+            Some((point, other.to_owned()))
+        })
+    }
+
     /// The points that it serves.
     pub fn points(&self) -> Vec<Point> {
         [

@@ -219,6 +219,11 @@ impl Owner {
             Ok(subject) => subject,
             Err(conclusion) => return Some(*conclusion),
         };
+        let snapshot = self.snapshot.get_or_insert_with(|| {
+            let snapshot = self.fleet.snapshot();
+            self.state.show_fleet(&snapshot);
+            snapshot
+        });
         let Some(framework) = self.frameworks.of_mut(binding) else {
             return Some(Conclusion::of(Plan::nothing(Verdict::Done), None));
         };
@@ -240,7 +245,6 @@ impl Owner {
             .map(|assumptions| assumptions.assumed(now))
             .unwrap_or_default();
         self.promises.add_to(&mut assumed, binding, now);
-        let snapshot = self.snapshot.get_or_insert_with(|| self.fleet.snapshot());
         let mut times = self.metrics.clock();
         let engine = &mut framework.engine;
         let search = Search {
@@ -248,7 +252,7 @@ impl Owner {
             request: &request,
             snapshot,
             assumed: &assumed,
-            bindings: &self.bindings,
+            state: &self.state,
             departures: &self.departures,
             points: &points,
         };

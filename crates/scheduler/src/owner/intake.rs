@@ -327,6 +327,7 @@ impl Owner {
             }
             self.recall(&binding);
             let binding = Arc::new(binding);
+            self.state.show(&binding);
             self.bindings.insert(
                 key,
                 Entry {
@@ -355,6 +356,7 @@ impl Owner {
             assumptions.observe(&entry.binding, &binding, now);
         }
         entry.binding = Arc::new(binding);
+        self.state.show(&entry.binding);
     }
 
     /// A binding that we see for the first time may have been placed just before we started.
@@ -372,6 +374,7 @@ impl Owner {
 
     fn binding_gone(&mut self, key: &BindingKey) {
         let old = self.bindings.remove(key);
+        self.state.forget(key);
         if let Some(old) = &old {
             self.departures.observe(&old.binding, None, Instant::now());
         }

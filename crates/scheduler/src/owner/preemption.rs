@@ -1,32 +1,23 @@
-//! PostFilter: room is made for a binding that fits nowhere, by evicting what plugins nominate.
+//! PostFilter: plugins are asked what has to go so that a binding fits that fits nowhere.
 //!
-//! A victim leaves `spec.clusters` and gets an eviction task in one write. Its room is free when its cluster
-//! reports so; from the end of the task until then it is on its way, and nothing more is preempted for it.
+//! The room of a victim is free when its cluster reports so; from the end of its eviction task until then it is on its
+//! way, and nothing more is preempted for it.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::binding::GracefulEvictionTask;
-use berth_api::policy::PurgeMode;
 use berth_core::{
     Assumed, AssumedWorkload, CycleState, Engine, Outcome, Placement, Request, ScheduleError,
     Snapshot,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Value, json};
 
-use super::references::{binding_reference, template_reference};
-use super::{Entry, Owner};
+use super::Owner;
 use crate::assume::workload;
 use crate::binding::{Binding, BindingKey};
 use crate::events::{Note, NoteType};
 use crate::framework::service_points::ServicePoints;
-use crate::framework::{Bindings, Nomination, PostFilterContext, Victim};
-use crate::plan::Plan;
+use crate::framework::{Nomination, PostFilterContext, State, Victim};
 use crate::preemption::REASON;
-use crate::queue::Verdict;
-use crate::writer::Report;
 
 /// The reason of the event on a binding that others are evicted for.
 const REASON_PREEMPTING: &str = "Preempting";
@@ -34,19 +25,6 @@ const REASON_PREEMPTING: &str = "Preempting";
 const REPORTED_WITHIN: Duration = Duration::from_mins(1);
 /// How many victims a message names.
 const NAMED: usize = 8;
-
-/// Every binding that the owner knows.
-pub(super) struct Known<'a>(pub(super) &'a HashMap<BindingKey, Entry>);
-
-impl Bindings for Known<'_> {
-    fn get(&self, key: &BindingKey) -> Option<Arc<Binding>> {
-        self.0.get(key).map(|entry| Arc::clone(&entry.binding))
-    }
-
-    fn iter(&self) -> Box<dyn Iterator<Item = Arc<Binding>> + '_> {
-        Box::new(self.0.values().map(|entry| Arc::clone(&entry.binding)))
-    }
-}
 
 /// What can be done for a binding.
 #[derive(Debug, Default)]
@@ -165,22 +143,13 @@ impl Departures {
     }
 }
 
-/// A victim of which a write has come back.
-#[derive(Debug)]
-pub(super) struct Evicted {
-    preemptor: Arc<Binding>,
-    victim: Arc<Binding>,
-    message: String,
-    report: Report,
-}
-
 /// What a search for room looks at.
 pub(super) struct Search<'a> {
     pub(super) binding: &'a Arc<Binding>,
     pub(super) request: &'a Request,
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) assumed: &'a Assumed,
-    pub(super) bindings: &'a HashMap<BindingKey, Entry>,
+    pub(super) state: &'a State,
     pub(super) departures: &'a Departures,
     pub(super) points: &'a ServicePoints,
 }
@@ -223,7 +192,7 @@ impl Search<'_> {
             binding: self.binding,
             request: self.request,
             snapshot: self.snapshot,
-            bindings: &Known(self.bindings),
+            bindings: self.state,
             attempt: &mut attempt,
         };
         let Some((plugin, nomination)) = self.points.post_filter(&mut context, state) else {
@@ -239,7 +208,8 @@ impl Search<'_> {
 
     /// What a victim holds in its cluster, placed there or on its way out.
     fn held_by(&self, victim: &Victim) -> Option<AssumedWorkload> {
-        let spec = &self.bindings.get(&victim.key)?.binding.spec;
+        let binding = self.state.binding(&victim.key)?;
+        let spec = &binding.spec;
         let placed = spec.clusters.iter().find(|t| t.name == victim.cluster);
         let replicas = if let Some(target) = placed {
             target.replicas
@@ -253,142 +223,10 @@ impl Search<'_> {
 }
 
 impl Owner {
-    /// Evicts what a plugin has nominated. What is on its way out already is left alone.
-    pub(super) fn evict(&mut self, preemptor: &Arc<Binding>, room: Room) {
-        let Room::Nominated(plugin, nomination, _) = room else {
-            return;
-        };
-        let mut by_victim: BTreeMap<BindingKey, Vec<String>> = BTreeMap::new();
-        for Victim { key, cluster } in nomination.victims {
-            by_victim.entry(key).or_default().push(cluster);
-        }
-        for (key, clusters) in by_victim {
-            let Some(entry) = self.bindings.get(&key) else {
-                continue;
-            };
-            let victim = Arc::clone(&entry.binding);
-            let message = format!(
-                "preempted by {} {} of priority {}",
-                preemptor.key.kind(),
-                preemptor.key,
-                preemptor.spec.priority()
-            );
-            let now = jiff::Timestamp::now();
-            let Some(patch) = eviction(&victim, &clusters, &plugin, &message, now) else {
-                continue;
-            };
-            if !self.evicting.insert(key) {
-                continue;
-            }
-            let plan = Plan {
-                result: Some(patch),
-                ..Plan::nothing(Verdict::Done)
-            };
-            let (writer, preemptor) = (self.writer.clone(), Arc::clone(preemptor));
-            let message = format!("{message}: it leaves {}", clusters.join(", "));
-            self.evictions.spawn(async move {
-                let report = writer.write(Arc::clone(&victim), &plan).await;
-                Evicted {
-                    preemptor,
-                    victim,
-                    message,
-                    report,
-                }
-            });
-        }
-    }
-
-    /// A victim was written, or not.
-    pub(super) fn evicted(&mut self, evicted: Result<Evicted, tokio::task::JoinError>) {
-        let now = Instant::now();
-        let Evicted {
-            preemptor,
-            victim,
-            message,
-            report,
-        } = match evicted {
-            Ok(evicted) => evicted,
-            Err(error) => {
-                tracing::error!(%error, "an eviction ended abnormally");
-                return;
-            }
-        };
-        self.evicting.remove(&victim.key);
-        match report {
-            Report::Written(binding) => {
-                tracing::info!(binding = %victim.key, message, "evicted");
-                let note = Note {
-                    note_type: NoteType::Warning,
-                    reason: REASON,
-                    message,
-                };
-                let reference = binding_reference(&victim.key, &binding.metadata);
-                let recorder = self.recorder.of(preemptor.spec.scheduler());
-                recorder.record(&reference, note.clone());
-                recorder.record(&template_reference(&victim), note);
-                self.remember_if_present(*binding, 0);
-                // The watch will show nothing new any more, and what was evicted needs another place.
-                if let Some(entry) = self.bindings.get(&victim.key)
-                    && self.frameworks.passes(&entry.binding)
-                {
-                    let rank = self.frameworks.rank(&entry.binding);
-                    self.queue.push(&victim.key, rank, now);
-                }
-            }
-            Report::Conflict { current, .. } => {
-                if let Some(current) = current {
-                    self.remember_if_present(*current, 0);
-                }
-                // The victims may be others now.
-                self.queue.wake(&preemptor.key, now);
-            }
-            Report::Gone => self.queue.wake(&preemptor.key, now),
-            report => {
-                tracing::warn!(binding = %victim.key, preemptor = %preemptor.key, ?report, "cannot evict");
-            }
-        }
-    }
-
     /// Forgets room that no cluster has reported in time.
     pub(super) fn expire_departures(&mut self, now: Instant) {
         self.departures.forget_old(now);
     }
-}
-
-/// The patch that takes clusters from a victim; `None` where it is on none of them.
-fn eviction(
-    victim: &Binding,
-    clusters: &[String],
-    plugin: &str,
-    message: &str,
-    now: jiff::Timestamp,
-) -> Option<Value> {
-    let spec = &victim.spec;
-    let (leaving, staying): (Vec<_>, Vec<_>) = spec
-        .clusters
-        .iter()
-        .partition(|target| clusters.contains(&target.name));
-    if leaving.is_empty() {
-        return None;
-    }
-    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let mut tasks = spec.graceful_eviction_tasks.clone();
-    tasks.extend(leaving.iter().map(|target| GracefulEvictionTask {
-        from_cluster: target.name.clone(),
-        purge_mode: Some(PurgeMode::Gracefully),
-        replicas: (target.replicas > 0).then_some(target.replicas),
-        reason: REASON.to_owned(),
-        message: Some(message.to_owned()),
-        producer: plugin.to_owned(),
-        creation_timestamp: Some(Time(now)),
-        ..GracefulEvictionTask::default()
-    }));
-    let clusters = if staying.is_empty() {
-        Value::Null
-    } else {
-        json!(staying)
-    };
-    Some(json!({ "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks } }))
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Which room is found for a binding, with the plugin and the engine as they run.
 
+use berth_api::binding::GracefulEvictionTask;
 use berth_api::well_known::PREEMPTIBLE;
 use berth_api::{Cluster, ResourceBinding};
 use berth_core::{EngineOptions, Fleet};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::assume::Assumptions;
@@ -69,24 +71,19 @@ fn leaving(mut binding: Binding, cluster: &str, replicas: i32) -> Binding {
 
 struct Scene {
     clusters: Vec<Cluster>,
-    bindings: HashMap<BindingKey, Entry>,
+    state: State,
     departures: Departures,
 }
 
 impl Scene {
     fn new(clusters: &[Cluster], bindings: Vec<Binding>) -> Self {
-        let entry = |binding: Binding| {
-            let entry = Entry {
-                binding: Arc::new(binding),
-                own_generation: 0,
-                writing: false,
-                unread: None,
-            };
-            (entry.binding.key.clone(), entry)
-        };
+        let state = State::default();
+        for binding in bindings {
+            state.show(&Arc::new(binding));
+        }
         Self {
             clusters: clusters.to_vec(),
-            bindings: bindings.into_iter().map(entry).collect(),
+            state,
             departures: Departures::default(),
         }
     }
@@ -114,7 +111,7 @@ impl Scene {
             request: &request,
             snapshot: &snapshot,
             assumed: &assumed,
-            bindings: &self.bindings,
+            state: &self.state,
             departures: &self.departures,
             points: &points,
         };
@@ -237,36 +234,10 @@ fn nothing_more_is_preempted_while_room_is_on_its_way() {
     scene
         .departures
         .observe(&going, Some(&gone), Instant::now());
-    scene.bindings.remove(&low.key);
+    scene.state.forget(&low.key);
     assert_eq!(victims(&scene.room_for(new())), ["coming"]);
     scene.departures.reported("m1");
     assert_eq!(victims(&scene.room_for(new())), ["other@m1"]);
-}
-
-#[test]
-fn an_eviction_moves_the_cluster_from_the_result_to_a_task() {
-    let low = binding("low", 0, 3, &[("m1", 2), ("m2", 1)]);
-    let now: jiff::Timestamp = "2024-05-06T07:08:09.5Z".parse().unwrap();
-    let patch = eviction(
-        &low,
-        &["m1".to_owned()],
-        "DefaultPreemption",
-        "because",
-        now,
-    );
-    assert_eq!(
-        patch,
-        Some(json!({ "spec": {
-            "clusters": [{ "name": "m2", "replicas": 1 }],
-            "gracefulEvictionTasks": [{ "fromCluster": "m1", "purgeMode": "Gracefully", "replicas": 2,
-                "reason": "Preempted", "message": "because", "producer": "DefaultPreemption",
-                "creationTimestamp": "2024-05-06T07:08:09Z" }],
-        }}))
-    );
-    let all = ["m1".to_owned(), "m2".to_owned()];
-    let patch = eviction(&low, &all, "p", "", now).unwrap();
-    assert_eq!(patch["spec"]["clusters"], Value::Null);
-    assert_eq!(eviction(&low, &["m3".to_owned()], "p", "", now), None);
 }
 
 #[test]
