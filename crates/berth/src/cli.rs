@@ -62,6 +62,9 @@ impl Cli {
             _ => "warn",
         };
         logging::init(&self.log, default_level);
+        if matches!(self.command, Command::Scheduler(_)) {
+            logging::log_panics();
+        }
         // Several crates of the tree speak TLS; they share one provider.
         if rustls::crypto::ring::default_provider()
             .install_default()

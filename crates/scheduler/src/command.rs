@@ -151,6 +151,7 @@ impl SchedulerCommand {
             return printed.map_or_else(|error| report(error, 1), |()| ExitCode::SUCCESS);
         }
         logging::init(&cli.log, "info");
+        logging::log_panics();
         // Several crates of the tree speak TLS; they share one provider.
         if rustls::crypto::ring::default_provider()
             .install_default()
@@ -226,6 +227,22 @@ fn one_line(error: &clap::Error) -> String {
 
 /// Says what went wrong, in one line; the code says whose turn it is.
 pub fn report(error: impl std::fmt::Display, code: u8) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {error}");
+    let _ = writeln!(std::io::stderr(), "error: {}", unbroken(&error.to_string()));
     ExitCode::from(code)
+}
+
+/// Text of others, such as that of a panic, may have several lines.
+fn unbroken(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_one_line() {
+        assert_eq!(unbroken("a\n  left: 1\n right: 2"), "a left: 1 right: 2");
+    }
 }

@@ -41,6 +41,16 @@ pub struct LogArgs {
     pub logging_format: Format,
 }
 
+/// Lets each panic be one line of the log. What panics here is a plugin, mostly, and fails no more than the binding or
+/// the configuration at hand, which says so as well.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let text = panic.payload_as_str().unwrap_or("without a message");
+        tracing::error!(place, "a panic: {text:?}");
+    }));
+}
+
 /// Starts log output on standard error. `RUST_LOG` wins over the verbosity. A second call changes nothing.
 pub fn init(args: &LogArgs, default_level: &str) {
     let level = match args.verbosity {

@@ -7,7 +7,9 @@
 )]
 
 mod around;
+mod brittle;
 mod broken;
+mod documents;
 mod measured;
 mod profiles;
 mod reload;

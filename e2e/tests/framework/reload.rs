@@ -76,6 +76,24 @@ fn config_maps(bare: &Bare) -> Api<ConfigMap> {
     Api::namespaced(bare.client.clone(), "config")
 }
 
+/// Creates the ConfigMap.
+async fn create(bare: &Bare, text: &str) {
+    let namespace: Namespace =
+        serde_json::from_value(json!({ "metadata": { "name": "config" } })).unwrap();
+    Api::all(bare.client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    let object = json!({ "metadata": { "name": "profiles" }, "data": { "config.yaml": text } });
+    config_maps(bare)
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(object).unwrap(),
+        )
+        .await
+        .unwrap();
+}
+
 /// Writes the ConfigMap.
 async fn write(bare: &Bare, text: &str) {
     let patch = Patch::Merge(json!({ "data": { "config.yaml": text } }));
@@ -85,8 +103,8 @@ async fn write(bare: &Bare, text: &str) {
         .unwrap();
 }
 
-/// Waits for an event on the ConfigMap whose message has these words.
-async fn is_told(bare: &Bare, note_type: &str, reason: &str, words: &str) {
+/// Waits for an event on the ConfigMap, in the name of a profile, whose message has these words.
+async fn is_told(bare: &Bare, speaker: &str, note_type: &str, reason: &str, words: &str) {
     let events: Api<Event> = Api::namespaced(bare.client.clone(), "config");
     eventually(&format!("{reason}: {words}"), async || {
         let all = events.list(&ListParams::default()).await.unwrap();
@@ -96,15 +114,18 @@ async fn is_told(bare: &Bare, note_type: &str, reason: &str, words: &str) {
             .filter(|event| event.involved_object.kind.as_deref() == Some("ConfigMap"))
             .filter(|event| event.involved_object.name.as_deref() == Some("profiles"))
             .map(|event| {
+                let source = event.source.as_ref();
                 (
+                    source.and_then(|source| source.component.as_deref()),
                     event.type_.as_deref(),
                     event.reason.as_deref(),
                     event.message.as_deref(),
                 )
             })
             .collect();
-        let found = told.iter().any(|(kind, why, message)| {
-            *kind == Some(note_type)
+        let found = told.iter().any(|(by, kind, why, message)| {
+            *by == Some(speaker)
+                && *kind == Some(note_type)
                 && *why == Some(reason)
                 && message.is_some_and(|message| message.contains(words))
         });
@@ -127,21 +148,7 @@ fn profile(name: &str, rest: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_takes_effect_and_a_broken_one_does_not() {
     let bare = bare().await;
-    let namespace: Namespace =
-        serde_json::from_value(json!({ "metadata": { "name": "config" } })).unwrap();
-    Api::all(bare.client.clone())
-        .create(&PostParams::default(), &namespace)
-        .await
-        .unwrap();
-    let object = json!({ "metadata": { "name": "profiles" },
-        "data": { "config.yaml": profile("before", "") } });
-    config_maps(&bare)
-        .create(
-            &PostParams::default(),
-            &serde_json::from_value(object).unwrap(),
-        )
-        .await
-        .unwrap();
+    create(&bare, &profile("before", "")).await;
     let program = Program::start(&bare);
     bare.bind(&everywhere("first", "before")).await;
     bare.bind(&everywhere("second", "after")).await;
@@ -160,7 +167,14 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
 
     // Another name: the binding that nobody was in charge of is placed, without a restart.
     write(&bare, &profile("after", "")).await;
-    is_told(&bare, "Normal", "ConfigurationReloaded", "profiles: after").await;
+    is_told(
+        &bare,
+        "after",
+        "Normal",
+        "ConfigurationReloaded",
+        "profiles: after",
+    )
+    .await;
     assert_eq!(placed(&bare, "second").await.len(), 4);
     assert_eq!(names(&program.configz().await), ["after"]);
 
@@ -169,6 +183,7 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
     write(&bare, &profile("after", broken)).await;
     is_told(
         &bare,
+        "after",
         "Warning",
         "ConfigurationRefused",
         "ConfigMap config/profiles, config.yaml:8:9: profiles[0].plugins.filter.enabled[0].name: no plugin is named \"Nonesuch\"",
@@ -181,13 +196,77 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
     // Right again, with other plugins: the filter by affinity is off.
     let without = "  plugins:\n    filter:\n      disabled:\n      - name: ClusterAffinity\n";
     write(&bare, &profile("again", without)).await;
-    is_told(&bare, "Normal", "ConfigurationReloaded", "profiles: again").await;
+    is_told(
+        &bare,
+        "again",
+        "Normal",
+        "ConfigurationReloaded",
+        "profiles: again",
+    )
+    .await;
     let mut picky = everywhere("fourth", "again");
     picky.spec.placement = Some(
         serde_json::from_value(json!({ "clusterAffinity": { "clusterNames": ["m1"] } })).unwrap(),
     );
     bare.bind(&picky).await;
     assert_eq!(placed(&bare, "fourth").await.len(), 4);
+    drop(program);
+    bare.stop().await;
+}
+
+/// A profile `s` that places by an expression over clusters.
+fn by_expression(expression: &str) -> String {
+    let plugin = format!(
+        "  plugins:\n    multiPoint:\n      enabled:\n      - name: Expression\n  pluginConfig:\n  - name: Expression\n    args:\n      filter:\n      - expression: {expression}\n"
+    );
+    profile("s", &plugin)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expression_that_changes_decides_the_next_binding_and_a_broken_one_does_not() {
+    let bare = bare().await;
+    create(&bare, &by_expression("cluster.metadata.name == 'm1'")).await;
+    let program = Program::start(&bare);
+    bare.bind(&everywhere("first", "s")).await;
+    assert_eq!(placed(&bare, "first").await, ["m1"]);
+
+    write(
+        &bare,
+        &by_expression("cluster.metadata.labels.number in ['2', '3']"),
+    )
+    .await;
+    is_told(&bare, "s", "Normal", "ConfigurationReloaded", "profiles: s").await;
+    bare.bind(&everywhere("second", "s")).await;
+    assert_eq!(placed(&bare, "second").await, ["m2", "m3"]);
+
+    write(&bare, &by_expression("cluster.metdata.name == 'm4'")).await;
+    is_told(
+        &bare,
+        "s",
+        "Warning",
+        "ConfigurationRefused",
+        "ConfigMap config/profiles, config.yaml:13:9: profiles[0].pluginConfig[0].args.filter[0].expression: plugin Expression: line 1, column 9: there is no field \"metdata\" here",
+    )
+    .await;
+    bare.bind(&everywhere("third", "s")).await;
+    assert_eq!(placed(&bare, "third").await, ["m2", "m3"]);
+    let configz = program.configz().await.to_string();
+    assert!(!configz.contains("metdata"), "{configz}");
+
+    // Right again. The event is counted up, so it does not say when this one is in force.
+    write(&bare, &by_expression("cluster.metadata.name != 'm1'")).await;
+    is_told(&bare, "s", "Normal", "ConfigurationReloaded", "profiles: s").await;
+    eventually("a decision by the new expression", async || {
+        let name = format!("again-{}", uuid::Uuid::new_v4().simple());
+        bare.bind(&everywhere(&name, "s")).await;
+        let clusters = placed(&bare, &name).await;
+        if clusters == ["m2", "m3", "m4"] {
+            Ok(())
+        } else {
+            Err(format!("{clusters:?}"))
+        }
+    })
+    .await;
     drop(program);
     bare.stop().await;
 }

@@ -55,10 +55,7 @@ impl Scene {
 
     /// Waits for the outcome of a binding.
     pub(crate) async fn outcome(&self, name: &str) -> Outcome {
-        eventually(&format!("the condition of {name}"), async || {
-            stands(&self.bare, name).await.ok_or("it has none")
-        })
-        .await
+        outcome(&self.bare, name).await
     }
 
     /// Waits until a binding is placed, whatever was said of it before.
@@ -118,6 +115,14 @@ pub(crate) async fn bare() -> Bare {
     Bare::start(&clusters).await
 }
 
+/// Waits for the outcome of a binding.
+pub(crate) async fn outcome(bare: &Bare, name: &str) -> Outcome {
+    eventually(&format!("the condition of {name}"), async || {
+        stands(bare, name).await.ok_or("it has none")
+    })
+    .await
+}
+
 /// Waits until a binding is placed, whatever was said of it before.
 pub(crate) async fn placed(bare: &Bare, name: &str) -> Vec<String> {
     eventually(&format!("{name} to be placed"), async || {
@@ -165,7 +170,8 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn declared(mut configuration: Value) -> Declared {
+/// Profiles and extenders, as a file would declare them.
+pub(crate) fn declared(mut configuration: Value) -> Declared {
     configuration["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
     configuration["kind"] = json!("SchedulerConfiguration");
     let document = Document::read("test", &configuration.to_string()).unwrap();

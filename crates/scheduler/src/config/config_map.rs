@@ -1,7 +1,7 @@
 //! The ConfigMap that declares profiles and extenders: it is read at start, and watched.
 //!
 //! A change that is right takes over as a whole; one that is wrong changes nothing. Either way an event on the
-//! ConfigMap says so.
+//! ConfigMap says so, in the name of the first profile that is in force then.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,7 +62,7 @@ impl fmt::Display for ConfigMapName {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigMapError {
     /// It cannot be read.
-    #[error("--config-map {name}: {source}")]
+    #[error("--config-map {name}: {}", in_words(source))]
     Unreadable {
         /// Which.
         name: ConfigMapName,
@@ -72,6 +72,18 @@ pub enum ConfigMapError {
     /// What it says is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+}
+
+/// Why the ConfigMap cannot be read, for people: a missing right is named with what grants it.
+fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "{}: grant it as deploy/scheduler/optional/config-map.yaml does",
+            status.message
+        ),
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// A new configuration for the owner of the state to take over.
@@ -216,7 +228,9 @@ impl Reload {
             Ok(lineup) => Box::new(lineup),
             Err(error) => {
                 tracing::error!(%error, "the configuration was refused; the one before stays in force");
+                let speaker = self.effective.first_name();
                 self.note(
+                    &speaker,
                     object,
                     NoteType::Warning,
                     "ConfigurationRefused",
@@ -248,10 +262,25 @@ impl Reload {
         );
         let message =
             format!("the next decision is made by the new configuration (profiles: {names})");
-        self.note(object, NoteType::Normal, "ConfigurationReloaded", message);
+        let speaker = self.effective.first_name();
+        self.note(
+            &speaker,
+            object,
+            NoteType::Normal,
+            "ConfigurationReloaded",
+            message,
+        );
     }
 
-    fn note(&self, object: &ConfigMap, note_type: NoteType, reason: &'static str, message: String) {
+    /// Records an event in the name of a profile.
+    fn note(
+        &self,
+        speaker: &str,
+        object: &ConfigMap,
+        note_type: NoteType,
+        reason: &'static str,
+        message: String,
+    ) {
         if *self.leading.borrow() {
             let reference: ObjectReference = object.object_ref(&());
             let note = Note {
@@ -259,7 +288,7 @@ impl Reload {
                 reason,
                 message,
             };
-            self.recorder.record(&reference, note);
+            self.recorder.of(speaker).record(&reference, note);
         }
     }
 }

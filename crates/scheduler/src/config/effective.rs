@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use berth_api::well_known::DEFAULT_SCHEDULER;
 
 use super::configuration::{
     ClientConnection, LeaderElection, ProfileConfig, ResourceLock, SchedulerConfiguration,
@@ -62,6 +63,14 @@ impl Effective {
             extenders,
             ..process
         }));
+    }
+
+    /// The name of the first profile in force.
+    pub fn first_name(&self) -> String {
+        let shown = self.0.load();
+        let first = shown.profiles.first();
+        let name = first.and_then(|profile| profile.scheduler_name.clone());
+        name.unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned())
     }
 
     /// The configuration as YAML, for the log. Secrets are left out.

@@ -111,17 +111,20 @@ impl ServicePoints {
     }
 
     /// The first plugin that knows what has to go. One that cannot tell is passed over.
+    ///
+    /// # Errors
+    /// When none knows, because one cannot tell.
     pub(crate) fn post_filter(
         &self,
         context: &mut PostFilterContext<'_>,
         state: &mut CycleState,
-    ) -> Option<(Arc<str>, Nomination)> {
+    ) -> Result<Option<(Arc<str>, Nomination)>, PluginError> {
         if self.post_filter.is_empty() {
-            return None;
+            return Ok(None);
         }
         let began = Instant::now();
         let nominated = self.first_nomination(context, state);
-        self.point_ran(Point::PostFilter, began, None);
+        self.point_ran(Point::PostFilter, began, nominated.as_ref().err());
         nominated
     }
 
@@ -129,19 +132,22 @@ impl ServicePoints {
         &self,
         context: &mut PostFilterContext<'_>,
         state: &mut CycleState,
-    ) -> Option<(Arc<str>, Nomination)> {
-        self.post_filter.iter().find_map(|plugin| {
+    ) -> Result<Option<(Arc<str>, Nomination)>, PluginError> {
+        let mut failed = None;
+        for plugin in &self.post_filter {
             let nomination = self.try_run(&plugin.name, Point::PostFilter, || {
                 plugin.point.post_filter(context, state)
             });
             match nomination {
-                Ok(nomination) => Some((Arc::clone(&plugin.name), nomination?)),
+                Ok(Some(nomination)) => return Ok(Some((Arc::clone(&plugin.name), nomination))),
+                Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(binding = %context.binding.key, %error, "no room was made");
-                    None
+                    failed.get_or_insert(error);
                 }
             }
-        })
+        }
+        failed.map_or(Ok(None), Err)
     }
 
     /// Reserves with every plugin, until one refuses. Undone by [`Self::unreserve`], in either case.

@@ -276,13 +276,16 @@ impl Owner {
                 }
             }
         }
-        let plan = Plan::with_remark(
+        let mut plan = Plan::with_remark(
             binding,
             &json,
             &decision.outcome,
             room.remark().as_deref(),
             room.note(),
         );
+        if room.is_not_known() && plan.verdict == Verdict::Wait {
+            plan.verdict = Verdict::Retry;
+        }
         let decided = plan.targets.as_ref().filter(|_| {
             // A result that is withdrawn needs nobody's consent.
             decision.outcome.result.is_ok() && !points.are_bare()

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_core::{
-    Assumed, AssumedWorkload, CycleState, Engine, Outcome, Placement, Request, ScheduleError,
-    Snapshot,
+    Assumed, AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request,
+    ScheduleError, Snapshot,
 };
 
 use super::Owner;
@@ -36,6 +36,8 @@ pub(super) enum Room {
     Coming(Placement),
     /// This has to go, a plugin says; then the binding goes there.
     Nominated(Arc<str>, Nomination, Placement),
+    /// A plugin could not tell: it is asked again.
+    NotKnown(PluginError),
 }
 
 impl Room {
@@ -43,6 +45,7 @@ impl Room {
     pub(super) fn remark(&self) -> Option<String> {
         match self {
             Self::None => None,
+            Self::NotKnown(error) => Some(format!("; no room was made: {error}")),
             Self::Coming(_) => Some("; its room was made and is not reported yet".to_owned()),
             Self::Nominated(_, nomination, _) => {
                 let victims = &nomination.victims;
@@ -64,9 +67,14 @@ impl Room {
     /// Where the binding goes when the room is there.
     pub(super) fn place(&self) -> Option<&Placement> {
         match self {
-            Self::None => None,
+            Self::None | Self::NotKnown(_) => None,
             Self::Coming(place) | Self::Nominated(_, _, place) => Some(place),
         }
+    }
+
+    /// Whether the binding comes again by itself, although it fits nowhere.
+    pub(super) fn is_not_known(&self) -> bool {
+        matches!(self, Self::NotKnown(_))
     }
 
     /// The event that goes with it.
@@ -195,8 +203,10 @@ impl Search<'_> {
             bindings: self.state,
             attempt: &mut attempt,
         };
-        let Some((plugin, nomination)) = self.points.post_filter(&mut context, state) else {
-            return Room::None;
+        let (plugin, nomination) = match self.points.post_filter(&mut context, state) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Room::None,
+            Err(error) => return Room::NotKnown(error),
         };
         match attempt(&nomination.victims).result {
             Ok(place) if !nomination.victims.is_empty() => {

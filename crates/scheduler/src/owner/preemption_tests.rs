@@ -129,7 +129,7 @@ fn victims(room: &Room) -> Vec<String> {
             .iter()
             .map(|victim| format!("{}@{}", victim.key.name, victim.cluster))
             .collect(),
-        Room::None => vec!["nobody".to_owned()],
+        Room::None | Room::NotKnown(_) => vec!["nobody".to_owned()],
         Room::Coming(_) => vec!["coming".to_owned()],
     }
 }

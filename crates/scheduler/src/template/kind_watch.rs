@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
-use kube::core::GroupVersionKind;
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, watcher};
 
 use super::qos::QosClass;
@@ -26,11 +26,11 @@ pub(super) async fn run(templates: Templates, source: Source, gvk: GroupVersionK
 }
 
 async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
-    let mut pause = FIRST_PAUSE;
+    let mut trouble = Trouble::of(gvk);
     let resource = loop {
         match kube::discovery::pinned_kind(&source.client, gvk).await {
             Ok((resource, _)) => break resource,
-            Err(error) => failed(templates, gvk, &error.to_string(), &mut pause).await,
+            Err(error) => trouble.with(templates, &error.to_string()).await,
         }
     };
     let api: Api<DynamicObject> = Api::all_with(source.client.clone(), &resource);
@@ -39,7 +39,10 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => {
-                pause = FIRST_PAUSE;
+                // The beginning of a list says nothing of its end.
+                if !matches!(event, watcher::Event::Init) {
+                    trouble.is_over();
+                }
                 match event {
                     watcher::Event::Init => list.clear(),
                     watcher::Event::InitApply(object) => {
@@ -56,20 +59,58 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
                     }
                 }
             }
-            Err(error) => failed(templates, gvk, &error.to_string(), &mut pause).await,
+            Err(error) => trouble.with(templates, &in_words(&error, &resource)).await,
         }
     }
 }
 
-async fn failed(templates: &Templates, gvk: &GroupVersionKind, why: &str, pause: &mut Duration) {
-    tracing::warn!(
-        kind = gvk.kind,
-        error = why,
-        "cannot read templates; trying again"
-    );
-    templates.tell(gvk, News::Failed(why.to_owned()));
-    tokio::time::sleep(*pause).await;
-    *pause = (*pause * 2).min(LONGEST_PAUSE);
+/// What keeps a kind from being read. It is told once, however often it is met.
+struct Trouble<'a> {
+    gvk: &'a GroupVersionKind,
+    pause: Duration,
+    told: String,
+}
+
+impl<'a> Trouble<'a> {
+    fn of(gvk: &'a GroupVersionKind) -> Self {
+        Self {
+            gvk,
+            pause: FIRST_PAUSE,
+            told: String::new(),
+        }
+    }
+
+    /// Tells why the kind cannot be read, and pauses.
+    async fn with(&mut self, templates: &Templates, why: &str) {
+        if self.told != why {
+            let kind = &self.gvk.kind;
+            tracing::warn!(kind, error = why, "cannot read templates; trying again");
+            templates.tell(self.gvk, News::Failed(why.to_owned()));
+            why.clone_into(&mut self.told);
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    fn is_over(&mut self) {
+        *self = Self::of(self.gvk);
+    }
+}
+
+/// Why a kind cannot be read, for people: a missing right is named with what grants it.
+fn in_words(error: &watcher::Error, resource: &ApiResource) -> String {
+    let verb = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => "list",
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 403 => "watch",
+        watcher::Error::WatchError(status) if status.code == 403 => "watch",
+        other => return other.to_string(),
+    };
+    let ApiResource { group, plural, .. } = resource;
+    let dot = if group.is_empty() { "" } else { "." };
+    format!(
+        "the scheduler may not {verb} {plural}{dot}{group}: grant it as \
+         deploy/scheduler/optional/templates.yaml does"
+    )
 }
 
 fn place_of(object: &DynamicObject) -> Place {

@@ -1,0 +1,144 @@
+//! What the pages show in YAML is loaded as it stands there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_e2e::{Bare, Running};
+use berth_scheduler::Options;
+use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::framework::{Args, Plugin, Registry};
+use k8s_openapi::api::rbac::v1::Role;
+use serde_json::{Value, json};
+
+use crate::scene::{bare, everywhere, outcome};
+
+const HEAD: &str = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The YAML of a page, block by block.
+fn blocks(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
+    let mut blocks = Vec::new();
+    let mut open: Option<String> = None;
+    for line in text.lines() {
+        match (&mut open, line.trim()) {
+            (None, "```yaml") => open = Some(String::new()),
+            (Some(_), "```") => blocks.extend(open.take()),
+            (Some(block), _) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    blocks
+}
+
+/// The plugin of the first section of the page about plugins, as far as its configuration goes.
+#[derive(Debug)]
+struct TestFilter;
+
+impl BindingFilter for TestFilter {
+    fn name(&self) -> &str {
+        "TestFilter"
+    }
+
+    fn check(&self, _: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::new();
+    let factory = |args: &Args, _: &_| {
+        let args: Value = args.parse()?;
+        assert_eq!(args, json!({ "label": "maintenance" }));
+        Ok(Plugin::new("TestFilter").filter(Arc::new(TestFilter)))
+    };
+    registry.register("TestFilter", factory).unwrap();
+    registry
+}
+
+/// Runs a scheduler by a configuration, and waits until each of its profiles has decided.
+async fn runs(bare: &Bare, page: &str, text: &str) {
+    let document = Document::read(page, text).unwrap();
+    let configuration: SchedulerConfiguration = document.parse().unwrap();
+    let names: Vec<String> = configuration
+        .profiles
+        .iter()
+        .filter_map(|profile| profile.scheduler_name.clone())
+        .collect();
+    assert!(!names.is_empty(), "{page}: {text}");
+    let flags = ProfileFlags::default();
+    let options = Options {
+        registry: registry(),
+        declared: Declared::in_document(document, configuration, flags).unwrap(),
+        ..Options::embedded()
+    };
+    let scheduler = Running::start(options, bare.client.clone());
+    for name in names {
+        let binding = format!("of-{}", uuid::Uuid::new_v4().simple());
+        bare.bind(&everywhere(&binding, &name)).await;
+        // Coscheduling waits for a template.
+        if let Err((reason, message)) = outcome(bare, &binding).await {
+            assert!(page == "gangs.md", "{page}: {reason}: {message}");
+            assert!(message.contains("Coscheduling"), "{message}");
+        }
+    }
+    scheduler.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_configurations_of_the_pages_run() {
+    let bare = bare().await;
+    for (page, count) in [("plugins.md", 2), ("gangs.md", 1), ("preemption.md", 1)] {
+        let mut run = 0;
+        for block in blocks(page) {
+            if block.starts_with("profiles:") {
+                runs(&bare, page, &format!("{HEAD}{block}")).await;
+                run += 1;
+            } else if block.contains("kind: SchedulerConfiguration") {
+                runs(&bare, page, &block).await;
+                run += 1;
+            }
+        }
+        assert_eq!(run, count, "{page}");
+    }
+    bare.stop().await;
+}
+
+#[test]
+fn the_rights_of_the_page_are_those_of_the_manifest() {
+    let shown: Vec<String> = blocks("plugins.md")
+        .into_iter()
+        .filter(|block| block.contains("kind: Role\n"))
+        .collect();
+    assert_eq!(shown.len(), 1);
+    let shown: Role = serde_saphyr::from_str(&shown[0]).unwrap();
+    let file = repository().join("deploy/scheduler/optional/config-map.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (role, _) = text.split_once("\n---\n").unwrap();
+    let granted: Role = serde_saphyr::from_str(role).unwrap();
+    assert_eq!(shown, granted);
+}
+
+#[test]
+fn no_yaml_of_the_pages_is_left_out() {
+    for page in ["plugins.md", "gangs.md", "preemption.md"] {
+        for block in blocks(page) {
+            let known = [
+                "profiles:",
+                "apiVersion: scheduler.config.berth/",
+                "apiVersion: rbac.",
+            ];
+            assert!(
+                known.iter().any(|head| block.starts_with(head)),
+                "{page}: {block}"
+            );
+        }
+    }
+}
