@@ -7,4 +7,5 @@ mod example;
 mod failing;
 mod fake;
 mod placing;
+mod preempting;
 mod scene;

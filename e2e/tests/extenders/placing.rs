@@ -1,14 +1,19 @@
 //! Filter, prioritize and bind.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use berth_core::{CycleState, PluginError};
+use berth_scheduler::framework::{Bind, Bound, Decided, Plugin, Registry};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::StatusCode;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::fake::Fake;
-use crate::scene::{Scene, config_map, everywhere, to_one};
+use crate::scene::{Plane, Scene, config_map, everywhere, to_one};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_chain_and_scores_add_up() {
@@ -80,8 +85,8 @@ async fn an_extender_is_asked_about_its_resources_only() {
     scene.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_extender_stores_the_decision() {
+/// An extender that stores decisions, once it has a client.
+async fn storing() -> (Fake, tokio::sync::watch::Sender<Option<kube::Client>>) {
     let (sender, client) = tokio::sync::watch::channel(None::<kube::Client>);
     let extender = Fake::taking_its_time(move |_, body| {
         let mut client = client.clone();
@@ -98,6 +103,12 @@ async fn an_extender_stores_the_decision() {
         })
     })
     .await;
+    (extender, sender)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extender_stores_the_decision() {
+    let (extender, sender) = storing().await;
     let scene = Scene::start(json!([{ "urlPrefix": extender.url, "bindVerb": "bind" }])).await;
     sender.send_replace(Some(scene.bare.client.clone()));
     let name = "web";
@@ -110,6 +121,51 @@ async fn an_extender_stores_the_decision() {
     assert_eq!(
         came[0].body["clusters"][0],
         json!({ "name": "m1", "replicas": 1 })
+    );
+    scene.stop().await;
+}
+
+/// Counts what it is asked to store, and leaves it to others.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Bind for Counting {
+    fn bind<'a>(
+        &'a self,
+        _: &'a Decided,
+        _: &'a mut CycleState,
+    ) -> BoxFuture<'a, Result<Bound, PluginError>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        async { Ok(Bound::Skip) }.boxed()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extender_that_is_interested_stores_before_any_plugin() {
+    let (extender, sender) = storing().await;
+    let counting = Arc::new(Counting::default());
+    let mut registry = Registry::new();
+    let bind = Arc::clone(&counting);
+    let factory = move |_: &_, _: &_| Ok(Plugin::new("Counting").bind(bind.clone()));
+    registry.register("Counting", factory).unwrap();
+    let scene = Plane::start().await.with_plugins(
+        registry,
+        json!({
+            "extenders": [{ "urlPrefix": extender.url, "bindVerb": "bind",
+                "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }],
+            "profiles": [{ "plugins": { "bind": { "enabled": [{ "name": "Counting" }] } } }],
+        }),
+    );
+    sender.send_replace(Some(scene.bare.client.clone()));
+    assert_eq!(scene.place(&everywhere("web")).await.unwrap().len(), 4);
+    assert_eq!(
+        (extender.came().len(), counting.0.load(Ordering::Relaxed)),
+        (1, 0)
+    );
+    assert_eq!(scene.place(&config_map("settings")).await.unwrap().len(), 4);
+    assert_eq!(
+        (extender.came().len(), counting.0.load(Ordering::Relaxed)),
+        (1, 1)
     );
     scene.stop().await;
 }

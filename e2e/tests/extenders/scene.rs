@@ -5,6 +5,7 @@ use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::{Bare, Running, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::framework::Registry;
 use serde_json::{Value, json};
 
 /// Four clusters.
@@ -30,9 +31,19 @@ impl Plane {
 
     /// Starts a scheduler with these extenders.
     pub(crate) fn with_extenders(self, extenders: Value) -> Scene {
+        self.with_configuration(json!({ "extenders": extenders }))
+    }
+
+    /// Starts a scheduler with these extenders and profiles.
+    pub(crate) fn with_configuration(self, text: Value) -> Scene {
+        self.with_plugins(Registry::new(), text)
+    }
+
+    /// Starts a scheduler with these plugins, extenders and profiles.
+    pub(crate) fn with_plugins(self, registry: Registry, mut text: Value) -> Scene {
         let Self { bare } = self;
-        let text = json!({ "apiVersion": "scheduler.config.berth/v1alpha1",
-            "kind": "SchedulerConfiguration", "extenders": extenders });
+        text["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
+        text["kind"] = json!("SchedulerConfiguration");
         let document = Document::read("test", &text.to_string()).unwrap();
         let configuration: SchedulerConfiguration = document.parse().unwrap();
         let flags = ProfileFlags {
@@ -40,6 +51,7 @@ impl Plane {
             plugins: None,
         };
         let options = Options {
+            registry,
             declared: Declared::in_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
