@@ -106,12 +106,15 @@ async fn run_measured(
         None => (None, Leadership::unlimited()),
     };
     let limit = Arc::new(RateLimit::new(options.rate));
+    // What is told of the last writes is told after the end was asked for.
+    let all_is_told = CancellationToken::new();
+    let events_end = all_is_told.clone().drop_guard();
     let (recorder, recording) = events::start(
         client.clone(),
         options.declared.first_name(),
         limit.clone(),
         options.patience.request,
-        cancel.clone(),
+        all_is_told,
     );
     let writer = Writer {
         client: client.clone(),
@@ -173,6 +176,7 @@ async fn run_measured(
     };
     cancel.cancel();
     let _ = owner.await;
+    drop(events_end);
     let ended = match outcome {
         Ok(()) => Ok(()),
         Err(Campaign::Lost) => Err(ServiceError::LeadershipLost),

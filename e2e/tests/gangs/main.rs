@@ -5,4 +5,5 @@
 mod coscheduling;
 mod preemption;
 mod queue_order;
+mod rights;
 mod scene;

@@ -1,9 +1,14 @@
 //! A binding that matters more takes the room of those that matter less.
 
+use std::time::Duration;
+
 use berth_api::ResourceBinding;
+use berth_e2e::eventually;
+use berth_e2e::proxy::{Asked, Fault, Proxy};
+use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::scene::{Scene, binding};
+use crate::scene::{Scene, binding, configuration};
 
 fn of_priority(name: &str, priority: i32, replicas: i32) -> ResourceBinding {
     let priority = json!({ "spec": { "schedulePriority": { "priority": priority } } });
@@ -80,5 +85,107 @@ async fn who_opted_out_or_matters_as_much_stays() {
     for name in ["spared", "equal"] {
         scene.is_placed(name).await;
     }
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_more_is_preempted_until_the_cluster_reports() {
+    let scene = Scene::start(6, "preemption").await;
+    for (name, priority) in [("low", 0), ("other", 1)] {
+        scene.bare.bind(&of_priority(name, priority, 3)).await;
+        scene.is_placed(name).await;
+        scene.is_healthy(name).await;
+    }
+    scene.reports(6, 6).await;
+    scene.bare.bind(&of_priority("high", 9, 3)).await;
+    let low = scene.waits("low", "").await;
+    assert_eq!(low.spec.graceful_eviction_tasks.len(), 1);
+    // Each look at the binding is a search of its own: while the task is there, it finds the same victim.
+    let look_again = |name: &str| json!({ "spec": { "resource": { "resourceVersion": name } } });
+    scene.edit("high", look_again("1")).await;
+    scene.is_looked_at("high").await;
+    scene.waits("high", "preempts default/low in m1").await;
+    // The workload has left, and the cluster has not said so.
+    scene
+        .edit("low", json!({ "spec": { "gracefulEvictionTasks": null } }))
+        .await;
+    scene.edit("high", look_again("2")).await;
+    scene
+        .waits("high", "its room was made and is not reported yet")
+        .await;
+    let other = scene
+        .becomes("other", |other, _| !other.spec.clusters.is_empty())
+        .await;
+    assert_eq!(other.spec.graceful_eviction_tasks.len(), 0);
+    scene.reports(6, 3).await;
+    scene.is_placed("high").await;
+    scene.is_placed("other").await;
+    scene.stop().await;
+}
+
+/// Whether it is the eviction of the binding `low`.
+fn evicts_low(asked: &Asked) -> bool {
+    asked.method == Method::PATCH && asked.path.ends_with("/resourcebindings/low")
+}
+
+/// The binding `low` is where it is, and a scheduler runs behind a proxy.
+async fn behind_a_proxy() -> (Scene, Proxy) {
+    let mut scene = Scene::with_cores(3).await;
+    let proxy = Proxy::start(scene.bare.client.clone());
+    scene.schedule_with(proxy.client(), &configuration("preemption"));
+    scene.bare.bind(&of_priority("low", 0, 3)).await;
+    scene.is_placed("low").await;
+    (scene, proxy)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_eviction_that_fails_is_told_and_tried_again() {
+    for code in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::FORBIDDEN] {
+        let (scene, proxy) = behind_a_proxy().await;
+        proxy.rule(move |asked| match evicts_low(asked) {
+            true => Fault::Answer(code, None),
+            false => Fault::None,
+        });
+        scene.bare.bind(&of_priority("high", 9, 3)).await;
+        scene
+            .is_told(
+                "high",
+                "PreemptionFailed",
+                "cannot evict default/low, and tries again: ",
+            )
+            .await;
+        eventually("another try", async || match proxy.count(evicts_low) {
+            tries @ (0..=2) => Err(format!("{tries} tries")),
+            _ => Ok(()),
+        })
+        .await;
+        let low = scene.bare.bindings("default").get("low").await.unwrap();
+        assert_eq!(low.spec.graceful_eviction_tasks.len(), 0);
+        proxy.heal();
+        let low = scene.waits("low", "").await;
+        assert_eq!(low.spec.graceful_eviction_tasks.len(), 1);
+        scene.is_told("low", "Preempted", "default/high").await;
+        scene.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_eviction_that_has_begun_is_waited_for_at_the_end() {
+    let (mut scene, proxy) = behind_a_proxy().await;
+    let placed = proxy.count(evicts_low);
+    proxy.rule(|asked| match evicts_low(asked) {
+        true => Fault::Late(Duration::from_secs(1)),
+        false => Fault::None,
+    });
+    scene.bare.bind(&of_priority("high", 9, 3)).await;
+    eventually("the eviction", async || {
+        let begun = proxy.count(evicts_low) > placed;
+        begun.then_some(()).ok_or("it has not begun")
+    })
+    .await;
+    scene.stop_scheduler().await;
+    let low = scene.bare.bindings("default").get("low").await.unwrap();
+    assert_eq!(low.spec.graceful_eviction_tasks.len(), 1);
+    scene.is_told("low", "Preempted", "default/high").await;
     scene.stop().await;
 }

@@ -9,6 +9,7 @@ use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfigu
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -36,6 +37,12 @@ impl Scene {
 
     /// Starts a scheduler.
     pub(crate) fn schedule(&mut self, configuration: &str) {
+        let client = self.bare.client.clone();
+        self.schedule_with(client, configuration);
+    }
+
+    /// Starts a scheduler that speaks to the server by a client of its own.
+    pub(crate) fn schedule_with(&mut self, client: Client, configuration: &str) {
         let document = Document::read("test", configuration).unwrap();
         let configuration: SchedulerConfiguration = document.parse().unwrap();
         let flags = ProfileFlags::default();
@@ -43,7 +50,14 @@ impl Scene {
             declared: Declared::in_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
-        self.scheduler = Some(Running::start(options, self.bare.client.clone()));
+        self.scheduler = Some(Running::start(options, client));
+    }
+
+    /// Stops the scheduler.
+    pub(crate) async fn stop_scheduler(&mut self) {
+        if let Some(scheduler) = self.scheduler.take() {
+            scheduler.stop().await.unwrap();
+        }
     }
 
     /// Creates the Deployment that a binding propagates.
@@ -142,6 +156,17 @@ impl Scene {
         .await
     }
 
+    /// Waits until the scheduler has looked at a binding as it is now, and has nothing more to write.
+    pub(crate) async fn is_looked_at(&self, name: &str) {
+        // Whoever fits nowhere observes no generation: a binding that is created later comes after it.
+        let marker = format!("after-{name}");
+        let mut after = binding(&marker, 0, json!({}));
+        after.spec.replicas = 0;
+        self.bare.bind(&after).await;
+        self.becomes(&marker, |_, condition| condition.status == "True")
+            .await;
+    }
+
     /// Waits for an event about a binding with this reason and these words.
     pub(crate) async fn is_told(&self, name: &str, reason: &str, words: &str) {
         let api: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
@@ -165,10 +190,8 @@ impl Scene {
         .await;
     }
 
-    pub(crate) async fn stop(self) {
-        if let Some(scheduler) = self.scheduler {
-            scheduler.stop().await.unwrap();
-        }
+    pub(crate) async fn stop(mut self) {
+        self.stop_scheduler().await;
         self.bare.stop().await;
     }
 }
