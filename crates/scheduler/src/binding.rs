@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::BindingObject;
+use berth_core::{BindingName, BindingObject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::guard::Guarded;
@@ -18,6 +18,16 @@ pub struct BindingKey {
     pub namespace: Option<Arc<str>>,
     /// The name.
     pub name: Arc<str>,
+}
+
+/// The key of what a request is about.
+impl From<&BindingName> for BindingKey {
+    fn from(name: &BindingName) -> Self {
+        Self {
+            namespace: name.namespace.as_deref().map(Into::into),
+            name: name.name.as_str().into(),
+        }
+    }
 }
 
 impl BindingKey {

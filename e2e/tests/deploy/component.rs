@@ -63,4 +63,15 @@ impl Component {
             .unwrap();
         Self { child, log }
     }
+
+    /// Its exit code, once it has ended by itself.
+    pub(crate) fn ended(&mut self) -> Option<Option<i32>> {
+        let status = self.child.try_wait().unwrap()?;
+        Some(status.code())
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
 }

@@ -17,6 +17,13 @@ pub(crate) struct Right {
     namespace: Option<String>,
 }
 
+/// What the Role of this name in `karmada-system` gives.
+pub(crate) async fn given_by_role(client: &Client, name: &str) -> Vec<Right> {
+    let system: Api<Role> = Api::namespaced(client.clone(), "karmada-system");
+    let role = system.get(name).await.unwrap();
+    each(role.rules.unwrap_or_default(), Some("karmada-system"))
+}
+
 /// What the ClusterRole, and the Role in `karmada-system` if there is one, of this name give.
 pub(crate) async fn given_to(client: &Client, account: &str) -> Vec<Right> {
     let everywhere: Api<ClusterRole> = Api::all(client.clone());

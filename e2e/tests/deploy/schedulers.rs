@@ -3,7 +3,7 @@
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_e2e::{bare, eventually};
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde::Serialize;
@@ -187,4 +187,86 @@ async fn the_schedulers_have_the_rights_that_they_need_and_no_other() {
     .await;
     rights::none_is_forbidden(&place.audit.requests());
     println!("{} rights, each of them used, none missing", rights.len());
+}
+
+/// A scheduler whose profile has this name.
+fn profile(name: &str) -> Value {
+    let text = format!(
+        "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- schedulerName: {name}\n"
+    );
+    json!({ "metadata": { "name": "berth-scheduler" }, "data": { "config.yaml": text } })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() {
+    let Some(place) = Place::start(&[]).await else {
+        return;
+    };
+    place.apply("deploy/scheduler");
+    bare::join(&place.client, &member("member1")).await;
+    let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "karmada-system");
+    let map: ConfigMap = serde_json::from_value(profile("before")).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let kubeconfig = place.kubeconfig_of("berth-scheduler");
+    let deployment = "my-karmada-scheduler";
+    let more = ["--config-map=karmada-system/berth-scheduler"];
+
+    // Without the right it ends, and says in one line what grants it.
+    let mut scheduler = Component::start(&place, deployment, &kubeconfig, &more).await;
+    let code = eventually("the end of the scheduler", async || {
+        scheduler.ended().ok_or("it runs")
+    })
+    .await;
+    let log = scheduler.log();
+    let last = log.lines().last().unwrap_or_default();
+    assert_eq!(code, Some(1), "{log}");
+    assert!(
+        last.starts_with("error: --config-map karmada-system/berth-scheduler: "),
+        "{last}"
+    );
+    assert!(
+        last.ends_with("grant it as deploy/scheduler/optional/config-map.yaml does"),
+        "{last}"
+    );
+    drop(scheduler);
+
+    place.apply("deploy/scheduler/optional/config-map.yaml");
+    let refused_before = place.audit.requests().len();
+    let _scheduler = Component::start(&place, deployment, &kubeconfig, &more).await;
+    let bindings: Api<ResourceBinding> = Api::default_namespaced(place.client.clone());
+    for name in ["before", "after"] {
+        let made: ResourceBinding = binding(name, name, 2);
+        let parameters = PostParams::default();
+        bindings.create(&parameters, &made).await.unwrap();
+    }
+    is_placed(&bindings, "before", 2).await;
+    let change = Patch::Merge(profile("after"));
+    maps.patch("berth-scheduler", &PatchParams::default(), &change)
+        .await
+        .unwrap();
+    is_placed(&bindings, "after", 2).await;
+    let events: Api<Event> = Api::namespaced(place.client.clone(), "karmada-system");
+    eventually("the event on the ConfigMap", async || {
+        let stored = events.list(&ListParams::default()).await.unwrap().items;
+        let told = stored.iter().any(|event| {
+            let by = event
+                .source
+                .as_ref()
+                .and_then(|source| source.component.as_deref());
+            by == Some("after") && event.reason.as_deref() == Some("ConfigurationReloaded")
+        });
+        if told {
+            Ok(())
+        } else {
+            Err(format!("{stored:?}"))
+        }
+    })
+    .await;
+    let rights = rights::given_by_role(&place.client, "berth-scheduler-config-map").await;
+    assert_eq!(rights.len(), 3, "{rights:?}");
+    eventually("every right to be used", async || {
+        rights::all_are_used(&rights, &place.audit.requests())
+    })
+    .await;
+    rights::none_is_forbidden(&place.audit.requests()[refused_before..]);
 }

@@ -1,14 +1,15 @@
 //! A scheduler whose decisions are stored only once somebody has approved them: PreFilter finds the ticket of a
-//! binding, hands it over to PreBind, and PreBind looks it up in the control plane.
+//! binding, which no placed binding may have used, hands it over to PreBind, and PreBind looks it up in the control plane.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use berth_core::{CycleContext, CycleState, PluginError, PreFilter, PreFilterResult};
 use berth_scheduler::SchedulerCommand;
-use berth_scheduler::binding::Binding;
+use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::framework::{
     Args, Decided, Event, EventKind, FactoryError, Handle, Hint, Plugin, PreBind, Registration,
+    State,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -38,9 +39,10 @@ impl Default for ApprovalArgs {
     }
 }
 
-/// The plugin: its arguments, and a client for what it does outside of decisions.
+/// The plugin: its arguments, what all plugins see of the bindings, and a client for what it does outside of decisions.
 struct Approval {
     args: ApprovalArgs,
+    state: State,
     client: Client,
 }
 
@@ -57,19 +59,32 @@ impl Approval {
     const NAME: &str = "Approval";
 
     fn make(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
-        let (args, client) = (args.parse()?, handle.client());
-        let plugin = Arc::new(Self { args, client });
+        let plugin = Arc::new(Self {
+            args: args.parse()?,
+            state: handle.state(),
+            client: handle.client(),
+        });
         Ok(Plugin::new(Self::NAME)
             .pre_filter(plugin.clone())
             .pre_bind(plugin)
-            .wakes_on(Registration::hinted(EventKind::Binding, itself)))
+            .wakes_on(Registration::hinted(EventKind::Binding, has_a_ticket))
+            .wakes_on(Registration::any(EventKind::BindingGone)))
+    }
+
+    fn ticket_of<'a>(&self, binding: &'a Binding) -> Option<&'a str> {
+        let ticket = binding.annotation(&self.args.annotation);
+        (!ticket.is_empty()).then_some(ticket)
     }
 }
 
-/// A binding without a ticket may have got one when it has changed.
-fn itself(binding: &Binding, event: &Event) -> Hint {
+/// A binding may have got a ticket when it has changed, or another one may have left its ticket to it.
+fn has_a_ticket(binding: &Binding, event: &Event) -> Hint {
     match event {
-        Event::Binding(changed) if changed.key == binding.key => Hint::Queue,
+        Event::Binding(changed)
+            if changed.key == binding.key || changed.spec.clusters.is_empty() =>
+        {
+            Hint::Queue
+        }
         _ => Hint::Skip,
     }
 }
@@ -84,14 +99,23 @@ impl PreFilter for Approval {
         context: &CycleContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
-        let annotation = &self.args.annotation;
-        let object = context.request().object();
-        let annotations = object.and_then(|object| object.metadata().annotations.as_ref());
-        let Some(ticket) = annotations.and_then(|all| all.get(annotation)) else {
+        let key = &BindingKey::from(context.request().name());
+        let binding = self.state.binding(key);
+        let Some(ticket) = binding.as_deref().and_then(|one| self.ticket_of(one)) else {
+            let annotation = &self.args.annotation;
             let message = format!("the annotation {annotation} names no ticket");
             return Err(PluginError::unschedulable(message));
         };
-        state.insert(Ticket(ticket.clone()));
+        let user = self.state.bindings().into_iter().find(|other| {
+            other.key != *key
+                && !other.spec.clusters.is_empty()
+                && self.ticket_of(other) == Some(ticket)
+        });
+        if let Some(user) = user {
+            let message = format!("{ticket} is used by {}", user.key);
+            return Err(PluginError::unschedulable(message));
+        }
+        state.insert(Ticket(ticket.to_owned()));
         Ok(PreFilterResult::All)
     }
 }

@@ -10,7 +10,7 @@ use berth_e2e::{Bare, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 /// The program; it is ended with the test.
@@ -65,15 +65,28 @@ fn start(bare: &Bare) -> Running {
     Running(child)
 }
 
-/// Waits until the condition of the binding `web` has this reason and message.
-async fn stands(bare: &Bare, reason: &str, message: &str) {
+/// Waits until the condition of a binding has this reason and message.
+async fn stands(bare: &Bare, name: &str, reason: &str, message: &str) {
     eventually(message, async || {
-        let binding = bare.bindings("default").get("web").await.unwrap();
+        let binding = bare.bindings("default").get(name).await.unwrap();
         let conditions = binding.status.unwrap_or_default().conditions;
         let scheduled = conditions.iter().find(|c| c.type_ == CONDITION_SCHEDULED);
         match scheduled {
             Some(c) if c.reason == reason && c.message == message => Ok(()),
             other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+async fn is_placed(bare: &Bare, name: &str) {
+    eventually(&format!("{name} to be placed"), async || {
+        let stored = bare.bindings("default").get(name).await.unwrap();
+        let names: Vec<_> = stored.spec.clusters.iter().map(|c| &*c.name).collect();
+        if names == ["member"] {
+            Ok(())
+        } else {
+            Err(format!("{names:?}"))
         }
     })
     .await;
@@ -96,19 +109,23 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
     });
     let bare = Bare::start(&[serde_json::from_value(member).unwrap()]).await;
     let running = start(&bare);
-    let binding = json!({
-        "metadata": { "name": "web", "namespace": "default",
-                      "labels": { "propagationpolicy.karmada.io/permanent-id": "id" } },
-        "spec": {
-            "schedulerName": "approving-scheduler",
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "default" },
-            "replicas": 1,
-            "placement": {},
-        },
-    });
-    bare.bind(&serde_json::from_value(binding).unwrap()).await;
+    let binding = |name: &str| {
+        json!({
+            "metadata": { "name": name, "namespace": "default",
+                          "labels": { "propagationpolicy.karmada.io/permanent-id": "id" } },
+            "spec": {
+                "schedulerName": "approving-scheduler",
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name, "namespace": "default" },
+                "replicas": 1,
+                "placement": {},
+            },
+        })
+    };
+    bare.bind(&serde_json::from_value(binding("web")).unwrap())
+        .await;
     stands(
         &bare,
+        "web",
         "Unschedulable",
         "plugin \"Approval\" refuses the binding at PreFilter: the annotation example.com/ticket names no ticket",
     )
@@ -121,6 +138,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .unwrap();
     stands(
         &bare,
+        "web",
         "SchedulerError",
         "plugin \"Approval\" failed at PreBind: T-1 is not approved yet",
     )
@@ -134,19 +152,24 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         )
         .await
         .unwrap();
-    eventually("the binding to be placed", async || {
-        let stored = bare.bindings("default").get("web").await.unwrap();
-        match stored
-            .spec
-            .clusters
-            .first()
-            .map(|target| target.name.clone())
-        {
-            Some(name) if name == "member" => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
+    is_placed(&bare, "web").await;
+
+    // The ticket is good for one binding, until that is gone.
+    let mut second = binding("second");
+    second["metadata"]["annotations"] = json!({ "example.com/ticket": "T-1" });
+    bare.bind(&serde_json::from_value(second).unwrap()).await;
+    stands(
+        &bare,
+        "second",
+        "Unschedulable",
+        "plugin \"Approval\" refuses the binding at PreFilter: T-1 is used by default/web",
+    )
     .await;
+    bare.bindings("default")
+        .delete("web", &DeleteParams::default())
+        .await
+        .unwrap();
+    is_placed(&bare, "second").await;
     let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
     let lease = leases.get("approving-scheduler").await.unwrap();
     assert!(lease.spec.unwrap().holder_identity.is_some());
