@@ -4,6 +4,7 @@
 //! processor time and memory are its own.
 
 mod burst;
+mod expressions;
 mod fan_out;
 mod herd;
 mod process;
@@ -16,6 +17,7 @@ mod subject;
 mod workload;
 
 pub use burst::{Burst, burst};
+pub use expressions::{Expressions, expressions};
 pub use herd::{Herd, herd};
 pub use scale::{Scale, scale};
 pub use server::{ServerLoad, server};

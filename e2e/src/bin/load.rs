@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use berth_e2e::load::{self, Burst, Herd, Keeping, LoadError, Scale, ServerLoad, Steady};
+use berth_e2e::load::{
+    self, Burst, Expressions, Herd, Keeping, LoadError, Scale, ServerLoad, Steady,
+};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
@@ -27,6 +29,8 @@ enum Scenario {
     Herd(Herd),
     /// Thousands of clusters, tens of thousands of bindings
     Scale(Scale),
+    /// Decisions with an expression as a filter: the engine alone
+    Expressions(Expressions),
     /// The API server alone, as a process of its own
     Server(ServerLoad),
     /// The API server itself, for `load server`
@@ -67,6 +71,7 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Steady(steady) => load::steady(steady).await,
             Scenario::Herd(herd) => load::herd(herd).await,
             Scenario::Scale(scale) => load::scale(scale).await,
+            Scenario::Expressions(load) => load::expressions(load),
             Scenario::Server(server) => load::server(server).await,
             Scenario::Serve {
                 kubeconfig,

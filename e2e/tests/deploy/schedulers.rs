@@ -189,10 +189,10 @@ async fn the_schedulers_have_the_rights_that_they_need_and_no_other() {
     println!("{} rights, each of them used, none missing", rights.len());
 }
 
-/// A scheduler whose profile has this name.
-fn profile(name: &str) -> Value {
+/// A ConfigMap with one profile, in which a filter is off or not.
+fn profile(filters: &str) -> Value {
     let text = format!(
-        "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- schedulerName: {name}\n"
+        "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- plugins:\n    filter: {filters}\n"
     );
     json!({ "metadata": { "name": "berth-scheduler" }, "data": { "config.yaml": text } })
 }
@@ -205,7 +205,7 @@ async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() 
     place.apply("deploy/scheduler");
     bare::join(&place.client, &member("member1")).await;
     let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "karmada-system");
-    let map: ConfigMap = serde_json::from_value(profile("before")).unwrap();
+    let map: ConfigMap = serde_json::from_value(profile("{}")).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
     let kubeconfig = place.kubeconfig_of("berth-scheduler");
     let deployment = "my-karmada-scheduler";
@@ -234,17 +234,22 @@ async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() 
     let refused_before = place.audit.requests().len();
     let _scheduler = Component::start(&place, deployment, &kubeconfig, &more).await;
     let bindings: Api<ResourceBinding> = Api::default_namespaced(place.client.clone());
-    for name in ["before", "after"] {
-        let made: ResourceBinding = binding(name, name, 2);
-        let parameters = PostParams::default();
-        bindings.create(&parameters, &made).await.unwrap();
+    let anywhere: ResourceBinding = binding("anywhere", "my-scheduler", 2);
+    let mut nowhere: ResourceBinding = binding("nowhere", "my-scheduler", 2);
+    if let Some(placement) = &mut nowhere.spec.placement {
+        let affinity = json!({ "clusterNames": ["nonesuch"] });
+        placement.cluster_affinity = serde_json::from_value(affinity).unwrap();
     }
-    is_placed(&bindings, "before", 2).await;
-    let change = Patch::Merge(profile("after"));
+    for made in [&anywhere, &nowhere] {
+        let parameters = PostParams::default();
+        bindings.create(&parameters, made).await.unwrap();
+    }
+    is_placed(&bindings, "anywhere", 2).await;
+    let change = Patch::Merge(profile("{disabled: [{name: ClusterAffinity}]}"));
     maps.patch("berth-scheduler", &PatchParams::default(), &change)
         .await
         .unwrap();
-    is_placed(&bindings, "after", 2).await;
+    is_placed(&bindings, "nowhere", 2).await;
     let events: Api<Event> = Api::namespaced(place.client.clone(), "karmada-system");
     eventually("the event on the ConfigMap", async || {
         let stored = events.list(&ListParams::default()).await.unwrap().items;
@@ -253,7 +258,7 @@ async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() 
                 .source
                 .as_ref()
                 .and_then(|source| source.component.as_deref());
-            by == Some("after") && event.reason.as_deref() == Some("ConfigurationReloaded")
+            by == Some("my-scheduler") && event.reason.as_deref() == Some("ConfigurationReloaded")
         });
         if told {
             Ok(())

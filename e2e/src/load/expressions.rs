@@ -1,0 +1,141 @@
+//! What a decision costs with an expression as a filter: the engine alone, without a server.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_api::{Cluster, ResourceBinding};
+use berth_core::{Engine, EngineOptions, Filter, Fleet, Gates, Plugins, Request, Snapshot};
+use berth_scheduler::binding::Binding;
+use berth_scheduler::expression::Expression;
+use berth_scheduler::framework::Args;
+use clap::Args as Flags;
+use serde_json::{Value, json};
+
+use super::{LoadError, millis, percentile};
+
+/// What is filtered by.
+const FILTERS: [(&str, &str); 4] = [
+    ("constant", "true"),
+    ("cluster", "cluster.metadata.labels['cost-tier'] == 'low'"),
+    (
+        "both",
+        "cluster.metadata.labels.team == binding.metadata.labels.team",
+    ),
+    (
+        "loop",
+        "cluster.status.apiEnablements.exists(api, api.groupVersion == binding.spec.resource.apiVersion)",
+    ),
+];
+
+/// The numbers of the scenario.
+#[derive(Clone, Debug, Flags)]
+pub struct Expressions {
+    /// Clusters, all of which pass
+    #[arg(long, default_value_t = 5000)]
+    clusters: usize,
+    /// Decisions after the first
+    #[arg(long, default_value_t = 101)]
+    decisions: usize,
+}
+
+fn wrong(error: impl std::fmt::Display) -> LoadError {
+    LoadError::Wrong(error.to_string())
+}
+
+/// Decides without an expression, and with each of some filters.
+///
+/// # Errors
+/// When something cannot be decided.
+pub fn expressions(load: &Expressions) -> Result<Value, LoadError> {
+    let mut fleet = Fleet::new().keeping_objects();
+    for number in 0..load.clusters {
+        fleet.apply(&cluster(number).map_err(wrong)?);
+    }
+    let snapshot = fleet.snapshot();
+    let mut report = json!({ "clusters": load.clusters, "decisions": load.decisions });
+    report["none"] = measured(load, &snapshot, None)?;
+    for (name, expression) in FILTERS {
+        report[name] = measured(load, &snapshot, Some(expression))?;
+    }
+    Ok(report)
+}
+
+/// The first decision, and the median of the others.
+fn measured(
+    load: &Expressions,
+    snapshot: &Arc<Snapshot>,
+    expression: Option<&str>,
+) -> Result<Value, LoadError> {
+    let mut plugins = Plugins::in_tree(Gates::default());
+    if let Some(expression) = expression {
+        let args = json!({ "filter": [{ "expression": expression }] });
+        let plugin = Arc::new(Expression::new(&Args::new(Some(args))).map_err(wrong)?);
+        plugins.pre_filters.push(plugin.clone());
+        plugins.filters.push(Filter::Binding(plugin));
+    }
+    let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).map_err(wrong)?;
+    let request = request().map_err(wrong)?;
+    let mut times = Vec::with_capacity(load.decisions);
+    for _ in 0..=load.decisions {
+        let began = Instant::now();
+        let outcome = engine.schedule(snapshot, &request);
+        times.push(began.elapsed());
+        outcome.result.map_err(wrong)?;
+    }
+    let first = times.remove(0);
+    times.sort_unstable();
+    Ok(json!({ "firstMillis": millis(first), "medianMillis": millis(percentile(&times, 0.5)) }))
+}
+
+fn cluster(number: usize) -> Result<Cluster, serde_json::Error> {
+    serde_json::from_value(json!({
+        "metadata": { "name": format!("member-{number:05}"), "labels": {
+            "cost-tier": "low", "team": "red", "zone": (number % 9).to_string() } },
+        "spec": { "syncMode": "Push" },
+        "status": { "apiEnablements": [
+            { "groupVersion": "v1", "resources": [{ "name": "configmaps", "kind": "ConfigMap" }] },
+            { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
+        ] },
+    }))
+}
+
+/// A Deployment of the team that goes to one cluster.
+fn request() -> Result<Request, String> {
+    let binding: ResourceBinding = serde_json::from_value(json!({
+        "metadata": { "name": "web-deployment", "namespace": "shop", "labels": { "team": "red" } },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" },
+            "replicas": 2,
+            "placement": { "spreadConstraints": [
+                { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }] },
+        },
+    }))
+    .map_err(|error| error.to_string())?;
+    let binding = Arc::new(Binding::from(binding));
+    let key = &binding.key;
+    Request::new(
+        key.namespace.as_deref(),
+        &key.name,
+        &binding.spec,
+        &binding.status,
+    )
+    .map(|request| request.with_object(binding.clone()))
+    .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_filter_is_measured() {
+        let load = Expressions {
+            clusters: 3,
+            decisions: 2,
+        };
+        let report = expressions(&load).unwrap();
+        for name in ["none", "constant", "cluster", "both", "loop"] {
+            assert!(report[name]["medianMillis"].is_f64(), "{report}");
+        }
+    }
+}
