@@ -95,10 +95,20 @@ struct Meanwhile {
     pushed: bool,
     /// The fleet changed in a way that concerns it.
     reconciled: bool,
-    /// The fleet changed in a way that helps it, if it has failed.
-    woken: bool,
-    /// It is to be looked at again after its backoff, if it has failed.
-    later: bool,
+    /// When it comes again, if it has failed.
+    wake: Wake,
+}
+
+/// When a key that has failed comes again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Wake {
+    /// As its verdict says.
+    #[default]
+    AsDecided,
+    /// After its backoff.
+    Later,
+    /// At once: the fleet changed in a way that helps it.
+    Now,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -200,7 +210,7 @@ impl Queue {
                 self.take_out(key);
                 self.make_ready(key, Lane::Woken, now);
             }
-            Some(State::Processing(meanwhile)) => meanwhile.woken = true,
+            Some(State::Processing(meanwhile)) => meanwhile.wake = Wake::Now,
             Some(State::Ready { .. }) | None => {}
         }
     }
@@ -269,7 +279,7 @@ impl Queue {
         }
         let again = meanwhile.pushed
             || meanwhile.reconciled
-            || (meanwhile.woken && verdict != Verdict::Done);
+            || (meanwhile.wake == Wake::Now && verdict != Verdict::Done);
         if again || verdict == Verdict::Again {
             self.make_ready(key, Lane::Fresh, now);
             return;
@@ -278,7 +288,7 @@ impl Queue {
         let serial = self.serial;
         let verdict = match (self.order, verdict) {
             (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
-            (_, Verdict::Wait) if meanwhile.later => Verdict::Retry,
+            (_, Verdict::Wait) if meanwhile.wake == Wake::Later => Verdict::Retry,
             (_, verdict) => verdict,
         };
         match verdict {
@@ -310,7 +320,7 @@ impl Queue {
         match &mut item.state {
             State::Waiting { .. } => {}
             State::Processing(meanwhile) => {
-                meanwhile.later = true;
+                meanwhile.wake = meanwhile.wake.max(Wake::Later);
                 return;
             }
             State::Ready { .. } | State::Backoff { .. } => return,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
@@ -64,10 +64,9 @@ impl Component {
         Self { child, log }
     }
 
-    /// Its exit code, once it has ended by itself.
-    pub(crate) fn ended(&mut self) -> Option<Option<i32>> {
-        let status = self.child.try_wait().unwrap()?;
-        Some(status.code())
+    /// How it has ended by itself, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
     }
 
     /// What it has logged.

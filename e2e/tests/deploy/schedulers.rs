@@ -213,13 +213,13 @@ async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() 
 
     // Without the right it ends, and says in one line what grants it.
     let mut scheduler = Component::start(&place, deployment, &kubeconfig, &more).await;
-    let code = eventually("the end of the scheduler", async || {
+    let status = eventually("the end of the scheduler", async || {
         scheduler.ended().ok_or("it runs")
     })
     .await;
     let log = scheduler.log();
     let last = log.lines().last().unwrap_or_default();
-    assert_eq!(code, Some(1), "{log}");
+    assert_eq!(status.code(), Some(1), "{log}");
     assert!(
         last.starts_with("error: --config-map karmada-system/berth-scheduler: "),
         "{last}"

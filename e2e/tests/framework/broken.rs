@@ -1,5 +1,6 @@
 //! A plugin that panics fails its own binding with a clear reason, and never the process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
@@ -212,11 +213,11 @@ async fn who_panics_about_a_decision_that_has_failed_does_not_hide_why() {
 
 /// A filter that calls itself something else.
 #[derive(Debug)]
-struct Alias;
+struct Alias(&'static str);
 
 impl BindingFilter for Alias {
     fn name(&self) -> &str {
-        "Another"
+        self.0
     }
 
     fn check(&self, _: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
@@ -238,7 +239,7 @@ async fn what_is_wrong_with_a_plugin_is_said_at_start() {
             "no prices",
         ),
         (
-            || Ok(Plugin::new("Mine").filter(std::sync::Arc::new(Alias))),
+            || Ok(Plugin::new("Mine").filter(Arc::new(Alias("Another")))),
             "at Filter it is named \"Another\"",
         ),
         (

@@ -38,13 +38,15 @@ fn blocks(page: &str) -> Vec<String> {
     blocks
 }
 
+const TEST_FILTER: &str = "TestFilter";
+
 /// The plugin of the first section of the page about plugins, as far as its configuration goes.
 #[derive(Debug)]
-struct TestFilter;
+struct TestFilter(&'static str);
 
 impl BindingFilter for TestFilter {
     fn name(&self) -> &str {
-        "TestFilter"
+        self.0
     }
 
     fn check(&self, _: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
@@ -57,9 +59,9 @@ fn registry() -> Registry {
     let factory = |args: &Args, _: &_| {
         let args: Value = args.parse()?;
         assert_eq!(args, json!({ "label": "maintenance" }));
-        Ok(Plugin::new("TestFilter").filter(Arc::new(TestFilter)))
+        Ok(Plugin::new(TEST_FILTER).filter(Arc::new(TestFilter(TEST_FILTER))))
     };
-    registry.register("TestFilter", factory).unwrap();
+    registry.register(TEST_FILTER, factory).unwrap();
     registry
 }
 

@@ -142,9 +142,12 @@ async fn behind_a_proxy() -> (Scene, Proxy) {
 async fn an_eviction_that_fails_is_told_and_tried_again() {
     for code in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::FORBIDDEN] {
         let (scene, proxy) = behind_a_proxy().await;
-        proxy.rule(move |asked| match evicts_low(asked) {
-            true => Fault::Answer(code, None),
-            false => Fault::None,
+        proxy.rule(move |asked| {
+            if evicts_low(asked) {
+                Fault::Answer(code, None)
+            } else {
+                Fault::None
+            }
         });
         scene.bare.bind(&of_priority("high", 9, 3)).await;
         scene
@@ -173,9 +176,12 @@ async fn an_eviction_that_fails_is_told_and_tried_again() {
 async fn an_eviction_that_has_begun_is_waited_for_at_the_end() {
     let (mut scene, proxy) = behind_a_proxy().await;
     let placed = proxy.count(evicts_low);
-    proxy.rule(|asked| match evicts_low(asked) {
-        true => Fault::Late(Duration::from_secs(1)),
-        false => Fault::None,
+    proxy.rule(|asked| {
+        if evicts_low(asked) {
+            Fault::Late(Duration::from_secs(1))
+        } else {
+            Fault::None
+        }
     });
     scene.bare.bind(&of_priority("high", 9, 3)).await;
     eventually("the eviction", async || {
