@@ -9,3 +9,4 @@ pub mod detector;
 pub mod events;
 pub mod interpreter;
 pub mod member_client;
+pub mod overrides;

@@ -1,0 +1,147 @@
+//! The status of a template, made of what the members report.
+
+mod job;
+mod phases;
+
+use std::collections::BTreeMap;
+
+use berth_api::binding::AggregatedStatusItem;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Map, Value, json};
+
+use super::counters::{Counters, number, put};
+use super::reflect::generation;
+use super::revise::kind_of;
+
+/// The new status of a template, where it differs from the one that it has. Kinds without a rule keep theirs.
+pub fn aggregate(template: &Value, items: &[AggregatedStatusItem], now: &Time) -> Option<Value> {
+    let old = template.get("status").filter(|status| status.is_object());
+    let (api_version, kind) = kind_of(template);
+    let new = if let Some(counters) = Counters::of(api_version, kind) {
+        sum(template, counters, items)
+    } else {
+        match (api_version, kind) {
+            ("v1", "Service") => {
+                if template.pointer("/spec/type") != Some(&json!("LoadBalancer")) {
+                    return None;
+                }
+                addresses(items)
+            }
+            ("networking.k8s.io/v1", "Ingress") => addresses(items),
+            ("batch/v1", "Job") => job::status(old, items, now)?,
+            ("batch/v1", "CronJob") => cron_job(items),
+            ("v1", "Pod") => phases::pod(items)?,
+            ("v1", "PersistentVolume") => phases::volume(items),
+            ("v1", "PersistentVolumeClaim") => phases::claim(items),
+            _ => return None,
+        }
+    };
+    let unsaid = json!({});
+    (new != *old.unwrap_or(&unsaid)).then_some(new)
+}
+
+/// What the members report, without those that have not reported yet.
+fn reports(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
+    items
+        .iter()
+        .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
+}
+
+/// Adds counters up. The observed generation is the template's own once every member has seen it.
+fn sum(template: &Value, counters: Counters, items: &[AggregatedStatusItem]) -> Value {
+    let old = template.get("status").and_then(Value::as_object);
+    let mut status = old.cloned().unwrap_or_default();
+    counters.write(&mut status, |field| {
+        reports(items)
+            .map(|(_, report)| number(report, field))
+            .sum()
+    });
+    if counters.generations {
+        let wanted = generation(template);
+        let up_to_date = reports(items).filter(|(_, report)| {
+            number(report, "observedGeneration") >= number(report, "generation")
+                && number(report, "resourceTemplateGeneration") >= wanted
+        });
+        if up_to_date.count() == items.len() {
+            put(&mut status, "observedGeneration", wanted);
+        }
+    } else if let Some(pods) = disrupted_pods(items) {
+        status.insert("disruptedPods".to_owned(), pods);
+    }
+    Value::Object(status)
+}
+
+/// Disrupted pods, by cluster and name.
+fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
+    let mut all = Map::new();
+    for (cluster, report) in reports(items) {
+        let pods = report.get("disruptedPods").and_then(Value::as_object);
+        for (pod, time) in pods.into_iter().flatten() {
+            all.insert(format!("{cluster}/{pod}"), time.clone());
+        }
+    }
+    (!all.is_empty()).then_some(Value::Object(all))
+}
+
+/// The addresses of all members, each once, sorted.
+fn addresses(items: &[AggregatedStatusItem]) -> Value {
+    let mut all: BTreeMap<String, Value> = BTreeMap::new();
+    for (_, report) in reports(items) {
+        let ingress = report.pointer("/loadBalancer/ingress");
+        for entry in ingress.and_then(Value::as_array).into_iter().flatten() {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+            let key = format!("{}/{}/{}", text("hostname"), text("ip"), text("ipMode"));
+            match all.get_mut(&key) {
+                None => {
+                    all.insert(key, entry.clone());
+                }
+                Some(known) => unite_ports(known, entry),
+            }
+        }
+    }
+    let all: Vec<Value> = all.into_values().collect();
+    if all.is_empty() {
+        json!({ "loadBalancer": {} })
+    } else {
+        json!({ "loadBalancer": { "ingress": all } })
+    }
+}
+
+fn unite_ports(known: &mut Value, entry: &Value) {
+    let Some(more) = entry.get("ports").and_then(Value::as_array) else {
+        return;
+    };
+    if let Some(known) = known.as_object_mut() {
+        let slot = known.entry("ports").or_insert_with(|| json!([]));
+        if let Some(ports) = slot.as_array_mut() {
+            for port in more {
+                if !ports.contains(port) {
+                    ports.push(port.clone());
+                }
+            }
+            ports.sort_by_key(|port| number(port, "port"));
+        }
+    }
+}
+
+/// All that is active, and the latest times.
+fn cron_job(items: &[AggregatedStatusItem]) -> Value {
+    let mut status = Map::new();
+    let active = reports(items).filter_map(|(_, report)| report.get("active")?.as_array());
+    let active: Vec<Value> = active.flatten().cloned().collect();
+    if !active.is_empty() {
+        status.insert("active".to_owned(), Value::Array(active));
+    }
+    for field in ["lastScheduleTime", "lastSuccessfulTime"] {
+        // Times of one form: the later one is the greater text.
+        let times = reports(items).filter_map(|(_, report)| report.get(field)?.as_str());
+        if let Some(latest) = times.max() {
+            status.insert(field.to_owned(), json!(latest));
+        }
+    }
+    Value::Object(status)
+}
+
+#[cfg(test)]
+#[path = "aggregate/tests.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+//! Kinds whose status is a phase: the worst one counts.
+
+use std::collections::BTreeSet;
+
+use berth_api::binding::AggregatedStatusItem;
+use serde_json::{Map, Value, json};
+
+use super::reports;
+
+/// A pod: its phase, and the state of all its containers. Without any report it keeps what it has.
+pub(super) fn pod(items: &[AggregatedStatusItem]) -> Option<Value> {
+    if items.is_empty() {
+        return None;
+    }
+    let mut status = Map::new();
+    for list in ["containerStatuses", "initContainerStatuses"] {
+        let statuses = reports(items).filter_map(|(_, report)| report.get(list)?.as_array());
+        let statuses: Vec<Value> = statuses
+            .flatten()
+            .map(|container| {
+                let ready = container.get("ready").cloned().unwrap_or(json!(false));
+                let state = container.get("state").cloned().unwrap_or_else(|| json!({}));
+                json!({ "name": "", "image": "", "imageID": "", "restartCount": 0,
+                    "lastState": {}, "ready": ready, "state": state })
+            })
+            .collect();
+        if !statuses.is_empty() {
+            status.insert(list.to_owned(), Value::Array(statuses));
+        }
+    }
+    if let Some(phase) = worst(items, &["Failed", "Pending", "Running", "Succeeded"]) {
+        status.insert("phase".to_owned(), json!(phase));
+    }
+    Some(Value::Object(status))
+}
+
+/// A volume.
+pub(super) fn volume(items: &[AggregatedStatusItem]) -> Value {
+    let order = ["Failed", "Pending", "Available", "Bound", "Released"];
+    worst(items, &order).map_or_else(|| json!({}), |phase| json!({ "phase": phase }))
+}
+
+/// A claim is bound unless one differs; one that is lost says it all.
+pub(super) fn claim(items: &[AggregatedStatusItem]) -> Value {
+    let phases = reports(items).filter_map(|(_, report)| report.get("phase")?.as_str());
+    let mut result = "Bound";
+    for phase in phases {
+        match phase {
+            "Lost" => return json!({ "phase": "Lost" }),
+            "Bound" => {}
+            other => result = other,
+        }
+    }
+    json!({ "phase": result })
+}
+
+/// The first of an order of phases that any member reports; no report counts as pending.
+fn worst(items: &[AggregatedStatusItem], order: &[&'static str]) -> Option<&'static str> {
+    let phases: BTreeSet<&str> = items
+        .iter()
+        .map(|item| match &item.status {
+            None => "Pending",
+            Some(status) => status.get("phase").and_then(Value::as_str).unwrap_or(""),
+        })
+        .collect();
+    order.iter().copied().find(|phase| phases.contains(phase))
+}

@@ -1,0 +1,47 @@
+//! Fields that hold JSON or YAML as text, for example in a ConfigMap.
+
+use berth_api::override_policy::FieldOverrider;
+use serde_json::Value;
+
+use super::{Reason, patch};
+
+/// Reads the text, patches the document, writes it back.
+pub(super) fn apply(resource: &mut Value, overrider: &FieldOverrider) -> Result<(), Reason> {
+    let path = &overrider.field_path;
+    let field = resource.pointer_mut(path);
+    let Some(Value::String(text)) = field else {
+        return Err(Reason::NotText(path.clone()));
+    };
+    let failed = |message: String| Reason::Document {
+        path: path.clone(),
+        message,
+    };
+    if overrider.yaml.is_empty() {
+        let mut document: Value =
+            serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
+        for operation in &overrider.json {
+            let value = operation.value.as_ref();
+            patch(
+                &mut document,
+                &operation.sub_path,
+                &operation.operator,
+                value,
+            )?;
+        }
+        *text = serde_json::to_string(&document)?;
+    } else {
+        let mut document: Value =
+            serde_saphyr::from_str(text).map_err(|error| failed(error.to_string()))?;
+        for operation in &overrider.yaml {
+            let value = operation.value.as_ref();
+            patch(
+                &mut document,
+                &operation.sub_path,
+                &operation.operator,
+                value,
+            )?;
+        }
+        *text = serde_saphyr::to_string(&document).map_err(|error| failed(error.to_string()))?;
+    }
+    Ok(())
+}
