@@ -5,8 +5,17 @@
 //! no engine, no scheduler and no embedded server. What can be decided without a server is decided in pure
 //! functions, which the tests hold to Karmada's behaviour.
 
+pub mod binding;
+mod condition;
 pub mod detector;
 pub mod events;
+pub mod execution;
+mod informer;
 pub mod interpreter;
+mod kinds;
 pub mod member_client;
+mod merge_diff;
 pub mod overrides;
+pub mod propagation;
+mod queue;
+pub mod status;

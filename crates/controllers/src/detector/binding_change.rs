@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::claim::Claim;
 use super::desired_binding::{BindingKind, DesiredBinding};
-use super::merge_diff::merge_diff;
+use crate::merge_diff::merge_diff;
 
 /// Fields of the spec that the detector decides on every binding.
 const DECIDED: &[&str] = &[

@@ -10,12 +10,13 @@ use super::claim::{PolicyKey, PolicyKind};
 use super::decision::Cause;
 use super::desired_binding::BindingKind;
 use super::happenings;
-use super::observation::{Message, Observation, Source};
+use super::observation::{Message, Source};
 use super::owner::Owner;
 use super::policy::{Policy, PolicyRecord, Standing};
 use super::resource_type::{BindingKey, ResourceType, TemplateKey};
 use super::selection::Objects;
 use super::template::Template;
+use crate::informer::Observation;
 
 impl Owner {
     pub(super) fn take_in(&mut self, message: Message) {

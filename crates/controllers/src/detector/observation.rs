@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use kube::api::DynamicObject;
-
 use super::claim::PolicyKind;
 use super::desired_binding::BindingKind;
 use super::resource_type::ResourceType;
+use crate::informer::Observation;
 
 /// Where an observation comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,21 +18,6 @@ pub(super) enum Source {
     Bindings(BindingKind),
     /// Override policies of a kind.
     Overrides(PolicyKind),
-}
-
-/// What was observed.
-#[derive(Clone, Debug)]
-pub(super) enum Observation {
-    /// All objects are about to be listed.
-    ListStarted,
-    /// One of them.
-    Listed(Box<DynamicObject>),
-    /// That was all: what was not listed is gone.
-    ListDone,
-    /// An object is new or changed.
-    Applied(Box<DynamicObject>),
-    /// An object is gone.
-    Deleted(Box<DynamicObject>),
 }
 
 /// A message to the owner of the state.

@@ -6,6 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use kube::api::{Api, DynamicObject};
+use kube::runtime::watcher;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -15,14 +17,14 @@ use super::DetectorError;
 use super::claim::{PolicyKey, PolicyKind};
 use super::decision::{Cause, Plan, decide};
 use super::index::Index;
-use super::informer::inform;
 use super::observation::{Message, Source};
 use super::options::DetectorOptions;
 use super::policy::Standing;
-use super::queue::{Lane, Queue};
 use super::resource_type::{ResourceType, TemplateKey};
 use super::waiting::WaitingList;
 use super::writer::{WriteError, Writer};
+use crate::informer::inform;
+use crate::queue::{Lane, Queue};
 
 /// How many messages may wait for the owner; informers wait when it is full.
 pub(super) const INBOX: usize = 1024;
@@ -143,10 +145,16 @@ impl Owner {
         resource: kube::core::ApiResource,
         end: CancellationToken,
     ) {
-        let client = self.writer.client.clone();
+        let api: Api<DynamicObject> = Api::all_with(self.writer.client.clone(), &resource);
         let sender = self.sender.clone();
-        self.informers
-            .spawn(inform(client, resource, source, sender, end));
+        let message = move |observation| Message::Observed(source.clone(), observation);
+        self.informers.spawn(inform(
+            api,
+            watcher::Config::default(),
+            message,
+            sender,
+            end,
+        ));
     }
 
     /// Queues a template.

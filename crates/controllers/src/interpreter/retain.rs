@@ -32,10 +32,10 @@ pub fn retain(desired: &mut Value, observed: &Value) {
             copy(desired, observed, "/spec/selector/matchLabels");
             copy(desired, observed, "/spec/template/metadata/labels");
         }
-        ("v1", "Secret") => {
-            if desired.get("type") == Some(&json!("kubernetes.io/service-account-token")) {
-                copy(desired, observed, "/data");
-            }
+        ("v1", "Secret")
+            if desired.get("type") == Some(&json!("kubernetes.io/service-account-token")) =>
+        {
+            copy(desired, observed, "/data");
         }
         _ => {}
     }

@@ -2,32 +2,44 @@
 
 use futures::TryStreamExt;
 use kube::api::{Api, DynamicObject};
-use kube::core::ApiResource;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::observation::{Message, Observation, Source};
+/// What was observed.
+#[derive(Clone, Debug)]
+pub(crate) enum Observation {
+    /// All objects are about to be listed.
+    ListStarted,
+    /// One of them.
+    Listed(Box<DynamicObject>),
+    /// That was all: what was not listed is gone.
+    ListDone,
+    /// An object is new or changed.
+    Applied(Box<DynamicObject>),
+    /// An object is gone.
+    Deleted(Box<DynamicObject>),
+}
 
-/// Watches all objects of a kind and sends what it sees. Errors of the server are waited out; a slow
+/// Watches objects and sends what it sees, made into messages. Errors of the server are waited out; a slow
 /// receiver slows the watch down, and nothing is lost.
-pub(super) async fn inform(
-    client: kube::Client,
-    resource: ApiResource,
-    source: Source,
-    sender: mpsc::Sender<Message>,
+pub(crate) async fn inform<M: Send>(
+    api: Api<DynamicObject>,
+    config: watcher::Config,
+    message: impl Fn(Observation) -> M + Send,
+    sender: mpsc::Sender<M>,
     shutdown: CancellationToken,
 ) {
     let watching = async {
-        let api: Api<DynamicObject> = Api::all_with(client, &resource);
-        let stream = watcher(api, watcher::Config::default().any_semantic()).default_backoff();
+        let url = api.resource_url().to_owned();
+        let stream = watcher(api, config.any_semantic()).default_backoff();
         let mut stream = std::pin::pin!(stream);
         loop {
             let event = match stream.try_next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::debug!(kind = resource.kind, %error, "watch failed, trying again");
+                    tracing::debug!(url, %error, "watch failed, trying again");
                     continue;
                 }
             };
@@ -38,8 +50,7 @@ pub(super) async fn inform(
                 watcher::Event::Apply(object) => Observation::Applied(lean(object)),
                 watcher::Event::Delete(object) => Observation::Deleted(lean(object)),
             };
-            let message = Message::Observed(source.clone(), observation);
-            if sender.send(message).await.is_err() {
+            if sender.send(message(observation)).await.is_err() {
                 return;
             }
         }

@@ -17,7 +17,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1000);
 
 /// How urgent a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(crate) enum Lane {
     /// Before the others.
     Fast,
     /// After the others.
@@ -26,7 +26,7 @@ pub(super) enum Lane {
 
 /// A queue of keys, each with the merged reasons for which it waits.
 #[derive(Debug)]
-pub(super) struct Queue<K, R> {
+pub(crate) struct Queue<K, R> {
     waiting: HashMap<K, R>,
     fast: VecDeque<K>,
     slow: VecDeque<K>,
@@ -35,10 +35,18 @@ pub(super) struct Queue<K, R> {
     later: BinaryHeap<Reverse<(Instant, u64)>>,
     delayed: HashMap<u64, (K, R)>,
     tickets: u64,
+    longest_delay: Duration,
 }
 
 impl<K, R> Default for Queue<K, R> {
     fn default() -> Self {
+        Self::with_longest_delay(LONGEST_DELAY)
+    }
+}
+
+impl<K, R> Queue<K, R> {
+    /// An empty queue in which failures are never delayed for longer.
+    pub(crate) fn with_longest_delay(longest_delay: Duration) -> Self {
         Self {
             waiting: HashMap::new(),
             fast: VecDeque::new(),
@@ -48,13 +56,14 @@ impl<K, R> Default for Queue<K, R> {
             later: BinaryHeap::new(),
             delayed: HashMap::new(),
             tickets: 0,
+            longest_delay,
         }
     }
 }
 
 impl<K: Clone + Eq + Hash, R> Queue<K, R> {
     /// Adds a key; `merge` adds the reason to one that waits already.
-    pub(super) fn add(&mut self, key: K, reason: R, lane: Lane, merge: impl FnOnce(&mut R, R)) {
+    pub(crate) fn add(&mut self, key: K, reason: R, lane: Lane, merge: impl FnOnce(&mut R, R)) {
         if let Some(known) = self.waiting.get_mut(&key) {
             merge(known, reason);
         } else {
@@ -68,7 +77,7 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
     }
 
     /// The next key that is not being worked on, with its reasons.
-    pub(super) fn next(&mut self) -> Option<(K, R)> {
+    pub(crate) fn next(&mut self) -> Option<(K, R)> {
         for lane in [&mut self.fast, &mut self.slow] {
             while let Some(key) = lane.pop_front() {
                 // A key that is being worked on is queued again when that is done.
@@ -83,20 +92,20 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
     }
 
     /// Work on a key begins: it is not handed out until it is finished.
-    pub(super) fn start(&mut self, key: K) {
+    pub(crate) fn start(&mut self, key: K) {
         self.running.insert(key);
     }
 
     /// Work on a key has ended well.
-    pub(super) fn finish(&mut self, key: &K) {
+    pub(crate) fn finish(&mut self, key: &K) {
         self.failures.remove(key);
         self.end(key);
     }
 
     /// Work on a key has failed: it comes back later. Returns the number of failures in a row.
-    pub(super) fn fail(&mut self, key: &K, reason: R) -> u32 {
+    pub(crate) fn fail(&mut self, key: &K, reason: R) -> u32 {
         let failures = self.failures.entry(key.clone()).or_default();
-        let delay = delay_after(*failures);
+        let delay = delay_after(*failures).min(self.longest_delay);
         *failures = failures.saturating_add(1);
         let failures = *failures;
         self.tickets += 1;
@@ -115,12 +124,12 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
     }
 
     /// When the next delayed key comes back.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         self.later.peek().map(|Reverse((due, _))| *due)
     }
 
     /// A delayed key whose time has come.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
         let Reverse((due, ticket)) = *self.later.peek()?;
         if due > now {
             return None;

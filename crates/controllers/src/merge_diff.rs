@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The merge patch (RFC 7396) that turns `old` into `new`; nothing where they are equal. Fields of `old`
 /// that `new` lacks become null.
-pub(super) fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
+pub(crate) fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => object_diff(old, new),
         _ if old == new => None,

@@ -1,0 +1,271 @@
+//! What has been seen in a member, by kind.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
+use kube::api::DynamicObject;
+use kube::core::TypeMeta;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::detector::resource_type::ResourceType;
+use crate::informer::Observation;
+
+/// An object in a member.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// The object, with its kind.
+    pub(super) value: Value,
+    uid: String,
+    /// Greater is later; 0 where the server counts otherwise.
+    version: u64,
+}
+
+impl Seen {
+    /// Keeps an object of a kind.
+    pub(super) fn new(resource: &ResourceType, mut object: DynamicObject) -> Option<Self> {
+        object.metadata.managed_fields = None;
+        object.types = Some(TypeMeta {
+            api_version: resource.api.api_version.clone(),
+            kind: resource.api.kind.clone(),
+        });
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let version = object.metadata.resource_version.as_deref();
+        let version = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let value = serde_json::to_value(object).ok()?;
+        Some(Self {
+            value,
+            uid,
+            version,
+        })
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::of(&self.value)
+    }
+
+    /// The Work that it came from, if that lies in this namespace.
+    pub(super) fn work(&self, execution_namespace: &str) -> Option<String> {
+        let annotations = self.value.pointer("/metadata/annotations")?;
+        let namespace = annotations.get(WORK_NAMESPACE)?.as_str()?;
+        let name = annotations.get(WORK_NAME)?.as_str()?;
+        (namespace == execution_namespace).then(|| name.to_owned())
+    }
+}
+
+/// Names an object among those of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ObjectKey {
+    namespace: String,
+    name: String,
+}
+
+impl ObjectKey {
+    /// The key of a manifest or object.
+    pub(super) fn of(manifest: &Value) -> Self {
+        let text = |pointer: &str| {
+            let value = manifest.pointer(pointer).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        Self {
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+        }
+    }
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug)]
+pub(super) enum Known {
+    /// Nothing: it has to be asked for.
+    Unknown,
+    /// That there is none which came from here.
+    Absent,
+    /// This.
+    Present(Arc<Seen>),
+}
+
+/// The objects of one kind that came from here.
+#[derive(Debug)]
+pub(super) struct KindView {
+    resource: Arc<ResourceType>,
+    listed: bool,
+    listing: Option<HashSet<ObjectKey>>,
+    objects: HashMap<ObjectKey, Arc<Seen>>,
+    end: CancellationToken,
+}
+
+impl Drop for KindView {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl KindView {
+    /// Nothing is known yet; the token ends the watch.
+    pub(super) fn new(resource: Arc<ResourceType>, end: CancellationToken) -> Self {
+        Self {
+            resource,
+            listed: false,
+            listing: None,
+            objects: HashMap::new(),
+            end,
+        }
+    }
+
+    /// What is known of an object.
+    pub(super) fn get(&self, key: &ObjectKey) -> Known {
+        match self.objects.get(key) {
+            Some(seen) => Known::Present(Arc::clone(seen)),
+            None if self.listed => Known::Absent,
+            None => Known::Unknown,
+        }
+    }
+
+    /// Takes in what a watch says; the objects that are to be looked at because of that.
+    pub(super) fn observe(&mut self, observation: Observation) -> Vec<Arc<Seen>> {
+        match observation {
+            Observation::ListStarted => {
+                self.listing = Some(HashSet::new());
+                Vec::new()
+            }
+            Observation::Listed(object) => {
+                let Some(seen) = Seen::new(&self.resource, *object) else {
+                    return Vec::new();
+                };
+                if let Some(listing) = &mut self.listing {
+                    listing.insert(seen.key());
+                }
+                self.keep(seen).into_iter().collect()
+            }
+            Observation::ListDone => {
+                self.listed = true;
+                let listed = self.listing.take().unwrap_or_default();
+                let objects = &mut self.objects;
+                let gone = objects.extract_if(|key, _| !listed.contains(key));
+                gone.map(|(_, seen)| seen).collect()
+            }
+            Observation::Applied(object) => Seen::new(&self.resource, *object)
+                .and_then(|seen| self.keep(seen))
+                .into_iter()
+                .collect(),
+            Observation::Deleted(object) => Seen::new(&self.resource, *object)
+                .and_then(|seen| self.forget(&seen))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// Keeps an object unless a later version is known.
+    pub(super) fn keep(&mut self, seen: Seen) -> Option<Arc<Seen>> {
+        let key = seen.key();
+        if let Some(known) = self.objects.get(&key)
+            && known.uid == seen.uid
+            && known.version != 0
+            && known.version >= seen.version
+        {
+            return None;
+        }
+        let seen = Arc::new(seen);
+        self.objects.insert(key, Arc::clone(&seen));
+        Some(seen)
+    }
+
+    /// An object is gone, unless it is known to have come back since.
+    fn forget(&mut self, seen: &Seen) -> Option<Arc<Seen>> {
+        let key = seen.key();
+        if self.objects.get(&key)?.uid != seen.uid {
+            return None;
+        }
+        self.objects.remove(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind};
+    use serde_json::json;
+
+    use super::*;
+
+    fn view() -> KindView {
+        let api = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        let resource = ResourceType {
+            api,
+            namespaced: true,
+        };
+        KindView::new(Arc::new(resource), CancellationToken::new())
+    }
+
+    fn object(name: &str, uid: &str, version: &str) -> Box<DynamicObject> {
+        Box::new(
+            serde_json::from_value(
+                json!({"metadata": {"name": name, "uid": uid, "resourceVersion": version}}),
+            )
+            .unwrap(),
+        )
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
+            namespace: String::new(),
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn before_the_list_is_complete_nothing_is_known_to_be_absent() {
+        let mut view = view();
+        assert!(matches!(view.get(&key("a")), Known::Unknown));
+        view.observe(Observation::ListStarted);
+        view.observe(Observation::Listed(object("a", "1", "1")));
+        assert!(matches!(view.get(&key("b")), Known::Unknown));
+        view.observe(Observation::ListDone);
+        assert!(matches!(view.get(&key("a")), Known::Present(_)));
+        assert!(matches!(view.get(&key("b")), Known::Absent));
+    }
+
+    #[test]
+    fn what_a_new_list_lacks_is_gone_and_looked_at() {
+        let mut view = view();
+        view.observe(Observation::Applied(object("a", "1", "1")));
+        view.observe(Observation::ListStarted);
+        assert_eq!(view.observe(Observation::ListDone).len(), 1);
+        assert!(matches!(view.get(&key("a")), Known::Absent));
+    }
+
+    #[test]
+    fn old_news_changes_nothing() {
+        let mut view = view();
+        assert_eq!(
+            view.observe(Observation::Applied(object("a", "1", "5")))
+                .len(),
+            1
+        );
+        assert!(
+            view.observe(Observation::Applied(object("a", "1", "5")))
+                .is_empty()
+        );
+        assert!(
+            view.observe(Observation::Applied(object("a", "1", "4")))
+                .is_empty()
+        );
+        // Deleted and made anew meanwhile: the news of the old one's end comes late.
+        assert_eq!(
+            view.observe(Observation::Applied(object("a", "2", "7")))
+                .len(),
+            1
+        );
+        assert!(
+            view.observe(Observation::Deleted(object("a", "1", "6")))
+                .is_empty()
+        );
+        assert!(matches!(view.get(&key("a")), Known::Present(_)));
+        assert_eq!(
+            view.observe(Observation::Deleted(object("a", "2", "8")))
+                .len(),
+            1
+        );
+    }
+}
