@@ -4,6 +4,7 @@ use std::path::Path;
 
 use berth_api::Cluster;
 use berth_controllers::detector;
+use berth_controllers::propagation::{self, PropagationOptions};
 use berth_scheduler::Options;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
@@ -36,7 +37,12 @@ pub(crate) async fn furnish(client: &Client, members: usize, cancel: &Cancellati
     berth::up::prepare(client, &members).await.unwrap();
     let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
     tokio::spawn(detector::run(client.clone(), options, cancel.clone()));
-    tokio::spawn(berth::release::run(client.clone(), cancel.clone()));
+    let propagation = PropagationOptions::default();
+    tokio::spawn(propagation::run(
+        client.clone(),
+        propagation,
+        cancel.clone(),
+    ));
     let (client, cancel) = (client.clone(), cancel.clone());
     tokio::spawn(async move {
         let _ = berth_scheduler::run_with_client(Options::embedded(), client, cancel).await;

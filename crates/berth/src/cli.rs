@@ -44,7 +44,7 @@ enum Command {
     Status(StatusArgs),
     /// Stop what `berth up` started, and wait until it has stopped
     Down(DownArgs),
-    /// Run the detector, which turns policies and resources into bindings, against a control plane
+    /// Run detector and propagation, which bring what policies select into the members, against a control plane
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
     Scheduler(Box<SchedulerArgs>),

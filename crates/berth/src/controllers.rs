@@ -4,11 +4,10 @@
 use std::path::PathBuf;
 
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
-
-use crate::release;
 
 /// Flags of the detector, shared with `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -83,6 +82,9 @@ pub enum ControllersError {
     /// The detector cannot start, or ended.
     #[error("the detector: {0}")]
     Detector(#[from] DetectorError),
+    /// The propagation to members has ended.
+    #[error(transparent)]
+    Propagation(#[from] PropagationError),
 }
 
 /// Runs the controllers until the token is cancelled.
@@ -97,9 +99,17 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         master: args.master,
     };
     let client = connect::client(connect::config(&target).await?)?;
-    // This control plane has no binding controller, so nothing else lets deleted bindings go.
-    let release = tokio::spawn(release::run(client.clone(), cancel.clone()));
-    let outcome = detector::run(client, options, cancel).await;
-    release.abort();
-    Ok(outcome?)
+    // Where one of them fails, the other is not left alone.
+    let cancel = cancel.child_token();
+    let _guard = cancel.clone().drop_guard();
+    let propagation = propagation::run(
+        client.clone(),
+        PropagationOptions::default(),
+        cancel.clone(),
+    );
+    tokio::try_join!(
+        async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
+        async { Ok(propagation.await?) },
+    )?;
+    Ok(())
 }

@@ -12,7 +12,6 @@ pub mod instance;
 pub mod join;
 pub mod kubeconfig;
 pub mod members;
-pub mod release;
 pub mod simulate;
 pub mod status;
 pub mod up;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use berth_api::Cluster;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError, StorageError};
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::{Options, ServiceError};
 use clap::Args;
 use tokio::task::JoinSet;
@@ -25,7 +26,6 @@ use crate::instance::{Claim, InstanceError, Record};
 use crate::join::{self, Endpoint, JoinError};
 use crate::kubeconfig::{self, Access, CONTEXT, KubeconfigError, Place};
 use crate::members::{self, Member, MemberError};
-use crate::release;
 use banner::Banner;
 pub use keeping::Keeping;
 
@@ -33,7 +33,7 @@ pub use keeping::Keeping;
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The parts that run besides the API server.
 const DETECTOR: &str = "detector";
-const RELEASE: &str = "release of bindings";
+const PROPAGATION: &str = "propagation";
 const SCHEDULER: &str = "scheduler";
 
 /// Flags of `berth up`.
@@ -143,6 +143,9 @@ pub enum UpError {
     /// The detector cannot start, or ended.
     #[error("the detector: {0}")]
     Detector(#[from] DetectorError),
+    /// The propagation to members has ended.
+    #[error(transparent)]
+    Propagation(#[from] PropagationError),
     /// The scheduler cannot start, or ended.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
@@ -184,7 +187,9 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
         since: format!("{:.0}", jiff::Timestamp::now()),
         kubeconfig: place.path().to_owned(),
         store: args.keeping.describe(),
-        components: [DETECTOR, RELEASE, SCHEDULER].map(str::to_owned).to_vec(),
+        components: [DETECTOR, PROPAGATION, SCHEDULER]
+            .map(str::to_owned)
+            .to_vec(),
         ..Record::default()
     };
     claim.tell(&record)?;
@@ -290,10 +295,11 @@ impl ControlPlane {
             let outcome = detector::run(detector_client, detector, cancel).await;
             (DETECTOR, outcome.map_err(UpError::from))
         });
-        let (cancel, release_client) = (self.cancel.clone(), client.clone());
+        let (cancel, propagation_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
-            release::run(release_client, cancel).await;
-            (RELEASE, Ok(()))
+            let options = PropagationOptions::default();
+            let outcome = propagation::run(propagation_client, options, cancel).await;
+            (PROPAGATION, outcome.map_err(UpError::from))
         });
         let cancel = self.cancel.clone();
         let options = Options::embedded();

@@ -14,9 +14,9 @@
 //! Nothing is taken over or deleted that does not carry the label `karmada.io/managed`, unless the Work says
 //! `overwrite`. A deletion survives everything: the Work keeps its finalizer until it is done.
 //!
-//! A Cluster's `proxyURL` and `proxyHeader` are not used: members are talked to directly.
+//! A Cluster with a `proxyURL` gets nothing: see [`crate::member_client`].
 
-mod connection;
+mod address;
 pub mod decision;
 mod happenings;
 mod job;

@@ -97,7 +97,8 @@ fn the_template_says_who_wins_a_conflict_then_the_policy() {
         (Some("overwrite"), "Abort", "overwrite"),
         (Some("nonsense"), "Overwrite", "overwrite"),
     ] {
-        let annotations = annotation.map_or_else(|| json!({}), |a| json!({(CONFLICT_RESOLUTION): a}));
+        let annotations =
+            annotation.map_or_else(|| json!({}), |a| json!({(CONFLICT_RESOLUTION): a}));
         let work = work(
             &binding(json!({"conflictResolution": policy})),
             &template(annotations),

@@ -16,7 +16,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Address, connect};
+use super::address::Address;
 use super::decision::Settled;
 use super::job::{Report, Task, Worker};
 use super::objects::{KindView, Known, ObjectKey};
@@ -26,6 +26,7 @@ use crate::events::EventRecorder;
 use crate::informer::{Observation, inform};
 use crate::interpreter::kind_of;
 use crate::kinds::Kinds;
+use crate::member_client;
 use crate::queue::{Lane, Queue};
 
 /// How many messages may wait for a member's task; it takes them in at once.
@@ -412,7 +413,7 @@ impl Member {
     }
 
     fn start_connecting(&mut self) {
-        let Some(address) = self.address.clone() else {
+        let Some(cluster) = self.cluster.clone().filter(|_| self.address.is_some()) else {
             return;
         };
         if matches!(self.connection, Connection::Made(_)) {
@@ -421,7 +422,7 @@ impl Member {
         self.queue.start(Key::Connection);
         let control_plane = self.worker.control_plane.clone();
         self.jobs.spawn(async move {
-            let connecting = connect(control_plane, &address).await;
+            let connecting = member_client::connect(&control_plane, &cluster).await;
             Done::Connected(connecting.map_err(|error| error.to_string()))
         });
     }
