@@ -53,7 +53,7 @@ async fn until_forbidden(place: &Place, resource: &str, reason: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_detector_has_the_rights_that_it_needs_and_no_other() {
+async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
     let enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
     let Some(place) = Place::start(&[enforced]).await else {
         return;
@@ -65,7 +65,7 @@ async fn the_detector_has_the_rights_that_it_needs_and_no_other() {
     // Some rights are no requests of their own. Without them, what they are for is refused.
     let mut fewer = roles.get(ACCOUNT).await.unwrap().rules.unwrap();
     fewer.retain(|rule| !has(&rule.verbs, "escalate") && !has(&rule.verbs, "update"));
-    assert_eq!(fewer.len(), 3);
+    assert_eq!(fewer.len(), 5);
     let fewer = json!({ "rules": fewer });
     roles
         .patch(ACCOUNT, &PatchParams::default(), &Patch::Merge(fewer))
@@ -97,6 +97,17 @@ async fn the_detector_has_the_rights_that_it_needs_and_no_other() {
             == "3"
     })
     .await;
+    // A cluster without an address: its Work is made, and let go when it is not wanted any more.
+    let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" } });
+    let file = place.folder().join("cluster.json");
+    std::fs::write(&file, cluster.to_string()).unwrap();
+    place.kubectl(&["apply", "-f", &file.display().to_string()]);
+    let chosen = json!({ "spec": { "clusters": [{ "name": "m1", "replicas": 3 }] } });
+    let patch = ["--type=merge", "-p", &chosen.to_string()];
+    place.kubectl(&[&["patch", "resourcebinding", "web-deployment"][..], &patch].concat());
+    let works = ["work", "-n", "karmada-es-m1"];
+    until("the work", || exists(&place, &works)).await;
     for policy in ["propagationpolicy/web", "clusterpropagationpolicy/web"] {
         place.kubectl(&["delete", policy, "--timeout=60s"]);
     }
@@ -108,6 +119,7 @@ async fn the_detector_has_the_rights_that_it_needs_and_no_other() {
         // No garbage collector runs beside a lone kube-apiserver.
         place.kubectl(&["delete", binding, "--timeout=60s"]);
     }
+    until("the work to go", || !exists(&place, &works)).await;
 
     let asked = place.audit.requests();
     let requests: Vec<_> = all
@@ -116,7 +128,7 @@ async fn the_detector_has_the_rights_that_it_needs_and_no_other() {
             right.resource != "*/finalizers" && !["escalate", "bind"].contains(&right.verb.as_str())
         })
         .collect();
-    assert_eq!(requests.len(), 7);
+    assert_eq!(requests.len(), 10);
     eventually("every right to be used", async || {
         rights::all_are_used(requests.iter().copied(), &place.audit.requests())
     })

@@ -85,7 +85,13 @@ async fn a_workload_waits_for_the_scheduler_that_it_names() {
     )
     .await;
     for event in events_about(&plane, "ResourceBinding", "nginx-deployment").await {
-        assert_eq!(component(&event), "my-scheduler", "{:?}", event.message);
+        let scheduling = event.reason.as_deref() == Some("ScheduleBindingSucceed");
+        assert_eq!(
+            component(&event) == "my-scheduler",
+            scheduling,
+            "{:?}",
+            event.message
+        );
     }
     plane.stop().await;
 }
