@@ -1,9 +1,10 @@
-//! What surrounds scheduling on a control plane: today the [`detector`], which turns policies and resource
-//! templates into bindings.
+//! What surrounds scheduling on a control plane: the [`detector`] turns policies and resource templates into
+//! bindings; [`propagation`] turns placed bindings into Works, brings these into the members, and what is seen
+//! there back.
 //!
-//! Controllers talk to an API server through a client that they are given, and to nothing else: they know
-//! no engine, no scheduler and no embedded server. What can be decided without a server is decided in pure
-//! functions, which the tests hold to Karmada's behaviour.
+//! Controllers talk to API servers through clients that they are given or make from what a Cluster says, and to
+//! nothing else: they know no engine, no scheduler and no embedded server. What can be decided without a server is
+//! decided in pure functions, which the tests hold to Karmada's behaviour.
 
 pub mod binding;
 mod condition;
