@@ -4,10 +4,13 @@
 use std::path::PathBuf;
 
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_controllers::failover::{self, FailoverError};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
+
+use crate::failover::{FailoverArgs, Setting};
 
 /// Flags of the detector, shared with `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -68,6 +71,9 @@ pub struct ControllersArgs {
 
     #[command(flatten)]
     detector: DetectorArgs,
+
+    #[command(flatten)]
+    failover: FailoverArgs,
 }
 
 /// Why the controllers ended, or could not begin.
@@ -85,6 +91,9 @@ pub enum ControllersError {
     /// The propagation to members has ended.
     #[error(transparent)]
     Propagation(#[from] PropagationError),
+    /// Failover has ended.
+    #[error(transparent)]
+    Failover(#[from] FailoverError),
 }
 
 /// Runs the controllers until the token is cancelled.
@@ -102,14 +111,17 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     // Where one of them fails, the other is not left alone.
     let cancel = cancel.child_token();
     let _guard = cancel.clone().drop_guard();
-    let propagation = propagation::run(
+    let propagation = Box::pin(propagation::run(
         client.clone(),
         PropagationOptions::default(),
         cancel.clone(),
-    );
+    ));
+    let failover = args.failover.options(Setting::Real);
+    let failing_over = Box::pin(failover::run(client.clone(), failover, cancel.clone()));
     tokio::try_join!(
         async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
         async { Ok(propagation.await?) },
+        async { Ok(failing_over.await?) },
     )?;
     Ok(())
 }

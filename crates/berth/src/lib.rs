@@ -7,6 +7,7 @@ pub mod cli;
 mod columns;
 pub mod controllers;
 pub mod down;
+pub mod failover;
 pub mod fleet;
 pub mod instance;
 pub mod join;

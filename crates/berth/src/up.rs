@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use berth_api::Cluster;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError, StorageError};
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_controllers::failover::{self, FailoverError, FailoverOptions};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::{Options, ServiceError};
 use clap::Args;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
 use crate::controllers::DetectorArgs;
+use crate::failover::{FailoverArgs, Setting};
 use crate::fleet::{self, FleetError};
 use crate::instance::{Claim, InstanceError, Record};
 use crate::join::{self, Endpoint, JoinError};
@@ -34,6 +36,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The parts that run besides the API server.
 const DETECTOR: &str = "detector";
 const PROPAGATION: &str = "propagation";
+const FAILOVER: &str = "failover";
 const SCHEDULER: &str = "scheduler";
 
 /// Flags of `berth up`.
@@ -72,6 +75,10 @@ pub struct UpArgs {
     /// Flags of the detector
     #[command(flatten)]
     pub detector: DetectorArgs,
+
+    /// Flags of failover
+    #[command(flatten)]
+    pub failover: FailoverArgs,
 }
 
 impl Default for UpArgs {
@@ -85,6 +92,7 @@ impl Default for UpArgs {
             kubeconfig: None,
             keeping: Keeping::default(),
             detector: DetectorArgs::default(),
+            failover: FailoverArgs::default(),
         }
     }
 }
@@ -146,6 +154,9 @@ pub enum UpError {
     /// The propagation to members has ended.
     #[error(transparent)]
     Propagation(#[from] PropagationError),
+    /// Failover has ended.
+    #[error(transparent)]
+    Failover(#[from] FailoverError),
     /// The scheduler cannot start, or ended.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
@@ -187,7 +198,7 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
         since: format!("{:.0}", jiff::Timestamp::now()),
         kubeconfig: place.path().to_owned(),
         store: args.keeping.describe(),
-        components: [DETECTOR, PROPAGATION, SCHEDULER]
+        components: [DETECTOR, PROPAGATION, FAILOVER, SCHEDULER]
             .map(str::to_owned)
             .to_vec(),
         ..Record::default()
@@ -224,6 +235,7 @@ impl ControlPlane {
             None => fleet::made_up(args.members),
         };
         let detector = args.detector.options()?;
+        let failover = args.failover.options(Setting::Simulated);
         let listen = SocketAddr::new(args.bind_address, args.port);
         if !listen.ip().is_loopback() {
             tracing::warn!(
@@ -251,7 +263,10 @@ impl ControlPlane {
             parts: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane.furnish(&fleet, listen, &kept, detector).await {
+        if let Err(error) = plane
+            .furnish(&fleet, listen, &kept, detector, failover)
+            .await
+        {
             plane.stop().await;
             return Err(error);
         }
@@ -281,6 +296,7 @@ impl ControlPlane {
         listen: SocketAddr,
         kept: &keeping::Place,
         detector: DetectorOptions,
+        failover: FailoverOptions,
     ) -> Result<(), UpError> {
         let client = self.server.client();
         let (prepared, members) = tokio::join!(
@@ -300,6 +316,11 @@ impl ControlPlane {
             let options = PropagationOptions::default();
             let outcome = propagation::run(propagation_client, options, cancel).await;
             (PROPAGATION, outcome.map_err(UpError::from))
+        });
+        let (cancel, failover_client) = (self.cancel.clone(), client.clone());
+        self.parts.spawn(async move {
+            let outcome = failover::run(failover_client, failover, cancel).await;
+            (FAILOVER, outcome.map_err(UpError::from))
         });
         let cancel = self.cancel.clone();
         let options = Options::embedded();

@@ -11,6 +11,7 @@ mod condition;
 pub mod detector;
 pub mod events;
 pub mod execution;
+pub mod failover;
 mod informer;
 pub mod interpreter;
 mod kinds;

@@ -11,6 +11,10 @@ pub struct FeatureGates {
     pub priority_based_scheduling: bool,
     /// Those of the engine.
     pub engine: Gates,
+    /// Failover: taints evict. Read by the controllers.
+    pub failover: bool,
+    /// GracefulEviction: eviction tasks are drained. Read by the controllers.
+    pub graceful_eviction: bool,
 }
 
 impl Default for FeatureGates {
@@ -18,6 +22,8 @@ impl Default for FeatureGates {
         Self {
             priority_based_scheduling: true,
             engine: Gates::default(),
+            failover: false,
+            graceful_eviction: true,
         }
     }
 }
@@ -85,8 +91,16 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Own,
         Set(|gates, on| gates.engine.spread_static_weights = on),
     ),
-    ("Failover", Stage::Beta, Elsewhere),
-    ("GracefulEviction", Stage::Beta, Elsewhere),
+    (
+        "Failover",
+        Stage::Beta,
+        Set(|gates, on| gates.failover = on),
+    ),
+    (
+        "GracefulEviction",
+        Stage::Beta,
+        Set(|gates, on| gates.graceful_eviction = on),
+    ),
     ("PropagateDeps", Stage::Beta, Elsewhere),
     ("PropagationPolicyPreemption", Stage::Alpha, Elsewhere),
     ("MultiClusterService", Stage::Alpha, Elsewhere),

@@ -1,0 +1,182 @@
+//! The flags of failover, shared by `berth controllers` and `berth up`. Names and defaults are
+//! karmada-controller-manager's where it has them.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use berth_api::policy::PurgeMode;
+use berth_controllers::failover::{FailoverOptions, TaintEviction};
+use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::go_duration::go_duration;
+use clap::{Args, ValueEnum};
+
+/// Flags of failover.
+#[derive(Args, Clone, Debug)]
+pub struct FailoverArgs {
+    /// Feature gates: Failover for eviction by taints, GracefulEviction for eviction tasks
+    #[arg(long, value_name = "LIST", value_parser = gates::parse)]
+    pub feature_gates: Option<FeatureGates>,
+
+    /// Let NoExecute taints of clusters evict what does not tolerate them; needs the gate Failover
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub enable_no_execute_taint_eviction: Option<bool>,
+
+    /// What becomes of the old copies, where the policy does not say
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "Gracefully",
+        ignore_case = true
+    )]
+    pub no_execute_taint_eviction_purge_mode: Purge,
+
+    /// Evictions by taints each second; 0 for one in half an hour
+    #[arg(long, value_name = "RATE", default_value_t = 0.5)]
+    pub resource_eviction_rate: f32,
+
+    /// How long old copies wait for the new ones, where the policy does not say
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = go_duration)]
+    pub graceful_eviction_timeout: Duration,
+
+    /// At most so many bindings leave clusters within a minute; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub move_budget: u32,
+}
+
+/// What becomes of old copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Purge {
+    /// They go when the new ones are healthy, or the grace period is over
+    Gracefully,
+    /// They go before the new ones come
+    Directly,
+}
+
+/// Where failover runs, which says what is on without a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// Beside real members: as in Karmada nothing is evicted unasked.
+    Real,
+    /// Beside simulated ones, whose failures are there to be looked at.
+    Simulated,
+}
+
+impl Default for FailoverArgs {
+    /// What no flag at all says.
+    fn default() -> Self {
+        Self {
+            feature_gates: None,
+            enable_no_execute_taint_eviction: None,
+            no_execute_taint_eviction_purge_mode: Purge::Gracefully,
+            resource_eviction_rate: 0.5,
+            graceful_eviction_timeout: Duration::from_mins(10),
+            move_budget: 0,
+        }
+    }
+}
+
+impl FailoverArgs {
+    /// The options that the flags say.
+    pub fn options(&self, setting: Setting) -> FailoverOptions {
+        let simulated = setting == Setting::Simulated;
+        let gates = self.feature_gates.unwrap_or_default();
+        let gate = gates.failover || (simulated && self.feature_gates.is_none());
+        let evicts = gate && self.enable_no_execute_taint_eviction.unwrap_or(simulated);
+        FailoverOptions {
+            taint_eviction: evicts.then_some(TaintEviction {
+                purge_mode: match self.no_execute_taint_eviction_purge_mode {
+                    Purge::Gracefully => PurgeMode::Gracefully,
+                    Purge::Directly => PurgeMode::Directly,
+                },
+                rate: self.resource_eviction_rate,
+            }),
+            application_failover: true,
+            graceful_eviction: gates.graceful_eviction,
+            graceful_eviction_timeout: self.graceful_eviction_timeout,
+            move_budget: NonZeroU32::new(self.move_budget),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        failover: FailoverArgs,
+    }
+
+    fn options(setting: Setting, flags: &[&str]) -> FailoverOptions {
+        let flags = std::iter::once(&"test").chain(flags);
+        let command = Command::try_parse_from(flags).unwrap();
+        command.failover.options(setting)
+    }
+
+    #[test]
+    fn nothing_is_evicted_unasked_from_real_members() {
+        let (gate, flag) = (
+            "--feature-gates=Failover=true",
+            "--enable-no-execute-taint-eviction",
+        );
+        for (setting, flags, evicts) in [
+            (Setting::Real, vec![], false),
+            (Setting::Real, vec![gate], false),
+            (Setting::Real, vec![flag], false),
+            (Setting::Real, vec![gate, flag], true),
+            (Setting::Simulated, vec![], true),
+            (
+                Setting::Simulated,
+                vec!["--enable-no-execute-taint-eviction=false"],
+                false,
+            ),
+            (
+                Setting::Simulated,
+                vec!["--feature-gates=Failover=false"],
+                false,
+            ),
+        ] {
+            let found = options(setting, &flags).taint_eviction.is_some();
+            assert_eq!(found, evicts, "{setting:?} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_karmadas() {
+        assert_eq!(options(Setting::Real, &[]), FailoverOptions::default());
+        assert_eq!(
+            options(Setting::Simulated, &[]).taint_eviction,
+            Some(TaintEviction::default())
+        );
+    }
+
+    #[test]
+    fn every_flag_has_its_effect() {
+        let found = options(
+            Setting::Real,
+            &[
+                "--feature-gates=Failover=true,GracefulEviction=false",
+                "--enable-no-execute-taint-eviction=true",
+                "--no-execute-taint-eviction-purge-mode=Directly",
+                "--resource-eviction-rate=2",
+                "--graceful-eviction-timeout=1m30s",
+                "--move-budget=7",
+            ],
+        );
+        let expected = FailoverOptions {
+            taint_eviction: Some(TaintEviction {
+                purge_mode: PurgeMode::Directly,
+                rate: 2.0,
+            }),
+            application_failover: true,
+            graceful_eviction: false,
+            graceful_eviction_timeout: Duration::from_secs(90),
+            move_budget: NonZeroU32::new(7),
+        };
+        assert_eq!(found, expected);
+    }
+}
