@@ -229,6 +229,7 @@ pub(crate) fn paths() -> Response<Body> {
         "/apis",
         "/healthz",
         "/livez",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",

@@ -1,4 +1,8 @@
-//! OpenAPI v3: one document a group and version, with the schemas kubectl explains and validates by.
+//! OpenAPI v3: one document a group and version, with the schemas kubectl explains and validates by. [`v2`] puts the
+//! same into one document for clients that know only that.
+
+mod gnostic;
+pub(crate) mod v2;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,9 +15,7 @@ use crate::error::ApiError;
 use crate::http::query::Query;
 use crate::http::respond::json_value;
 use crate::registry::{GroupVersion, Resource, Snapshot, Source, Style};
-use crate::schema::builtin;
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+use crate::schema::published;
 
 fn path_of(group: &str, version: &str) -> String {
     if group.is_empty() {
@@ -87,10 +89,9 @@ fn document(resources: &GroupVersion) -> Value {
         let kind =
             json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
         let mut schema = match &resource.source {
-            Source::Builtin { definition, .. } => builtin::definitions()
-                .get(definition)
-                .cloned()
-                .unwrap_or_default(),
+            Source::Builtin { definition, .. } => {
+                published::definition(definition).unwrap_or_default()
+            }
             Source::Custom { json, .. } => custom_schema(json),
         };
         schema["x-kubernetes-group-version-kind"] = kind;
@@ -102,9 +103,19 @@ fn document(resources: &GroupVersion) -> Value {
         if schemas.contains_key(&name) {
             continue;
         }
-        if let Some(schema) = builtin::definitions().get(&name) {
-            references(schema, &mut wanted);
-            schemas.insert(name, schema.clone());
+        if let Some(mut schema) = published::definition(&name) {
+            match name.rsplit('.').next() {
+                Some("IntOrString") => {
+                    schema["format"] = json!("int-or-string");
+                    schema["oneOf"] = json!([{"type": "integer"}, {"type": "string"}]);
+                }
+                Some("Quantity") => {
+                    schema["oneOf"] = json!([{"type": "string"}, {"type": "number"}]);
+                }
+                _ => {}
+            }
+            references(&schema, &mut wanted);
+            schemas.insert(name, schema);
         }
     }
     json!({
@@ -121,18 +132,14 @@ fn custom_schema(json: &Value) -> Value {
     } else {
         json!({"type": "object"})
     };
-    let string = |text: &str| json!({"type": "string", "description": text});
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
-    schema["properties"]["apiVersion"] =
-        string("APIVersion defines the versioned schema of this representation of an object.");
-    schema["properties"]["kind"] =
-        string("Kind is a string value representing the REST resource this object represents.");
-    schema["properties"]["metadata"] = json!({
-        "description": "Standard object's metadata.",
-        "allOf": [{"$ref": format!("#/components/schemas/{OBJECT_META}")}],
-    });
+    // What is the same for all kinds.
+    let known = published::definition("io.k8s.api.core.v1.ConfigMap").unwrap_or_default();
+    for name in ["apiVersion", "kind", "metadata"] {
+        schema["properties"][name] = known["properties"][name].clone();
+    }
     schema
 }
 
@@ -197,5 +204,13 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, definition: &s
         "get": operation("get", false), "put": operation("put", true), "patch": patch,
         "delete": operation("delete", false),
     });
+    if resource.namespaced() {
+        let list = json!({"get": operation("list", false)});
+        paths.insert(format!("{root}/{}", resource.plural), list);
+    }
+    if resource.status {
+        let status = json!({"get": one["get"], "put": one["put"], "patch": one["patch"]});
+        paths.insert(format!("{base}/{{name}}/status"), status);
+    }
     paths.insert(format!("{base}/{{name}}"), one);
 }

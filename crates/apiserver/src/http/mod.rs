@@ -179,6 +179,7 @@ fn fixed(
         ["api", version] => discovery::resources(snapshot, "", version),
         ["apis", group] => discovery::group(snapshot, group),
         ["apis", group, version] => discovery::resources(snapshot, group, version),
+        ["openapi", "v2"] => openapi::v2::answer(snapshot, accept),
         ["openapi", "v3", rest @ ..] => openapi::answer(snapshot, rest, query),
         [] => Ok(discovery::paths()),
         _ => Err(ApiError::path_not_found()),

@@ -40,6 +40,11 @@ pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Bod
     )
 }
 
+/// Bytes of a type of their own.
+pub(crate) fn bytes_as(content_type: &'static str, bytes: Vec<u8>) -> Response<Body> {
+    response(StatusCode::OK, content_type, bytes)
+}
+
 pub(crate) fn text(body: &str) -> Response<Body> {
     typed_text("text/plain; charset=utf-8", body)
 }

@@ -1,6 +1,8 @@
 //! How the lists and maps of built-in kinds merge: the facts that Kubernetes keeps in Go struct tags and that
 //! the OpenAPI types of k8s-openapi do not carry.
 
+use serde_json::{Value, json};
+
 use super::{ListType, Schema, Strategy};
 
 /// How one field merges.
@@ -167,6 +169,36 @@ const TABLE: &[(&str, &str, Merge)] = &[
         Merge::Key("type"),
     ),
 ];
+
+/// The same as extensions of an OpenAPI schema.
+pub(super) fn extensions(definition: &str, property: &str) -> Vec<(&'static str, Value)> {
+    let mut schema = Schema::default();
+    annotate(definition, property, &mut schema);
+    let mut all = Vec::new();
+    match schema.list_type {
+        ListType::Atomic => {}
+        ListType::Set => all.push(("x-kubernetes-list-type", json!("set"))),
+        ListType::Map(keys) => {
+            all.push(("x-kubernetes-list-type", json!("map")));
+            all.push(("x-kubernetes-list-map-keys", json!(keys)));
+        }
+    }
+    if schema.map_atomic {
+        all.push(("x-kubernetes-map-type", json!("atomic")));
+    }
+    if let Some(strategy) = schema.strategy {
+        let words = match (strategy.retain_keys, &strategy.merge_key) {
+            (true, None) => "retainKeys",
+            (true, Some(_)) => "merge,retainKeys",
+            (false, _) => "merge",
+        };
+        all.push(("x-kubernetes-patch-strategy", json!(words)));
+        if let Some(key) = strategy.merge_key {
+            all.push(("x-kubernetes-patch-merge-key", json!(key)));
+        }
+    }
+    all
+}
 
 /// Adds merge metadata to `schema`, which is `property` of `definition` (or the definition itself when empty).
 pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {

@@ -6,6 +6,7 @@
 pub(crate) mod builtin;
 pub(crate) mod compile;
 mod merge_keys;
+pub(crate) mod published;
 pub(crate) mod quantity;
 pub(crate) mod rules;
 pub(crate) mod shape;
