@@ -21,15 +21,18 @@ enum Kind {
     BytesMap,
     QuantityMap,
     IntOrString,
+    Quantity,
     One(&'static [Field]),
+    /// A message whose fields are those of the one around it.
+    Inline(&'static [Field]),
     Many(&'static [Field]),
 }
 
 type Field = (u64, &'static str, Kind);
 
 use Kind::{
-    Bool, BytesMap, Int, IntOrString, Many, One, PlainBool, PlainInt, QuantityMap, Text, TextMap,
-    Texts,
+    Bool, BytesMap, Inline, Int, IntOrString, Many, One, PlainBool, PlainInt, Quantity,
+    QuantityMap, Text, TextMap, Texts,
 };
 
 const META: Field = (1, "metadata", One(OBJECT_META));
@@ -37,8 +40,10 @@ const OBJECT_META: &[Field] = &[
     (1, "name", Text),
     (2, "generateName", Text),
     (3, "namespace", Text),
+    (4, "selfLink", Text),
     (5, "uid", Text),
     (6, "resourceVersion", Text),
+    (7, "generation", PlainInt),
     (11, "labels", TextMap),
     (12, "annotations", TextMap),
     (13, "ownerReferences", Many(OWNER)),
@@ -64,6 +69,7 @@ const EXPRESSION: &[Field] = &[
 ];
 const POD_TEMPLATE: &[Field] = &[META, (2, "spec", One(POD_SPEC))];
 const POD_SPEC: &[Field] = &[
+    (1, "volumes", Many(VOLUME)),
     (2, "containers", Many(CONTAINER)),
     (3, "restartPolicy", Text),
     (4, "terminationGracePeriodSeconds", Int),
@@ -71,8 +77,92 @@ const POD_SPEC: &[Field] = &[
     (6, "dnsPolicy", Text),
     (7, "nodeSelector", TextMap),
     (8, "serviceAccountName", Text),
+    (9, "serviceAccount", Text),
     (10, "nodeName", Text),
     (11, "hostNetwork", PlainBool),
+    (12, "hostPID", PlainBool),
+    (13, "hostIPC", PlainBool),
+    (14, "securityContext", One(POD_SECURITY)),
+    (15, "imagePullSecrets", Many(NAMED)),
+    (16, "hostname", Text),
+    (17, "subdomain", Text),
+    (19, "schedulerName", Text),
+    (20, "initContainers", Many(CONTAINER)),
+    (21, "automountServiceAccountToken", Bool),
+    (22, "tolerations", Many(TOLERATION)),
+    (24, "priorityClassName", Text),
+    (25, "priority", Int),
+    (30, "enableServiceLinks", Bool),
+    (31, "preemptionPolicy", Text),
+];
+const POD_SECURITY: &[Field] = &[
+    (2, "runAsUser", Int),
+    (3, "runAsNonRoot", Bool),
+    (5, "fsGroup", Int),
+    (6, "runAsGroup", Int),
+];
+const SECURITY: &[Field] = &[
+    (
+        1,
+        "capabilities",
+        One(&[(1, "add", Texts), (2, "drop", Texts)]),
+    ),
+    (2, "privileged", Bool),
+    (4, "runAsUser", Int),
+    (5, "runAsNonRoot", Bool),
+    (6, "readOnlyRootFilesystem", Bool),
+    (7, "allowPrivilegeEscalation", Bool),
+    (8, "runAsGroup", Int),
+];
+const TOLERATION: &[Field] = &[
+    (1, "key", Text),
+    (2, "operator", Text),
+    (3, "value", Text),
+    (4, "effect", Text),
+    (5, "tolerationSeconds", Int),
+];
+const KEY_TO_PATH: &[Field] = &[(1, "key", Text), (2, "path", Text), (3, "mode", Int)];
+const VOLUME: &[Field] = &[(1, "name", Text), (2, "", Inline(VOLUME_SOURCE))];
+const VOLUME_SOURCE: &[Field] = &[
+    (1, "hostPath", One(&[(1, "path", Text), (2, "type", Text)])),
+    (
+        2,
+        "emptyDir",
+        One(&[(1, "medium", Text), (2, "sizeLimit", Quantity)]),
+    ),
+    (
+        6,
+        "secret",
+        One(&[
+            (1, "secretName", Text),
+            (2, "items", Many(KEY_TO_PATH)),
+            (3, "defaultMode", Int),
+            (4, "optional", Bool),
+        ]),
+    ),
+    (
+        10,
+        "persistentVolumeClaim",
+        One(&[(1, "claimName", Text), (2, "readOnly", PlainBool)]),
+    ),
+    (
+        19,
+        "configMap",
+        One(&[
+            (1, "", Inline(NAMED)),
+            (2, "items", Many(KEY_TO_PATH)),
+            (3, "defaultMode", Int),
+            (4, "optional", Bool),
+        ]),
+    ),
+];
+const VOLUME_MOUNT: &[Field] = &[
+    (1, "name", Text),
+    (2, "readOnly", PlainBool),
+    (3, "mountPath", Text),
+    (4, "subPath", Text),
+    (5, "mountPropagation", Text),
+    (6, "subPathExpr", Text),
 ];
 const CONTAINER: &[Field] = &[
     (1, "name", Text),
@@ -83,7 +173,15 @@ const CONTAINER: &[Field] = &[
     (6, "ports", Many(CONTAINER_PORT)),
     (7, "env", Many(ENV)),
     (8, "resources", One(RESOURCES)),
+    (9, "volumeMounts", Many(VOLUME_MOUNT)),
+    (13, "terminationMessagePath", Text),
     (14, "imagePullPolicy", Text),
+    (15, "securityContext", One(SECURITY)),
+    (16, "stdin", PlainBool),
+    (17, "stdinOnce", PlainBool),
+    (18, "tty", PlainBool),
+    (19, "envFrom", Many(ENV_FROM)),
+    (20, "terminationMessagePolicy", Text),
 ];
 const CONTAINER_PORT: &[Field] = &[
     (1, "name", Text),
@@ -91,7 +189,80 @@ const CONTAINER_PORT: &[Field] = &[
     (3, "containerPort", PlainInt),
     (4, "protocol", Text),
 ];
-const ENV: &[Field] = &[(1, "name", Text), (2, "value", Text)];
+const ENV: &[Field] = &[
+    (1, "name", Text),
+    (2, "value", Text),
+    (3, "valueFrom", One(ENV_SOURCE)),
+];
+const ENV_SOURCE: &[Field] = &[
+    (
+        1,
+        "fieldRef",
+        One(&[(1, "apiVersion", Text), (2, "fieldPath", Text)]),
+    ),
+    (
+        2,
+        "resourceFieldRef",
+        One(&[
+            (1, "containerName", Text),
+            (2, "resource", Text),
+            (3, "divisor", Quantity),
+        ]),
+    ),
+    (3, "configMapKeyRef", One(KEY_REF)),
+    (4, "secretKeyRef", One(KEY_REF)),
+];
+const KEY_REF: &[Field] = &[
+    (1, "", Inline(NAMED)),
+    (2, "key", Text),
+    (3, "optional", Bool),
+];
+const ENV_FROM: &[Field] = &[
+    (1, "prefix", Text),
+    (
+        2,
+        "configMapRef",
+        One(&[(1, "", Inline(NAMED)), (2, "optional", Bool)]),
+    ),
+    (
+        3,
+        "secretRef",
+        One(&[(1, "", Inline(NAMED)), (2, "optional", Bool)]),
+    ),
+];
+const BACKEND: &[Field] = &[
+    (
+        3,
+        "resource",
+        One(&[(1, "apiGroup", Text), (2, "kind", Text), (3, "name", Text)]),
+    ),
+    (
+        4,
+        "service",
+        One(&[
+            (1, "name", Text),
+            (
+                2,
+                "port",
+                One(&[(1, "name", Text), (2, "number", PlainInt)]),
+            ),
+        ]),
+    ),
+];
+const INGRESS_RULE: &[Field] = &[(1, "host", Text), (2, "", Inline(INGRESS_PATHS))];
+const INGRESS_PATHS: &[Field] = &[(
+    1,
+    "http",
+    One(&[(
+        1,
+        "paths",
+        Many(&[
+            (1, "path", Text),
+            (2, "backend", One(BACKEND)),
+            (3, "pathType", Text),
+        ]),
+    )]),
+)];
 const RESOURCES: &[Field] = &[(1, "limits", QuantityMap), (2, "requests", QuantityMap)];
 const JOB_SPEC: &[Field] = &[
     (1, "parallelism", Int),
@@ -181,6 +352,7 @@ fn fields(api_version: &str, kind: &str) -> Option<&'static [Field]> {
             META,
             (2, "secrets", Many(NAMED)),
             (3, "imagePullSecrets", Many(NAMED)),
+            (4, "automountServiceAccountToken", Bool),
         ],
         ("v1", "ResourceQuota") => &[
             META,
@@ -223,6 +395,44 @@ fn fields(api_version: &str, kind: &str) -> Option<&'static [Field]> {
                     (6, "successfulJobsHistoryLimit", Int),
                     (7, "failedJobsHistoryLimit", Int),
                     (8, "timeZone", Text),
+                ]),
+            ),
+        ],
+        ("networking.k8s.io/v1", "Ingress") => &[
+            META,
+            (
+                2,
+                "spec",
+                One(&[
+                    (1, "defaultBackend", One(BACKEND)),
+                    (
+                        2,
+                        "tls",
+                        Many(&[(1, "hosts", Texts), (2, "secretName", Text)]),
+                    ),
+                    (3, "rules", Many(INGRESS_RULE)),
+                    (4, "ingressClassName", Text),
+                ]),
+            ),
+        ],
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => &[
+            META,
+            (
+                2,
+                "spec",
+                One(&[
+                    (
+                        1,
+                        "scaleTargetRef",
+                        One(&[
+                            (1, "kind", Text),
+                            (2, "name", Text),
+                            (3, "apiVersion", Text),
+                        ]),
+                    ),
+                    (2, "minReplicas", Int),
+                    (3, "maxReplicas", PlainInt),
+                    (4, "targetCPUUtilizationPercentage", Int),
                 ]),
             ),
         ],
@@ -418,10 +628,46 @@ fn insert(map: &mut Map<String, Value>, name: &str, key: String, value: Value) {
     }
 }
 
-fn message(bytes: &[u8], fields: &[Field]) -> Result<Map<String, Value>, ApiError> {
+/// The status of most kinds, which a create drops anyway.
+const STATUS: u64 = 3;
+
+/// Whether a field holds what Go writes for one that is not set: nothing, zero, or a message of such fields.
+fn is_unset(wire: &Wire<'_>) -> bool {
+    match wire {
+        Wire::Number(number) => *number == 0,
+        Wire::Bytes(bytes) => {
+            let mut reader = Reader(bytes);
+            loop {
+                match reader.next() {
+                    Ok(None) => return true,
+                    Ok(Some((_, inner))) if is_unset(&inner) => {}
+                    _ => return false,
+                }
+            }
+        }
+    }
+}
+
+fn unknown(number: u64) -> ApiError {
+    ApiError::new(
+        Reason::UnsupportedMediaType,
+        format!(
+            "field {number} of a message is not accepted as protobuf by this server; send the object as JSON \
+             (kubectl: use -f)"
+        ),
+    )
+}
+
+fn message(bytes: &[u8], fields: &[Field], depth: usize) -> Result<Map<String, Value>, ApiError> {
     let (mut map, mut reader) = (Map::new(), Reader(bytes));
     while let Some((number, wire)) = reader.next()? {
         let Some((_, name, kind)) = fields.iter().find(|(n, ..)| *n == number) else {
+            // Go writes fields that nobody has set, too.
+            if depth > 0 || number != STATUS {
+                is_unset(&wire)
+                    .then_some(())
+                    .ok_or_else(|| unknown(number))?;
+            }
             continue;
         };
         match (kind, wire) {
@@ -449,11 +695,16 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Map<String, Value>, ApiErro
             (IntOrString, Wire::Bytes(b)) => {
                 drop(map.insert((*name).to_owned(), int_or_string(b)?));
             }
-            (One(inner), Wire::Bytes(b)) => {
-                drop(map.insert((*name).to_owned(), Value::Object(message(b, inner)?)));
+            (Quantity, Wire::Bytes(b)) => {
+                drop(map.insert((*name).to_owned(), json!(first_text(b)?)));
             }
+            (One(inner), Wire::Bytes(b)) => {
+                let value = Value::Object(message(b, inner, depth + 1)?);
+                drop(map.insert((*name).to_owned(), value));
+            }
+            (Inline(inner), Wire::Bytes(b)) => map.extend(message(b, inner, depth + 1)?),
             (Many(inner), Wire::Bytes(b)) => {
-                append(&mut map, name, Value::Object(message(b, inner)?));
+                append(&mut map, name, Value::Object(message(b, inner, depth + 1)?));
             }
             _ => return Err(broken()),
         }
@@ -472,7 +723,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
             _ => {}
         }
     }
-    let types = message(type_meta, &[(1, "apiVersion", Text), (2, "kind", Text)])?;
+    let types = message(type_meta, &[(1, "apiVersion", Text), (2, "kind", Text)], 0)?;
     let named = |key: &str| types.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (named("apiVersion"), named("kind"));
     let Some(fields) = fields(api_version, kind) else {
@@ -483,7 +734,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
             ),
         ));
     };
-    let mut object = message(raw, fields)?;
+    let mut object = message(raw, fields, 0)?;
     object.insert("apiVersion".into(), json!(api_version));
     object.insert("kind".into(), json!(kind));
     Ok(Value::Object(object))

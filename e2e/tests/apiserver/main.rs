@@ -13,6 +13,7 @@ mod cel;
 mod definitions;
 mod deploy;
 mod expiry;
+mod kubectl;
 mod refusals;
 mod server;
 

@@ -27,3 +27,14 @@ pub(super) fn autoscaler(value: &mut Value) {
         set(down, "policies", json!([percent]));
     }
 }
+
+/// In `autoscaling/v1`, which has the metric of CPU only.
+pub(super) fn old(value: &mut Value) {
+    let annotation = "autoscaling.alpha.kubernetes.io/metrics";
+    let others = value["metadata"]["annotations"].get(annotation).is_some();
+    let spec = &mut value["spec"];
+    set(spec, "minReplicas", json!(1));
+    if !others {
+        set(spec, "targetCPUUtilizationPercentage", json!(80));
+    }
+}

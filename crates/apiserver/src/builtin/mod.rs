@@ -53,6 +53,9 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("apps", "daemonsets") => workloads::daemon_set(value),
         ("batch", "jobs") => workloads::job(value),
         ("batch", "cronjobs") => workloads::cron_job(value),
+        ("autoscaling", "horizontalpodautoscalers") if resource.version == "v1" => {
+            autoscaler::old(value);
+        }
         ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler(value),
         ("networking.k8s.io", "networkpolicies") => network::network_policy(value),
         ("networking.k8s.io", "ingressclasses") => network::ingress_class(value),

@@ -278,15 +278,12 @@ fn data(value: &Value, old: Option<&Value>, maps: &[&str], causes: &mut Vec<Caus
     if size > 1 << 20 {
         causes.push(Cause::too_long("", 1 << 20));
     }
-    if let Some(old) = old.filter(|o| o["immutable"] == true)
-        && maps
-            .iter()
-            .chain(&["immutable"])
-            .any(|m| old[*m] != value[*m])
-    {
-        causes.push(Cause::forbidden(
-            "data",
-            "field is immutable when `immutable` is set",
-        ));
+    if let Some(old) = old.filter(|o| o["immutable"] == true) {
+        for field in ["immutable"].iter().chain(maps) {
+            if old[*field] != value[*field] {
+                let why = "field is immutable when `immutable` is set";
+                causes.push(Cause::forbidden(*field, why));
+            }
+        }
     }
 }

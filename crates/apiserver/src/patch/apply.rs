@@ -8,13 +8,24 @@ use super::managed::{self, Entry, Mode};
 use crate::error::{ApiError, Cause, Reason};
 use crate::schema::Schema;
 
+/// What an applier may take from others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Claim<'a> {
+    /// Nothing.
+    Free,
+    /// What it has set itself, before it went over to server-side apply: this object.
+    Own(&'a Value),
+    /// Everything.
+    Force,
+}
+
 /// Applies `config` for `writer`. `live` is `None` when the object is created.
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
     schema: &Schema,
     mut writer: Entry,
-    force: bool,
+    claim: Claim<'_>,
 ) -> Result<Value, ApiError> {
     let wanted = managed::fields_of(config, schema);
     let mut entries = live.map(managed::parse).unwrap_or_default();
@@ -32,7 +43,7 @@ pub(crate) fn apply(
             schema,
             &writer,
             &mut entries,
-            force,
+            claim,
         )?;
     }
     merge(&mut merged, config, Some(schema));
@@ -66,7 +77,7 @@ fn resolve_conflicts(
     schema: &Schema,
     writer: &Entry,
     entries: &mut [Entry],
-    force: bool,
+    claim: Claim<'_>,
 ) -> Result<(), ApiError> {
     let config = managed::tracked(config);
     let mut after = live.clone();
@@ -75,13 +86,19 @@ fn resolve_conflicts(
         .changed
         .intersection(wanted);
     changes.owned = false;
+    let own = match claim {
+        Claim::Own(object) => managed::fields_of(object, schema),
+        Claim::Free | Claim::Force => Fields::default(),
+    };
     let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
     for entry in entries.iter_mut().filter(|e| !e.same_writer(writer)) {
         let contested = entry.fields.intersection(&changes);
+        let mut disputed = contested.clone();
+        disputed.subtract(&own);
         if contested.is_empty() {
             continue;
         }
-        if force {
+        if matches!(claim, Claim::Force) || disputed.is_empty() {
             entry.fields.subtract(&contested);
         } else {
             let via = if entry.subresource.is_empty() {
@@ -97,7 +114,7 @@ fn resolve_conflicts(
             };
             conflicts.push((
                 format!("\"{}\"{via}{using}", entry.manager),
-                contested.paths(),
+                disputed.paths(),
             ));
         }
     }
@@ -252,13 +269,30 @@ mod tests {
     }
 
     fn go(live: Option<&Value>, who: &str, config: &Value, force: bool) -> Result<Value, ApiError> {
+        let claim = if force { Claim::Force } else { Claim::Free };
         apply(
             live,
             config,
             &builtin::compiled("io.k8s.api.apps.v1.Deployment"),
             writer(who),
-            force,
+            claim,
         )
+    }
+
+    #[test]
+    fn what_one_had_set_oneself_is_no_conflict() {
+        let mine = json!({"spec": {"replicas": 1, "paused": true}});
+        let live = go(None, "before", &mine, false).unwrap();
+        let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
+        let claim = |config: &Value, own: &Value| {
+            apply(Some(&live), config, &schema, writer("now"), Claim::Own(own))
+        };
+        let config = json!({"spec": {"replicas": 2, "paused": false}});
+        let live = claim(&config, &mine).unwrap();
+        assert_eq!(live["spec"], config["spec"]);
+        let refused = claim(&config, &json!({"spec": {"replicas": 1}})).unwrap_err();
+        let conflict = "Apply failed with 1 conflict: conflict with \"before\": .spec.paused";
+        assert_eq!(refused.message, conflict);
     }
 
     #[test]

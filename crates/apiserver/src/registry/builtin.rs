@@ -15,7 +15,8 @@ struct Row {
     short: &'static str,
     scope: Scope,
     /// Letters: `s` status, `c` scale, `g` generation, `a` category all, `r` review, `l` label name,
-    /// `p` path-segment name, `v` service name, `e` view of core events.
+    /// `p` path-segment name, `v` service name, `e` view of core events,
+    /// `o` view of newer autoscalers.
     flags: &'static str,
     /// The package of the OpenAPI definition.
     package: &'static str,
@@ -155,6 +156,15 @@ const TABLE: &[Row] = &[
         N,
         "sa",
         "io.k8s.api.autoscaling.v2",
+    ),
+    row(
+        ("autoscaling", "v1"),
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        "hpa",
+        N,
+        "sao",
+        "io.k8s.api.autoscaling.v1",
     ),
     row(NET, "Ingress", "ingresses", "ing", N, "sg", P_NET),
     row(
@@ -312,10 +322,10 @@ fn resource(row: &Row) -> Resource {
     if has('x') {
         categories.push("api-extensions".to_owned());
     }
-    let view = if has('e') {
-        View::NewEvent
-    } else {
-        View::Plain
+    let view = match () {
+        () if has('e') => View::NewEvent,
+        () if has('o') => View::OldAutoscaler,
+        () => View::Plain,
     };
     let table = if view == View::NewEvent {
         "events".to_owned()

@@ -48,6 +48,8 @@ pub(crate) enum View {
     Plain,
     /// `events.k8s.io/v1` over core events.
     NewEvent,
+    /// `autoscaling/v1` over `autoscaling/v2`.
+    OldAutoscaler,
 }
 
 /// Where the replica counts are, as dotted paths.

@@ -75,6 +75,7 @@ fn generate() -> Map<String, Value> {
         api::batch::v1::Job,
         api::batch::v1::CronJob,
         api::autoscaling::v1::Scale,
+        api::autoscaling::v1::HorizontalPodAutoscaler,
         api::autoscaling::v2::HorizontalPodAutoscaler,
         api::networking::v1::Ingress,
         api::networking::v1::NetworkPolicy,

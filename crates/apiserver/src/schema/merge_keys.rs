@@ -121,9 +121,9 @@ const TABLE: &[(&str, &str, Merge)] = &[
     ("NodeStatus", "conditions", Merge::Key("type")),
     ("NodeStatus", "addresses", Merge::Key("type")),
     (
-        "PersistentVolumeSpec",
-        "accessModes",
-        Merge::StrategicOnly(""),
+        "autoscaling.v1.CrossVersionObjectReference",
+        "",
+        Merge::AtomicMap,
     ),
     (
         "PersistentVolumeClaimStatus",
@@ -202,8 +202,11 @@ pub(super) fn extensions(definition: &str, property: &str) -> Vec<(&'static str,
 
 /// Adds merge metadata to `schema`, which is `property` of `definition` (or the definition itself when empty).
 pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
-    let short = definition.rsplit('.').next().unwrap_or(definition);
-    let Some((_, _, merge)) = TABLE.iter().find(|(d, p, _)| *d == short && *p == property) else {
+    let is = |name: &str| {
+        let rest = definition.strip_suffix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let Some((_, _, merge)) = TABLE.iter().find(|(d, p, _)| *p == property && is(d)) else {
         return;
     };
     let by = |key: &str| {
@@ -216,7 +219,6 @@ pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
     match merge {
         Merge::Key(key) => (schema.strategy, schema.list_type) = (by(key), map(&[key])),
         Merge::Keys(key, keys) => (schema.strategy, schema.list_type) = (by(key), map(keys)),
-        Merge::StrategicOnly("") => schema.strategy = Some(Strategy::default()),
         Merge::StrategicOnly(key) => schema.strategy = by(key),
         Merge::ApplyOnly(keys) => schema.list_type = map(keys),
         Merge::Set => {

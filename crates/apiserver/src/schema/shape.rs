@@ -143,8 +143,8 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// What decoding into Go types does to built-in kinds: nulls and empty lists that need not be there vanish, and
-/// quantities become canonical strings.
+/// What decoding into Go types does to built-in kinds: nulls and empty lists and maps that need not be there vanish,
+/// and quantities become canonical strings.
 pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
@@ -152,6 +152,10 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
                 object.retain(|name, v| match v {
                     Value::Null => false,
                     Value::Array(items) if items.is_empty() => schema.required.contains(name),
+                    Value::Object(entries) if entries.is_empty() => {
+                        schema.required.contains(name)
+                            || !schema.field(name).is_some_and(|f| is_map(f))
+                    }
                     _ => true,
                 });
             }
@@ -179,6 +183,11 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
         }
         _ => {}
     }
+}
+
+/// Whether an object of this schema is a map of names that are not known beforehand.
+fn is_map(schema: &Schema) -> bool {
+    matches!(schema.additional, Additional::Of(_)) && schema.properties.is_empty()
 }
 
 #[cfg(test)]
@@ -222,7 +231,7 @@ mod tests {
     #[test]
     fn typed_decoding_drops_nulls() {
         let schema = builtin::compiled("io.k8s.api.core.v1.Pod");
-        let mut object = json!({"metadata": {"creationTimestamp": null},
+        let mut object = json!({"metadata": {"creationTimestamp": null, "annotations": {}},
             "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": 1}}}]}});
         as_typed(&mut object, &schema);
         assert_eq!(object["metadata"], json!({}));

@@ -15,6 +15,7 @@ use crate::error::{ApiError, Cause};
 use crate::http::query::FieldValidation;
 use crate::patch::managed;
 use crate::registry::{Resource, custom};
+use crate::schema::builtin::object_meta;
 use crate::schema::{shape, validate};
 use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
@@ -94,7 +95,7 @@ pub(crate) fn decode(
 }
 
 /// Built-in kinds are decoded into types: a wrong type is a bad request, not an invalid object.
-fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     let schema = resource.schema();
     shape::as_typed(value, schema);
     let wrong = validate::validate(value, schema)
@@ -182,7 +183,9 @@ fn admit(
         Operation::Create
     };
     let invalid = |causes| ApiError::invalid(&resource.group, &resource.kind, &key.name, causes);
-    if !resource.is_custom() {
+    if resource.is_custom() {
+        shape::as_typed(&mut value["metadata"], &object_meta());
+    } else {
         check_types(resource, value)?;
     }
     default(resource, value);
@@ -562,6 +565,8 @@ fn bump_generation(resource: &Resource, old: &Value, new: &mut Value) {
     if !resource.generation {
         return;
     }
+    let annotated = resource.is("apps", "deployments")
+        && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     let changed = if resource.is_custom() {
         let mut keys = old
             .as_object()
@@ -574,7 +579,8 @@ fn bump_generation(resource: &Resource, old: &Value, new: &mut Value) {
                 && old[k.as_str()] != new[k.as_str()]
         })
     } else {
-        old["spec"] != new["spec"]
+        // Annotations of deployments count, as they are copied to what controllers make of them.
+        old["spec"] != new["spec"] || annotated
     };
     if changed {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;

@@ -9,8 +9,9 @@ use super::pipeline::{self, Write, Written, modify};
 use super::{Call, Subresource, read, scale, text};
 use crate::error::{ApiError, Cause};
 use crate::http::{body, respond};
+use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{Mode, writer};
-use crate::patch::{apply, merge, strategic};
+use crate::patch::{merge, strategic};
 use crate::schema::shape;
 
 fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -> Response<Body> {
@@ -76,20 +77,21 @@ pub(crate) fn patch(
         "application/json-patch+json" => {
             let operations: json_patch::Patch = serde_json::from_slice(bytes)
                 .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
-            change(call, bytes, |object| {
-                json_patch::patch(object, &operations).map_err(|e| {
-                    ApiError::new(
+            change(call, &Shown::Result, |object| {
+                json_patch::patch(object, &operations).map_err(|error| {
+                    tracing::debug!(%error, "a JSON patch does not fit");
+                    let mut error = ApiError::new(
                         crate::error::Reason::Invalid,
-                        format!(
-                            "the server rejected our request due to an error in our request: {e}"
-                        ),
-                    )
+                        "the server rejected our request due to an error in our request",
+                    );
+                    error.subject = Some(Box::default());
+                    error
                 })
             })
         }
         "application/merge-patch+json" => {
             let decoded = body::json(bytes)?;
-            change(call, bytes, |object| {
+            change(call, &Shown::Result, |object| {
                 merge(object, decoded.value.clone());
                 Ok(())
             })
@@ -97,7 +99,7 @@ pub(crate) fn patch(
         "application/strategic-merge-patch+json" if !call.resource.is_custom() => {
             let decoded = body::json(bytes)?;
             let schema = call.resource.schema();
-            change(call, bytes, |object| {
+            change(call, &Shown::Patch(&decoded.value), |object| {
                 strategic::patch(object, &decoded.value, schema)
             })
         }
@@ -119,7 +121,7 @@ pub(crate) fn patch(
 /// Runs one of the client-side patches through the pipeline.
 fn change(
     call: &Call,
-    bytes: &Bytes,
+    shown: &Shown<'_>,
     patch: impl Fn(&mut Value) -> Result<(), ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let mut warnings = Vec::new();
@@ -135,28 +137,79 @@ fn change(
         if !new.is_object() {
             return Err(ApiError::bad_request("the patched object is not an object"));
         }
-        warnings =
-            pipeline::decode(call, &mut new, Vec::new()).map_err(|e| rejected(call, bytes, &e))?;
+        let patched = new.clone();
+        warnings = pipeline::decode(call, &mut new, Vec::new())
+            .and_then(|warnings| {
+                if !call.resource.is_custom() {
+                    pipeline::check_types(&call.resource, &mut new)?;
+                }
+                Ok(warnings)
+            })
+            .map_err(|e| rejected(shown, &patched, &e))?;
         Ok(new)
     })?;
     Ok(done(call, StatusCode::OK, &written, &warnings))
 }
 
-/// Strict decoding problems of a patch are invalid, not bad requests.
-fn rejected(call: &Call, patch: &Bytes, error: &ApiError) -> ApiError {
-    match error.message.find("strict decoding error") {
-        None => error.clone(),
-        Some(at) => {
-            let shown = String::from_utf8_lossy(patch).into_owned();
-            let cause = Cause::invalid("patch", &json!(shown), &error.message[at..]);
-            ApiError::invalid(
-                "",
-                "",
-                call.name.as_deref().unwrap_or_default(),
-                vec![cause],
-            )
+/// What an error shows of a patch that leads to something that cannot be decoded.
+enum Shown<'a> {
+    /// What would have become of the object.
+    Result,
+    /// The patch, as Go prints it.
+    Patch(&'a Value),
+}
+
+/// What cannot be decoded after a patch is invalid, not a bad request.
+fn rejected(shown: &Shown<'_>, patched: &Value, error: &ApiError) -> ApiError {
+    let found = ["strict decoding error", "json: "]
+        .into_iter()
+        .find_map(|start| error.message.find(start));
+    let Some(at) = found else {
+        return error.clone();
+    };
+    let text = match shown {
+        Shown::Result => patched.to_string(),
+        Shown::Patch(patch) => in_go(patch),
+    };
+    let cause = Cause::invalid("patch", &json!(text), &error.message[at..]);
+    ApiError::invalid("", "", "", vec![cause])
+}
+
+/// A value as Go prints maps, lists and what is in them.
+fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_go).collect();
+            format!("[{}]", items.join(" "))
         }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(name, _)| *name);
+            let entries: Vec<String> = entries
+                .into_iter()
+                .map(|(name, value)| format!("{name}:{}", in_go(value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        other => other.to_string(),
     }
+}
+
+/// Where client-side apply keeps what it has applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What kubectl has applied before it went over to server-side apply. Fields of that are its own, and it goes on
+/// keeping the note.
+fn last_applied(call: &Call, live: &Value) -> Option<Value> {
+    if call.options.field_manager != "kubectl" {
+        return None;
+    }
+    let note = live["metadata"]["annotations"]
+        .get(LAST_APPLIED)?
+        .as_str()?;
+    serde_json::from_str(note).ok()
 }
 
 fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
@@ -183,7 +236,7 @@ fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
         ));
     }
     if call.subresource == Some(Subresource::Scale) {
-        return change(call, bytes, |object| {
+        return change(call, &Shown::Result, |object| {
             merge(object, config.clone());
             Ok(())
         });
@@ -235,23 +288,37 @@ fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
                 "uid mismatch: the provided object specified a uid or resourceVersion, and no existing object was found",
             ));
         }
-        let mut value = apply::apply(None, &config, resource.schema(), mode(), call.options.force)?;
+        let mut value = apply::apply(None, &config, resource.schema(), mode(), Claim::Free)?;
         value["metadata"]["name"] = json!(&*key.name);
         let written = pipeline::insert(call, value, Write::Apply)?;
         return Ok(done(call, StatusCode::CREATED, &written, &[]));
     }
     let written = modify(call, &key, Write::Apply, |old| {
-        let mut new = apply::apply(
-            Some(old),
-            &config,
-            resource.schema(),
-            mode(),
-            call.options.force,
-        )?;
+        let applied = last_applied(call, old);
+        let claim = match &applied {
+            _ if call.options.force => Claim::Force,
+            Some(own) => Claim::Own(own),
+            None => Claim::Free,
+        };
+        let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim)?;
+        if applied.is_some() {
+            new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
+        }
         if text(&config, &["metadata", "resourceVersion"]).is_empty() {
             new["metadata"]["resourceVersion"] = Value::Null;
         }
         Ok(new)
     })?;
     Ok(done(call, StatusCode::OK, &written, &[]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_shown_as_go_prints_it() {
+        let patch = json!({"spec": {"b": null, "a": [1, "x", true]}, "kind": "A"});
+        assert_eq!(in_go(&patch), "map[kind:A spec:map[a:[1 x true] b:<nil>]]");
+    }
 }

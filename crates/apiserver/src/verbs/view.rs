@@ -1,5 +1,7 @@
 //! One stored object, seen in the API version that was asked for.
 
+mod autoscaler;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -19,6 +21,7 @@ pub(crate) fn bytes(object: &Stored, resource: &Resource) -> Bytes {
 pub(crate) fn to_view(mut value: Value, resource: &Resource) -> Value {
     match resource.view {
         View::NewEvent => new_event(&value),
+        View::OldAutoscaler => autoscaler::old(value),
         View::Plain => {
             value["apiVersion"] = json!(resource.api_version());
             value
@@ -30,6 +33,7 @@ pub(crate) fn to_view(mut value: Value, resource: &Resource) -> Value {
 pub(crate) fn to_stored(value: Value, resource: &Resource) -> Value {
     match resource.view {
         View::NewEvent => core_event(&value),
+        View::OldAutoscaler => autoscaler::new(value),
         View::Plain => value,
     }
 }
