@@ -226,16 +226,7 @@ impl Member {
                 if version(&work) < version(&known.work) {
                     return;
                 }
-                let meta = |work: &Work| {
-                    let meta = &work.metadata;
-                    (
-                        meta.uid.clone(),
-                        meta.generation,
-                        meta.deletion_timestamp.is_some(),
-                        meta.finalizers.clone(),
-                    )
-                };
-                let changed = meta(&work) != meta(&known.work);
+                let changed = outline(&work) != outline(&known.work);
                 known.work = work;
                 known.settled.resize(size, None);
                 if !changed {
@@ -338,10 +329,13 @@ impl Member {
     }
 
     fn worked(&mut self, name: &str, report: Report) {
+        // An answer may tell of a change that the watch has not told of yet, and then never will as something new.
+        let mut newer = false;
         if let Some(record) = self.works.get_mut(name) {
             if let Some(work) = report.work
                 && version(&work) >= version(&record.work)
             {
+                newer = outline(&work) != outline(&record.work);
                 record.work = Arc::new(work);
             }
             record.settled = report.settled;
@@ -356,6 +350,9 @@ impl Member {
             if let Some(view) = self.views.get_mut(&key) {
                 view.keep(seen);
             }
+        }
+        if newer {
+            self.look_at(name.to_owned(), Lane::Fast);
         }
         let key = Key::Work(name.to_owned());
         match report.failure {
@@ -469,6 +466,17 @@ impl Member {
             Done::Worked(name, Box::new(report))
         });
     }
+}
+
+/// What decides whether a Work has to be looked at; its status does not.
+fn outline(work: &Work) -> (Option<&str>, Option<i64>, bool, Option<&[String]>) {
+    let meta = &work.metadata;
+    (
+        meta.uid.as_deref(),
+        meta.generation,
+        meta.deletion_timestamp.is_some(),
+        meta.finalizers.as_deref(),
+    )
 }
 
 fn version(work: &Work) -> u64 {

@@ -1,0 +1,169 @@
+//! Members that are slow, dead, gone or not to be got into; and controllers that were away.
+
+use kube::api::ListParams;
+use tokio::net::TcpListener;
+
+use crate::fleet::Fleet;
+use crate::manifests::{config_map, policy};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_never_answers_holds_up_nobody_else() {
+    let mut fleet = Fleet::bare(1).await;
+    fleet.join(0).await;
+    // It takes connections up and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", silent.local_addr().unwrap());
+    let holding = tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((connection, _)) = silent.accept().await {
+            held.push(connection);
+        }
+    });
+    let (ca, token) = fleet.members[0].credentials();
+    fleet.apply_secret("m0", &token, &ca).await;
+    fleet.register("m0", Some(&url)).await;
+    fleet.start_controllers();
+    // More than m0's workers can have in hand.
+    let maps: Vec<_> = (0..20)
+        .map(|index| config_map(&format!("map{index}")))
+        .collect();
+    for map in &maps {
+        fleet.apply(map.clone()).await;
+        fleet.apply(policy(map, &["m0", "m1"])).await;
+    }
+    for map in &maps {
+        fleet.members[0].has(map).await;
+    }
+    // They have not been told of the failure yet, or have: in any case they are not there.
+    for index in 0..maps.len() {
+        fleet
+            .until_fully_applied(&format!("map{index}-configmap"), "False")
+            .await;
+    }
+    holding.abort();
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_not_ready_gets_everything_when_it_is() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let (first, second) = (config_map("first"), config_map("second"));
+    fleet.apply(first.clone()).await;
+    fleet.apply(policy(&first, &["m1"])).await;
+    m1.has(&first).await;
+    fleet.report_ready("m1", false).await;
+    fleet.apply(second.clone()).await;
+    fleet.apply(policy(&second, &["m1"])).await;
+    let work = berth_api::names::work_name("ConfigMap", "second", "default");
+    fleet
+        .until_typed(&fleet.works("m1"), &work, "dispatching", |work| {
+            let mut conditions = work.status.iter().flat_map(|s| &s.conditions);
+            conditions.any(|c| c.type_ == "Dispatching")
+        })
+        .await;
+    fleet.delete(&first).await;
+    let work = berth_api::names::work_name("ConfigMap", "first", "default");
+    fleet
+        .until_typed(&fleet.works("m1"), &work, "deletion", |work| {
+            work.metadata.deletion_timestamp.is_some()
+        })
+        .await;
+    assert!(m1.get(&first).await.is_some() && m1.get(&second).await.is_none());
+    fleet.report_ready("m1", true).await;
+    m1.has(&second).await;
+    m1.lacks(&first).await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_deleted_while_nobody_is_there_goes_afterwards() {
+    let mut fleet = Fleet::start(2).await;
+    let (map, kept) = (config_map("settings"), config_map("kept"));
+    for map in [&map, &kept] {
+        fleet.apply(map.clone()).await;
+        fleet.apply(policy(map, &["m1", "m2"])).await;
+        for member in &fleet.members {
+            member.has(map).await;
+        }
+    }
+    fleet.stop_controllers().await;
+    fleet.delete(&map).await;
+    // In the meantime somebody is busy in a member.
+    fleet.members[0].delete(&kept).await;
+    fleet.start_controllers();
+    for member in &fleet.members {
+        member.lacks(&map).await;
+        member.has(&kept).await;
+    }
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_token_is_told_and_a_right_one_is_noticed() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let (ca, token) = m1.credentials();
+    let map = config_map("settings");
+    fleet.apply_secret("m0", "wrong", &ca).await;
+    fleet.register("m0", Some(&m1.url())).await;
+    fleet.apply(map.clone()).await;
+    fleet.apply(policy(&map, &["m0"])).await;
+    let binding = fleet
+        .until_fully_applied("settings-configmap", "False")
+        .await;
+    let told = |binding: &berth_api::ResourceBinding| {
+        let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+        let mut messages = items.filter_map(|item| item.applied_message.as_deref());
+        messages.any(|message| message.contains("Unauthorized"))
+    };
+    drop(binding);
+    fleet
+        .until_typed(&fleet.bindings(), "settings-configmap", "the reason", told)
+        .await;
+    fleet.apply_secret("m0", &token, &ca).await;
+    m1.has(&map).await;
+    fleet
+        .until_fully_applied("settings-configmap", "True")
+        .await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works_of_a_cluster_without_address_or_without_cluster_can_go() {
+    let fleet = Fleet::start(1).await;
+    fleet.register("m0", None).await;
+    let map = config_map("settings");
+    fleet.apply(map.clone()).await;
+    fleet.apply(policy(&map, &["m0", "m1"])).await;
+    fleet.members[0].has(&map).await;
+    let binding = fleet
+        .until_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
+            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+            items.filter(|item| item.applied_message.is_some()).count() == 1
+        })
+        .await;
+    let items = binding.status.unwrap().aggregated_status;
+    let message = items[0].applied_message.as_deref().unwrap();
+    assert!(
+        message.ends_with("cluster m0 has no apiEndpoint"),
+        "{message}"
+    );
+    fleet.delete(&map).await;
+    fleet.members[0].lacks(&map).await;
+    berth_e2e::eventually("no work to be left", async || {
+        let left = fleet
+            .works("m0")
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items;
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    })
+    .await;
+    fleet.stop().await;
+}

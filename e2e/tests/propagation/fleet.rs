@@ -1,0 +1,450 @@
+//! A control plane with Karmada's admission rules, and members with API servers of their own.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use berth::admission::KarmadaAdmission;
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
+use berth_apiserver::{Server, ServerConfig};
+use berth_controllers::detector::{self, DetectorOptions};
+use berth_controllers::propagation::{self, PropagationOptions};
+use berth_e2e::{RealServer, eventually};
+use berth_scheduler::Options;
+use berth_scheduler::logging::LogArgs;
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::discovery::ApiResource;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The namespace of the tests' resources.
+pub const NAMESPACE: &str = "default";
+
+/// The API server of a member.
+enum Backend {
+    Embedded(Box<Server>),
+    Real(
+        RealServer,
+        #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
+    ),
+}
+
+/// A member: its name, and a client with all rights.
+pub struct Member {
+    pub name: String,
+    pub client: Client,
+    backend: Backend,
+}
+
+/// What runs on the control plane.
+struct Controllers {
+    cancel: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// A control plane with members.
+pub struct Fleet {
+    pub client: Client,
+    pub members: Vec<Member>,
+    server: Server,
+    controllers: Option<Controllers>,
+}
+
+impl Fleet {
+    /// Starts a control plane with members `m1` and so on, and all that runs on it.
+    pub async fn start(members: usize) -> Self {
+        let mut fleet = Self::bare(members).await;
+        for index in 0..members {
+            fleet.join(index).await;
+        }
+        fleet.start_controllers();
+        fleet
+    }
+
+    /// The same without any Cluster, and without anything that runs.
+    pub async fn bare(members: usize) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        berth_scheduler::logging::init(&LogArgs::default(), "off");
+        let server = Server::start(ServerConfig {
+            admission: vec![std::sync::Arc::new(KarmadaAdmission)],
+            ..ServerConfig::default()
+        })
+        .await
+        .unwrap();
+        let client = server.client();
+        berth::up::prepare(&client, &[]).await.unwrap();
+        let mut fleet = Self {
+            client,
+            members: Vec::new(),
+            server,
+            controllers: None,
+        };
+        for index in 1..=members {
+            fleet.members.push(Member::start(format!("m{index}")).await);
+        }
+        fleet
+    }
+
+    /// Makes a member a Cluster that is ready.
+    pub async fn join(&self, index: usize) {
+        let member = &self.members[index];
+        let access = member.access();
+        self.apply_secret(&member.name, &access.token, &access.ca_pem)
+            .await;
+        self.register(&member.name, Some(&access.url)).await;
+    }
+
+    /// Writes the secret of a Cluster.
+    pub async fn apply_secret(&self, name: &str, token: &str, ca_pem: &str) {
+        self.apply(json!({ "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": name, "namespace": "karmada-cluster" },
+            "data": { "token": STANDARD.encode(token), "caBundle": STANDARD.encode(ca_pem) } }))
+            .await;
+    }
+
+    /// Writes a Cluster that is ready.
+    pub async fn register(&self, name: &str, endpoint: Option<&str>) {
+        let mut spec = json!({ "syncMode": "Push",
+            "secretRef": { "namespace": "karmada-cluster", "name": name } });
+        if let Some(endpoint) = endpoint {
+            spec["apiEndpoint"] = json!(endpoint);
+        }
+        self.apply(
+            json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": { "name": name }, "spec": spec }),
+        )
+        .await;
+        self.report_ready(name, true).await;
+    }
+
+    /// Says of a Cluster whether it answers.
+    pub async fn report_ready(&self, name: &str, ready: bool) {
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        // What the tests place is served everywhere.
+        let enablements = json!([
+            { "groupVersion": "v1", "resources": [
+                { "name": "configmaps", "kind": "ConfigMap" }, { "name": "services", "kind": "Service" }] },
+            { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
+            { "groupVersion": "batch/v1", "resources": [{ "name": "jobs", "kind": "Job" }] },
+            { "groupVersion": "rbac.authorization.k8s.io/v1",
+                "resources": [{ "name": "clusterroles", "kind": "ClusterRole" }] },
+        ]);
+        let status = json!({ "status": { "apiEnablements": enablements, "conditions": [{
+            "type": "Ready", "status": if ready { "True" } else { "False" },
+            "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
+        clusters
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .unwrap();
+    }
+
+    /// Runs detector, scheduler and propagation.
+    pub fn start_controllers(&mut self) {
+        let cancel = CancellationToken::new();
+        let (client, token) = (self.client.clone(), cancel.clone());
+        let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+        let detecting = tokio::spawn(async move {
+            detector::run(client, options, token).await.unwrap();
+        });
+        let (client, token) = (self.client.clone(), cancel.clone());
+        let propagating = tokio::spawn(async move {
+            let options = PropagationOptions::default();
+            propagation::run(client, options, token).await.unwrap();
+        });
+        let (client, token) = (self.client.clone(), cancel.clone());
+        let scheduling = tokio::spawn(async move {
+            let options = Options::embedded();
+            berth_scheduler::run_with_client(options, client, token)
+                .await
+                .unwrap();
+        });
+        self.controllers = Some(Controllers {
+            cancel,
+            tasks: vec![detecting, propagating, scheduling],
+        });
+    }
+
+    /// Ends all that runs on the control plane.
+    pub async fn stop_controllers(&mut self) {
+        if let Some(controllers) = self.controllers.take() {
+            controllers.cancel.cancel();
+            for task in controllers.tasks {
+                task.await.unwrap();
+            }
+        }
+    }
+
+    /// Stops everything.
+    pub async fn stop(mut self) {
+        self.stop_controllers().await;
+        for member in self.members {
+            if let Backend::Embedded(server) = member.backend {
+                server.shutdown().await;
+            }
+        }
+        self.server.shutdown().await;
+    }
+
+    /// Creates or changes an object of the control plane.
+    pub async fn apply(&self, manifest: Value) -> Value {
+        apply(&self.client, manifest).await
+    }
+
+    /// Changes an object of the control plane by a merge patch.
+    pub async fn edit(&self, object: &Value, changes: Value) {
+        let (api, name) = handle(&self.client, object);
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(changes))
+            .await
+            .unwrap();
+    }
+
+    /// Deletes an object of the control plane.
+    pub async fn delete(&self, object: &Value) {
+        let (api, name) = handle(&self.client, object);
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Waits until an object of the control plane is as wanted.
+    pub async fn until(
+        &self,
+        object: &Value,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        until(&self.client, object, what, wanted).await
+    }
+
+    /// The ResourceBindings.
+    pub fn bindings(&self) -> Api<ResourceBinding> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// The ClusterResourceBindings.
+    pub fn cluster_bindings(&self) -> Api<ClusterResourceBinding> {
+        Api::all(self.client.clone())
+    }
+
+    /// The Works of a member.
+    pub fn works(&self, member: &str) -> Api<Work> {
+        Api::namespaced(self.client.clone(), &names::execution_namespace(member))
+    }
+
+    /// Waits until something typed is as wanted.
+    pub async fn until_typed<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&K) -> bool,
+    ) -> K
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        eventually(&format!("{name}: {what}"), async || {
+            match api.get_opt(name).await {
+                Ok(Some(object)) if wanted(&object) => Ok(object),
+                Ok(other) => Err(format!("it is {other:?}")),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await
+    }
+
+    /// Waits until a condition of a binding has this status.
+    pub async fn until_fully_applied(&self, name: &str, status: &str) -> ResourceBinding {
+        self.until_typed(&self.bindings(), name, "FullyApplied", |binding| {
+            let conditions = binding.status.iter().flat_map(|s| &s.conditions);
+            let mut applied = conditions.filter(|c| c.type_ == "FullyApplied");
+            applied.any(|c| c.status == status)
+        })
+        .await
+    }
+}
+
+/// Where an API server is, and how to get in.
+struct Access {
+    url: String,
+    ca_pem: String,
+    token: String,
+}
+
+impl Member {
+    async fn start(name: String) -> Self {
+        if let Some(assets) = RealServer::assets() {
+            let folder = tempfile::tempdir().unwrap();
+            let server = RealServer::start(&assets, folder.path()).await;
+            return Self {
+                name,
+                client: server.client().await,
+                backend: Backend::Real(server, folder),
+            };
+        }
+        let server = Server::start(ServerConfig::default()).await.unwrap();
+        Self {
+            name,
+            client: server.client(),
+            backend: Backend::Embedded(Box::new(server)),
+        }
+    }
+
+    fn access(&self) -> Access {
+        match &self.backend {
+            Backend::Embedded(server) => Access {
+                url: server.url(),
+                ca_pem: server.ca_pem().to_owned(),
+                token: server.token().to_owned(),
+            },
+            Backend::Real(server, _) => {
+                let text = std::fs::read_to_string(server.kubeconfig()).unwrap();
+                let config: Value = serde_json::from_str(&text).unwrap();
+                let cluster = &config["clusters"][0]["cluster"];
+                let authority = cluster["certificate-authority"].as_str().unwrap();
+                let token = &config["users"][0]["user"]["token"];
+                Access {
+                    url: server.url().to_owned(),
+                    ca_pem: std::fs::read_to_string(authority).unwrap(),
+                    token: token.as_str().unwrap().to_owned(),
+                }
+            }
+        }
+    }
+
+    /// Where its API server is.
+    pub fn url(&self) -> String {
+        self.access().url
+    }
+
+    /// The certificate of its authority, and the token that lets in.
+    pub fn credentials(&self) -> (String, String) {
+        let access = self.access();
+        (access.ca_pem, access.token)
+    }
+
+    /// Creates or changes an object in it.
+    pub async fn apply(&self, manifest: Value) -> Value {
+        apply(&self.client, manifest).await
+    }
+
+    /// Changes an object in it by a merge patch.
+    pub async fn edit(&self, object: &Value, changes: Value) {
+        let (api, name) = handle(&self.client, object);
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(changes))
+            .await
+            .unwrap();
+    }
+
+    /// Changes the status of an object in it by a merge patch, as its controllers would.
+    pub async fn report(&self, object: &Value, status: Value) {
+        let (api, name) = handle(&self.client, object);
+        let patch = Patch::Merge(json!({ "status": status }));
+        api.patch_status(&name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Deletes an object in it.
+    pub async fn delete(&self, object: &Value) {
+        let (api, name) = handle(&self.client, object);
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// The object, if it is there.
+    pub async fn get(&self, object: &Value) -> Option<Value> {
+        let (api, name) = handle(&self.client, object);
+        let found = api.get_opt(&name).await.unwrap();
+        found.map(|object| serde_json::to_value(object).unwrap())
+    }
+
+    /// Waits until an object is as wanted.
+    pub async fn until(
+        &self,
+        object: &Value,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        until(&self.client, object, what, wanted).await
+    }
+
+    /// Waits until an object is there.
+    pub async fn has(&self, object: &Value) -> Value {
+        self.until(object, "there", |_| true).await
+    }
+
+    /// Waits until an object is gone.
+    pub async fn lacks(&self, object: &Value) {
+        let (api, name) = handle(&self.client, object);
+        eventually(
+            &format!("{name} to leave {}", self.name),
+            async || match api.get_opt(&name).await {
+                Ok(None) => Ok(()),
+                Ok(Some(object)) => Err(format!("it is {object:?}")),
+                Err(error) => Err(error.to_string()),
+            },
+        )
+        .await;
+    }
+}
+
+async fn until(
+    client: &Client,
+    object: &Value,
+    what: &str,
+    wanted: impl Fn(&Value) -> bool,
+) -> Value {
+    let (api, name) = handle(client, object);
+    eventually(&format!("{name}: {what}"), async || {
+        match api.get_opt(&name).await {
+            Ok(Some(object)) => {
+                let object = serde_json::to_value(object).unwrap();
+                if wanted(&object) {
+                    Ok(object)
+                } else {
+                    Err(format!("it is {object}"))
+                }
+            }
+            Ok(None) => Err("it is not there".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await
+}
+
+async fn apply(client: &Client, manifest: Value) -> Value {
+    let (api, name) = handle(client, &manifest);
+    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
+    let applied = match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            api.patch(&name, &PatchParams::default(), &Patch::Merge(&manifest))
+                .await
+        }
+        other => other,
+    };
+    match applied {
+        Ok(object) => serde_json::to_value(object).unwrap(),
+        Err(error) => panic!("cannot apply {manifest}: {error}"),
+    }
+}
+
+fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let gvk = kube::core::GroupVersionKind::gvk(group, version, kind);
+    let resource = ApiResource::from_gvk(&gvk);
+    let cluster_scoped = [
+        "Cluster",
+        "ClusterOverridePolicy",
+        "ClusterPropagationPolicy",
+        "ClusterRole",
+        "Namespace",
+    ]
+    .contains(&kind);
+    let api = if cluster_scoped {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        let namespace = text("/metadata/namespace").unwrap_or(NAMESPACE);
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    };
+    (api, text("/metadata/name").unwrap().to_owned())
+}

@@ -1,0 +1,122 @@
+//! Resources differ from one member to another by override policies.
+
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use crate::fleet::Fleet;
+use crate::manifests::{config_map, deployment, policy};
+
+fn overriding(kind: &str, name: &str, selectors: Value, rules: Value) -> Value {
+    json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": { "name": name },
+        "spec": { "resourceSelectors": selectors, "overrideRules": rules } })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_comes_changes_and_goes_changes_the_copies() {
+    let fleet = Fleet::start(2).await;
+    let (m1, m2) = (&fleet.members[0], &fleet.members[1]);
+    let web = deployment("web", 1);
+    fleet.apply(web.clone()).await;
+    fleet.apply(policy(&web, &["m1", "m2"])).await;
+    m1.has(&web).await;
+    m2.has(&web).await;
+
+    let this = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }]);
+    let image = |value: &str| {
+        json!([{ "targetCluster": { "clusterNames": ["m2"] }, "overriders": { "imageOverrider": [
+            { "component": "Registry", "operator": "replace", "value": value },
+            { "component": "Tag", "operator": "replace", "value": "2" }] } }])
+    };
+    let image_of = |web: &Value| web["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+    let eu = overriding("OverridePolicy", "eu", this.clone(), image("registry.eu"));
+    fleet.apply(eu.clone()).await;
+    m2.until(&web, "the image", |web| {
+        image_of(web) == "registry.eu/nginx:2"
+    })
+    .await;
+    assert_eq!(image_of(&m1.get(&web).await.unwrap()), "nginx:1");
+    let work = fleet
+        .works("m2")
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .remove(0);
+    let told = &work.metadata.annotations.unwrap()["policy.karmada.io/applied-overrides"];
+    assert!(told.contains("\"policyName\":\"eu\""), "{told}");
+
+    // For all clusters and everything, and before the namespace's own.
+    let label = json!([{ "overriders": {
+        "labelsOverrider": [{ "operator": "add", "value": { "fleet": "yes" } }],
+        "imageOverrider": [{ "component": "Registry", "operator": "replace", "value": "cop.io" }] } }]);
+    fleet
+        .apply(overriding("ClusterOverridePolicy", "all", json!([]), label))
+        .await;
+    m1.until(&web, "the label", |web| {
+        web["metadata"]["labels"]["fleet"] == "yes"
+    })
+    .await;
+    m2.until(&web, "the label", |web| {
+        web["metadata"]["labels"]["fleet"] == "yes"
+    })
+    .await;
+    assert_eq!(image_of(&m1.get(&web).await.unwrap()), "cop.io/nginx:1");
+    assert_eq!(
+        image_of(&m2.get(&web).await.unwrap()),
+        "registry.eu/nginx:2"
+    );
+
+    fleet
+        .apply(overriding("OverridePolicy", "eu", this, image("eu.io")))
+        .await;
+    m2.until(&web, "the new image", |web| {
+        image_of(web) == "eu.io/nginx:2"
+    })
+    .await;
+    fleet.delete(&eu).await;
+    m2.until(&web, "the image of all", |web| {
+        image_of(web) == "cop.io/nginx:1"
+    })
+    .await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_in_fields_is_patched_and_what_does_not_fit_is_told() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let mut map = config_map("settings");
+    map["data"] = json!({ "db.yaml": "host: old\nport: 1\n" });
+    let this = json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "settings" }]);
+    let patch = |path: &str| {
+        json!([{ "overriders": { "fieldOverrider": [{ "fieldPath": path,
+            "yaml": [{ "subPath": "/host", "operator": "replace", "value": "new" }] }] } }])
+    };
+    let wrong = overriding("OverridePolicy", "db", this.clone(), patch("/data/none"));
+    fleet.apply(wrong).await;
+    fleet.apply(map.clone()).await;
+    fleet.apply(policy(&map, &["m1"])).await;
+    let events: kube::Api<k8s_openapi::api::core::v1::Event> =
+        kube::Api::namespaced(fleet.client.clone(), "default");
+    berth_e2e::eventually("the reason", async || {
+        let all = events.list(&ListParams::default()).await.unwrap().items;
+        let mut failed = all
+            .iter()
+            .filter(|e| e.reason.as_deref() == Some("SyncWorkFailed"));
+        let told = failed.any(|e| e.message.as_deref().unwrap_or_default().contains("\"db\""));
+        told.then_some(()).ok_or("not told")
+    })
+    .await;
+    assert_eq!(m1.get(&map).await, None);
+    fleet
+        .apply(overriding(
+            "OverridePolicy",
+            "db",
+            this,
+            patch("/data/db.yaml"),
+        ))
+        .await;
+    let there = m1.has(&map).await;
+    assert_eq!(there["data"]["db.yaml"], "host: new\nport: 1\n");
+    fleet.stop().await;
+}
