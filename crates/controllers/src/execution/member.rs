@@ -348,7 +348,7 @@ impl Member {
         for (resource, seen) in report.seen {
             let key = (resource.api.api_version.clone(), resource.api.kind.clone());
             if let Some(view) = self.views.get_mut(&key) {
-                view.keep(seen);
+                view.keep_answer(seen);
             }
         }
         if newer {

@@ -93,6 +93,8 @@ pub(super) struct KindView {
     listed: bool,
     listing: Option<HashSet<ObjectKey>>,
     objects: HashMap<ObjectKey, Arc<Seen>>,
+    /// The UIDs of objects that are gone: an answer from before may come late, and must not bring them back.
+    gone: HashMap<ObjectKey, String>,
     end: CancellationToken,
 }
 
@@ -110,6 +112,7 @@ impl KindView {
             listed: false,
             listing: None,
             objects: HashMap::new(),
+            gone: HashMap::new(),
             end,
         }
     }
@@ -144,7 +147,13 @@ impl KindView {
                 let listed = self.listing.take().unwrap_or_default();
                 let objects = &mut self.objects;
                 let gone = objects.extract_if(|key, _| !listed.contains(key));
-                gone.map(|(_, seen)| seen).collect()
+                let gone: Vec<(ObjectKey, Arc<Seen>)> = gone.collect();
+                // What the list lacks is all that an answer can be late for.
+                self.gone = gone
+                    .iter()
+                    .map(|(key, seen)| (key.clone(), seen.uid.clone()))
+                    .collect();
+                gone.into_iter().map(|(_, seen)| seen).collect()
             }
             Observation::Applied(object) => Seen::new(&self.resource, *object)
                 .and_then(|seen| self.keep(seen))
@@ -157,8 +166,15 @@ impl KindView {
         }
     }
 
+    /// Keeps what the member has answered to a write, unless the watch knows better.
+    pub(super) fn keep_answer(&mut self, seen: Seen) {
+        if self.gone.get(&seen.key()) != Some(&seen.uid) {
+            self.keep(seen);
+        }
+    }
+
     /// Keeps an object unless a later version is known.
-    pub(super) fn keep(&mut self, seen: Seen) -> Option<Arc<Seen>> {
+    fn keep(&mut self, seen: Seen) -> Option<Arc<Seen>> {
         let key = seen.key();
         if let Some(known) = self.objects.get(&key)
             && known.uid == seen.uid
@@ -175,6 +191,7 @@ impl KindView {
     /// An object is gone, unless it is known to have come back since.
     fn forget(&mut self, seen: &Seen) -> Option<Arc<Seen>> {
         let key = seen.key();
+        self.gone.insert(key.clone(), seen.uid.clone());
         if self.objects.get(&key)?.uid != seen.uid {
             return None;
         }
@@ -233,6 +250,26 @@ mod tests {
         view.observe(Observation::ListStarted);
         assert_eq!(view.observe(Observation::ListDone).len(), 1);
         assert!(matches!(view.get(&key("a")), Known::Absent));
+    }
+
+    #[test]
+    fn a_late_answer_brings_nothing_back() {
+        let mut view = view();
+        let answer = |view: &KindView| Seen::new(&view.resource, *object("a", "1", "5")).unwrap();
+        view.observe(Observation::Applied(object("a", "1", "4")));
+        view.observe(Observation::ListStarted);
+        view.observe(Observation::ListDone);
+        let late = answer(&view);
+        view.keep_answer(late);
+        assert!(matches!(view.get(&key("a")), Known::Absent));
+        view.observe(Observation::Applied(object("b", "2", "6")));
+        view.observe(Observation::Deleted(object("b", "2", "7")));
+        let late = Seen::new(&view.resource, *object("b", "2", "6")).unwrap();
+        view.keep_answer(late);
+        assert!(matches!(view.get(&key("b")), Known::Absent));
+        let anew = Seen::new(&view.resource, *object("b", "3", "8")).unwrap();
+        view.keep_answer(anew);
+        assert!(matches!(view.get(&key("b")), Known::Present(_)));
     }
 
     #[test]
