@@ -15,6 +15,7 @@ use crate::down::{self, DownArgs};
 use crate::simulate::{self, SimulateArgs};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
+use crate::watch::{self, WatchArgs};
 
 /// A multi-cluster propagation scheduler that speaks the Karmada API.
 #[derive(Debug, Parser)]
@@ -44,6 +45,8 @@ enum Command {
     Status(StatusArgs),
     /// Stop what `berth up` started, and wait until it has stopped
     Down(DownArgs),
+    /// Show live what is wanted where, what is ready, and what moves
+    Watch(WatchArgs),
     /// Run detector and propagation, which bring what policies select into the members, against a control plane
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
@@ -123,6 +126,7 @@ impl Command {
             }),
             Self::Status(args) => status::run(args).await.map_err(Failure::run),
             Self::Down(args) => down::run(args).await.map_err(Failure::run),
+            Self::Watch(args) => watch::run(args, cancel).await.map_err(Failure::run),
             Self::Controllers(args) => {
                 controllers::run(args, cancel)
                     .await

@@ -16,3 +16,4 @@ pub mod members;
 pub mod simulate;
 pub mod status;
 pub mod up;
+pub mod watch;

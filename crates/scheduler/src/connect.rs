@@ -54,7 +54,7 @@ fn named(path: Option<&PathBuf>) -> String {
 }
 
 /// The innermost reason: the layers above it repeat the path and each other.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -59,9 +59,10 @@ pub fn init(args: &LogArgs, default_level: &str) {
         4..=5 => "debug",
         _ => "trace",
     };
+    // The client logs each failed request as an error before it returns it; whoever asked says it better.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(format!(
-            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn"
+            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client::builder=off"
         ))
     });
     let builder = tracing_subscriber::fmt()

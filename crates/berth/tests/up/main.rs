@@ -1,10 +1,15 @@
 //! `berth up` as a person meets it: what it leaves behind, what it says when it cannot start, its members, and the
 //! commands that find it again.
 
-#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "this is how a test fails"
+)]
 
 mod durable;
 mod instance;
 mod members;
 mod program;
 mod start;
+mod watching;

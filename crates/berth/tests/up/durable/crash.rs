@@ -35,15 +35,36 @@ impl Numbers {
 /// The state of an object: its version and its content, or that it is not there.
 type State = Option<(u64, String)>;
 
+/// What a write would make of an object.
+#[derive(Debug)]
+enum Attempt {
+    Content(String),
+    Deletion,
+}
+
+impl Attempt {
+    /// The content afterwards.
+    fn content(&self) -> Option<&str> {
+        match self {
+            Self::Content(content) => Some(content),
+            Self::Deletion => None,
+        }
+    }
+}
+
 /// What a writer knows of an object.
 #[derive(Default)]
 struct Known {
     /// As acknowledged last.
     state: State,
-    /// What the write that nobody answered would make of it: content, or that it goes.
-    attempted: Option<Option<String>>,
+    /// The write that nobody answered.
+    attempted: Option<Attempt>,
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the state of an object that is there"
+)]
 fn state(map: &ConfigMap) -> State {
     let content = map.data.clone().unwrap_or_default().remove("content");
     Some((version(map), content.unwrap_or_default()))
@@ -69,17 +90,17 @@ async fn write(
         let content = format!("{}-{}", numbers.below(1 << 30), "x".repeat(length));
         let entry = known.entry(name.clone()).or_default();
         let outcome = if entry.state.is_none() {
-            entry.attempted = Some(Some(content.clone()));
+            entry.attempted = Some(Attempt::Content(content.clone()));
             let object = json!({"metadata": {"name": name}, "data": {"content": content}});
             let object = serde_json::from_value(object).unwrap();
             let created = maps.create(&PostParams::default(), &object).await;
             created.map(|map| state(&map))
         } else if numbers.below(5) == 0 {
-            entry.attempted = Some(None);
+            entry.attempted = Some(Attempt::Deletion);
             let deleted = maps.delete(&name, &DeleteParams::default()).await;
             deleted.map(|_| None)
         } else {
-            entry.attempted = Some(Some(content.clone()));
+            entry.attempted = Some(Attempt::Content(content.clone()));
             let change = Patch::Merge(json!({"data": {"content": content}}));
             let changed = maps.patch(&name, &PatchParams::default(), &change).await;
             changed.map(|map| state(&map))
@@ -101,7 +122,7 @@ async fn write(
 async fn follow(
     client: Client,
     mut from: String,
-    seen: &mut BTreeMap<String, State>,
+    told_of: &mut BTreeMap<String, State>,
 ) -> (String, Ended) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let Ok(stream) = maps.watch(&WatchParams::default().timeout(5), &from).await else {
@@ -112,11 +133,11 @@ async fn follow(
         match stream.try_next().await {
             Ok(Some(WatchEvent::Added(map) | WatchEvent::Modified(map))) => {
                 from = map.resource_version().unwrap();
-                seen.insert(map.name_any(), state(&map));
+                told_of.insert(map.name_any(), state(&map));
             }
             Ok(Some(WatchEvent::Deleted(map))) => {
                 from = map.resource_version().unwrap();
-                seen.insert(map.name_any(), None);
+                told_of.insert(map.name_any(), None);
             }
             Ok(Some(WatchEvent::Bookmark(mark))) => from = mark.metadata.resource_version,
             Ok(Some(WatchEvent::Error(status))) => {
@@ -146,6 +167,7 @@ async fn everything(client: &Client) -> (u64, BTreeMap<String, State>) {
     (version, ours.collect())
 }
 
+#[expect(clippy::too_many_lines, reason = "one story")]
 async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     let place = Place::new(flags);
     let mut up = place.start();
@@ -155,13 +177,13 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     let watching = tokio::spawn({
         let client = client.clone();
         async move {
-            let mut seen = BTreeMap::new();
+            let mut told_of = BTreeMap::new();
             let mut from = start.to_string();
             loop {
-                let (upto, ended) = follow(client.clone(), from, &mut seen).await;
+                let (upto, ended) = follow(client.clone(), from, &mut told_of).await;
                 from = upto;
                 if ended != Ended::Quietly {
-                    return (from, ended, seen);
+                    return (from, ended, told_of);
                 }
             }
         }
@@ -186,7 +208,7 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     for writer in writers {
         known.extend(writer.await.unwrap());
     }
-    let (from, _, mut seen) = watching.await.unwrap();
+    let (from, _, mut told_of) = watching.await.unwrap();
     assert!(done.load(Ordering::Relaxed) < WRITES, "killed too late");
 
     let again = place.start();
@@ -200,7 +222,10 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     for (name, known) in &known {
         let found = now.get(name).cloned().flatten();
         let content = found.as_ref().map(|(_, content)| content.clone());
-        let attempted = known.attempted.as_ref().is_some_and(|a| *a == content);
+        let attempted = known
+            .attempted
+            .as_ref()
+            .is_some_and(|a| a.content() == content.as_deref());
         unanswered += usize::from(known.attempted.is_some());
         assert!(
             found == known.state || attempted,
@@ -215,14 +240,14 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     );
     assert!(unanswered <= WRITERS);
     // What the watch was told has happened: nothing has gone back to an earlier state.
-    for (name, told) in &seen {
+    for (name, told) in &told_of {
         let found = now.get(name).cloned().flatten();
         match (told, &found) {
             (Some((told, _)), Some((version, _))) => assert!(version >= told, "{name}"),
             (Some(_), None) => {
                 let known = &known[name];
                 assert!(
-                    known.state.is_none() || known.attempted == Some(None),
+                    known.state.is_none() || matches!(known.attempted, Some(Attempt::Deletion)),
                     "{name}"
                 );
             }
@@ -242,12 +267,12 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let new = maps.create(&PostParams::default(), &object).await.unwrap();
     assert!(version(&new) > version_now);
-    match follow(client.clone(), from, &mut seen).await {
+    match follow(client.clone(), from, &mut told_of).await {
         (_, Ended::Expired) => {}
         (_, ended) => {
             assert_eq!(ended, Ended::Quietly);
-            seen.retain(|_, state| state.is_some());
-            assert_eq!(seen, everything(&client).await.1);
+            told_of.retain(|_, state| state.is_some());
+            assert_eq!(told_of, everything(&client).await.1);
         }
     }
 }

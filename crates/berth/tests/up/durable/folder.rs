@@ -165,8 +165,8 @@ async fn a_full_disk_ends_it_and_loses_nothing_acknowledged() {
 
     let _up = place.start();
     let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
-    let list = maps.list(&ListParams::default()).await.unwrap();
-    let names: Vec<_> = list
+    let all = maps.list(&ListParams::default()).await.unwrap();
+    let names: Vec<_> = all
         .items
         .iter()
         .filter_map(|m| m.metadata.name.clone())

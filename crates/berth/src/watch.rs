@@ -1,0 +1,142 @@
+//! `berth watch`: policies, bindings and members, live: what is wanted where, what is ready, and what moves.
+//!
+//! ```text
+//! source (list and watch) ──> board ──> screen   on a terminal: the state, drawn again when it changes
+//!                               └─────> lines    anywhere else: what happens, a line each
+//! ```
+//!
+//! It reads bindings and clusters of one control plane and writes nothing.
+
+mod board;
+mod lines;
+mod screen;
+mod source;
+
+use std::io::{IsTerminal as _, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use berth_scheduler::connect::{self, ConnectError, Target};
+use clap::Args;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::board::Board;
+use self::screen::Screen;
+use self::source::Seen;
+
+/// How many changes may wait to be shown.
+const INBOX: usize = 1024;
+/// The shortest time between two pictures.
+const FRAME: Duration = Duration::from_millis(200);
+
+/// Flags of `berth watch`.
+#[derive(Args, Clone, Debug)]
+pub struct WatchArgs {
+    /// Path to the kubeconfig file [default: KUBECONFIG, then ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+
+    /// Only bindings of this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Print what happens, a line each, on a terminal too
+    #[arg(long)]
+    pub lines: bool,
+}
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The control plane cannot be addressed.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It does not answer as it should.
+    #[error("cannot watch {what}: {reason}")]
+    Read {
+        /// What was asked for.
+        what: String,
+        /// What came instead.
+        reason: String,
+    },
+    /// The output cannot be written.
+    #[error("cannot write: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Shows what happens until the user has seen enough.
+///
+/// # Errors
+/// When the control plane cannot be read at the start, or the output cannot be written.
+pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), WatchError> {
+    let target = Target {
+        kubeconfig: args.kubeconfig,
+        context: args.context,
+        master: None,
+    };
+    let client = connect::client(connect::config(&target).await?)?;
+    tokio::select! {
+        checked = source::check(&client) => checked?,
+        () = cancel.cancelled() => return Ok(()),
+    }
+    let (sender, inbox) = mpsc::channel(INBOX);
+    let _following = source::follow(client, args.namespace, &sender);
+    drop(sender);
+    let shown = if args.lines || !std::io::stdout().is_terminal() {
+        tell(inbox, cancel).await
+    } else {
+        draw(inbox, cancel).await
+    };
+    match shown {
+        // `berth watch | head` has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+async fn tell(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std::io::Result<()> {
+    let mut board = Board::default();
+    let mut out = std::io::stdout();
+    loop {
+        let seen = tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            seen = inbox.recv() => seen,
+        };
+        let Some(seen) = seen else { return Ok(()) };
+        for news in board.see(seen) {
+            writeln!(out, "{}", lines::line(&jiff::Timestamp::now(), &news))?;
+        }
+        out.flush()?;
+    }
+}
+
+async fn draw(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std::io::Result<()> {
+    let mut board = Board::default();
+    let mut screen = Screen::open()?;
+    let mut drawn = Instant::now();
+    let mut changed = true;
+    loop {
+        let due = drawn + FRAME;
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            seen = inbox.recv() => {
+                let Some(seen) = seen else { return Ok(()) };
+                for news in board.see(seen) {
+                    screen.happened(lines::line(&jiff::Timestamp::now(), &news));
+                }
+                changed = true;
+            }
+            () = tokio::time::sleep_until(due), if changed => {
+                screen.draw(&board)?;
+                drawn = Instant::now();
+                changed = false;
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `berth watch`: what is placed, reported and moved, as it happens.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::program::{Up, berth, line, root};
+
+/// A `berth watch` whose lines can be waited for.
+struct Watch {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Watch {
+    fn start(up: &Up) -> Self {
+        let mut command = berth(up.home.path(), &["watch"]);
+        command
+            .env("KUBECONFIG", up.kubeconfig())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Waits for a line with all of these.
+    fn says(&self, parts: &[&str]) -> String {
+        let mut heard = Vec::new();
+        loop {
+            match self.lines.recv_timeout(Duration::from_mins(1)) {
+                Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
+                Ok(line) => heard.push(line),
+                Err(error) => panic!("nothing with {parts:?} ({error}) in {heard:#?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_happens_is_told_a_line_each() {
+    let up = Up::start(&["--members=2"]);
+    let watch = Watch::start(&up);
+    watch.says(&["member1", "cluster", "ready"]);
+    let example = root().join("examples/nginx.yaml");
+    if up
+        .kubectl(&["apply", "-f", &example.display().to_string()])
+        .is_none()
+    {
+        eprintln!("kubectl is not installed: nothing was watched");
+        return;
+    }
+    let placed = watch.says(&["default/nginx-deployment", "placed"]);
+    assert!(placed.ends_with("member1:1, member2:1"), "{placed}");
+    watch.says(&["default/nginx-deployment", "reported", "member"]);
+    let taint = r#"{"spec":{"taints":[{"key":"down","effect":"NoExecute"}]}}"#;
+    up.kubectl(&["patch", "cluster", "member1", "--type=merge", "-p", taint]);
+    watch.says(&["default/nginx-deployment", "leaving", "member1"]);
+    let moved = watch.says(&["default/nginx-deployment", "moved", "-> member2:2"]);
+    assert!(!moved.contains("-> member1"), "{moved}");
+    up.kubectl(&["delete", "-f", &example.display().to_string()]);
+    watch.says(&["default/nginx-deployment", "gone"]);
+}
+
+#[test]
+fn it_ends_when_it_is_told_to_or_nobody_reads() {
+    let up = Up::start(&["--members=1"]);
+    let mut watch = Watch::start(&up);
+    watch.says(&["member1"]);
+    let told = Command::new("kill")
+        .args(["-INT", &watch.child.id().to_string()])
+        .status();
+    assert!(told.unwrap().success());
+    assert!(watch.child.wait().unwrap().success());
+
+    let mut command = berth(up.home.path(), &["watch"]);
+    command
+        .env("KUBECONFIG", up.kubeconfig())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut [0]).unwrap();
+    drop(out);
+    let change = r#"{"spec":{"taints":[]},"metadata":{"labels":{"a":"b"}}}"#;
+    up.kubectl(&["patch", "cluster", "member1", "--type=merge", "-p", change]);
+    up.kubectl(&["delete", "cluster", "member1", "--wait=false"]);
+    assert!(
+        child.wait().unwrap().success(),
+        "a reader that has gone is no failure"
+    );
+}
+
+#[test]
+fn without_a_control_plane_it_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let kubeconfig = home.path().join("kubeconfig");
+    std::fs::write(
+        &kubeconfig,
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+         contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n\
+         clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n",
+    )
+    .unwrap();
+    let output = berth(home.path(), &["watch"])
+        .env("KUBECONFIG", &kubeconfig)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        line(&output).contains("cannot watch resourcebindings"),
+        "{output:?}"
+    );
+}
