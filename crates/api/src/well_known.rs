@@ -57,6 +57,8 @@ pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
 pub const DELETION_PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
 /// Label: an object of the system.
 pub const SYSTEM: &str = "karmada.io/system";
+/// The value of [`SYSTEM`].
+pub const SYSTEM_VALUE: &str = "true";
 /// Label on a Namespace: with the value `true`, it is not synchronised to members.
 pub const SKIP_AUTO_PROPAGATION: &str = "namespace.karmada.io/skip-auto-propagation";
 /// Annotation: the placement that the scheduler used last, as canonical JSON.
@@ -69,6 +71,9 @@ pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
 pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
 /// Annotation: the dependencies of a binding, as a JSON array.
 pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
+
+/// The key of the taint of a cordoned cluster.
+pub const UNSCHEDULABLE: &str = "cluster.karmada.io/unschedulable";
 
 /// Finalizer of PropagationPolicies.
 pub const PROPAGATION_POLICY_FINALIZER: &str = "karmada.io/propagation-policy-controller";

@@ -10,8 +10,14 @@ use berth_scheduler::{SchedulerCommand, command, signals};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+use crate::clusters::ClustersError;
+use crate::clusters::cordon::{self, CordonArgs, Wanted};
+use crate::clusters::list::{self, Get};
+use crate::clusters::taint::{self, TaintArgs};
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
+use crate::join::command::{self as joining, JoinArgs};
+use crate::join::unjoin::{self, UnjoinArgs};
 use crate::simulate::{self, SimulateArgs};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
@@ -32,6 +38,7 @@ Examples:
   berth up                                  a control plane with three simulated members, ready in a second
   berth up --members 10 --port 7443         more members, another port
   berth up --data-dir ./data                keeps everything for the next start
+  berth join member1 --cluster-kubeconfig FILE  a cluster of yours becomes a member
   berth simulate -f fleet.yaml -f apps/     where these apps would go, and why; needs no server
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler
@@ -47,6 +54,19 @@ enum Command {
     Down(DownArgs),
     /// Show live what is wanted where, what is ready, and what moves
     Watch(WatchArgs),
+    /// Make a cluster a member of the control plane
+    Join(Box<JoinArgs>),
+    /// Take a member out of the control plane
+    Unjoin(UnjoinArgs),
+    /// Show members
+    #[command(subcommand)]
+    Get(Get),
+    /// Keep new workloads away from members
+    Cordon(CordonArgs),
+    /// Let new workloads go to members again
+    Uncordon(CordonArgs),
+    /// Change the taints of members
+    Taint(TaintArgs),
     /// Run detector and propagation, which bring what policies select into the members, against a control plane
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
@@ -62,6 +82,13 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let default_level = match self.command {
             Command::Controllers(_) | Command::Scheduler(_) => "info",
+            // What the client logs of a refusal is in the error as well.
+            Command::Join(_)
+            | Command::Unjoin(_)
+            | Command::Get(_)
+            | Command::Cordon(_)
+            | Command::Uncordon(_)
+            | Command::Taint(_) => "warn,kube_client=off",
             _ => "warn",
         };
         logging::init(&self.log, default_level);
@@ -127,6 +154,22 @@ impl Command {
             Self::Status(args) => status::run(args).await.map_err(Failure::run),
             Self::Down(args) => down::run(args).await.map_err(Failure::run),
             Self::Watch(args) => watch::run(args, cancel).await.map_err(Failure::run),
+            Self::Join(args) => joining::run(*args).await.map_err(|error| {
+                if error.is_usage() {
+                    Failure::usage(error)
+                } else {
+                    Failure::run(error)
+                }
+            }),
+            Self::Unjoin(args) => unjoin::run(args).await.map_err(Failure::run),
+            Self::Get(get) => list::run(get).await.map_err(Failure::of_clusters),
+            Self::Cordon(args) => cordon::run(args, Wanted::Cordoned)
+                .await
+                .map_err(Failure::of_clusters),
+            Self::Uncordon(args) => cordon::run(args, Wanted::Uncordoned)
+                .await
+                .map_err(Failure::of_clusters),
+            Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
             Self::Controllers(args) => {
                 controllers::run(args, cancel)
                     .await
@@ -181,6 +224,14 @@ impl Failure {
         Self {
             message: error.to_string(),
             code: 1,
+        }
+    }
+
+    fn of_clusters(error: ClustersError) -> Self {
+        if error.is_usage() {
+            Self::usage(error)
+        } else {
+            Self::run(error)
         }
     }
 

@@ -1,43 +1,27 @@
-//! Joining: what makes a cluster a member, as karmadactl's `join` leaves it behind.
+//! Joining: what makes a cluster a member, as karmadactl's `join` leaves it behind, and what takes it apart again.
 //!
-//! In the member: the namespace `karmada-cluster` with the account `karmada-NAME`, a role with all rights and a
-//! binding of the two. On the control plane: the Cluster, and in `karmada-cluster` the Secret NAME with the
-//! account's `token` and the member's `caBundle`, which goes when the Cluster goes. Doing it again changes nothing
-//! but the token.
+//! In the member: the namespace `karmada-cluster` with the account `karmada-NAME`, a role with all rights on resources,
+//! a binding of the two, and the account `karmada-impersonator`, which gets no right here. On the control plane: the
+//! Cluster, and in `karmada-cluster` the Secrets NAME, with the first account's `token` and the member's `caBundle`, and
+//! NAME-impersonator with the second one's `token`; both go when the Cluster goes. Nothing of the way in that the
+//! joining person used is kept. Doing it again changes nothing but the tokens.
 
-use std::collections::BTreeMap;
+pub mod command;
+pub(crate) mod control_plane;
+mod hand;
+pub(crate) mod member;
+mod token;
+pub mod unjoin;
 
 use berth_api::Cluster;
-use berth_api::cluster::LocalSecretReference;
-use berth_api::well_known::NAMESPACE_CLUSTER;
-use k8s_openapi::ByteString;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::{Resource as _, ResourceExt as _};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use berth_api::well_known::{SYSTEM, SYSTEM_VALUE};
+use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
 
-/// Who writes.
-const MANAGER: &str = "berth-join";
-/// As long as a token may last. It dies with its account before.
-const TOKEN_SECONDS: i64 = 1 << 32;
-
-/// Why a cluster did not become a member.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot create {what}: {}", said(.source))]
-pub struct JoinError {
-    what: String,
-    source: Box<kube::Error>,
-}
-
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
+use self::control_plane::Credentials;
+pub use self::hand::JoinError;
+pub(crate) use self::hand::said;
+use self::hand::{Hand, Telling};
 
 /// Where the API of a member is, and how to know it.
 #[derive(Clone, Debug)]
@@ -58,154 +42,40 @@ pub async fn join(
     endpoint: &Endpoint,
     cluster: &Cluster,
 ) -> Result<Cluster, JoinError> {
+    let control_plane = Hand::new(control_plane, "the control plane", Telling::Nothing);
+    let member = Hand::new(member, &cluster.name_any(), Telling::Nothing);
+    between(&control_plane, &member, endpoint, cluster).await
+}
+
+/// Makes the two meet.
+async fn between(
+    control_plane: &Hand<'_>,
+    member: &Hand<'_>,
+    endpoint: &Endpoint,
+    cluster: &Cluster,
+) -> Result<Cluster, JoinError> {
     let name = cluster.name_any();
-    let token = account(member, &name).await?;
-    let id = id_of(member).await?;
+    let id = member::id_of(member).await?;
+    let accounts = member::accounts(member, &name).await?;
+    let credentials = Credentials {
+        ca_pem: endpoint.ca_pem.clone(),
+        token: accounts.own,
+        impersonator: accounts.impersonator,
+    };
     let mut wanted = Cluster {
         status: None,
         ..cluster.clone()
     };
     wanted.spec.api_endpoint = Some(endpoint.url.clone());
     wanted.spec.id = Some(id);
-    wanted.spec.secret_ref = Some(LocalSecretReference {
-        namespace: NAMESPACE_CLUSTER.to_owned(),
-        name: name.clone(),
-    });
-    let what = format!("member cluster {name}");
-    let joined = apply(&Api::all(control_plane.clone()), &name, &wanted, &what).await?;
-    let secret = Secret {
-        metadata: ObjectMeta {
-            name: Some(name.clone()),
-            namespace: Some(NAMESPACE_CLUSTER.to_owned()),
-            owner_references: Some(joined.owner_ref(&()).into_iter().collect()),
-            ..ObjectMeta::default()
-        },
-        data: Some(BTreeMap::from([
-            (
-                "caBundle".to_owned(),
-                ByteString(endpoint.ca_pem.clone().into_bytes()),
-            ),
-            ("token".to_owned(), ByteString(token.into_bytes())),
-        ])),
-        ..Secret::default()
-    };
-    let secrets = Api::namespaced(control_plane.clone(), NAMESPACE_CLUSTER);
-    let what = format!("secret {NAMESPACE_CLUSTER}/{name}");
-    apply(&secrets, &name, &secret, &what).await?;
-    Ok(joined)
+    control_plane::register(control_plane, wanted, credentials).await
 }
 
-/// The account of the control plane in a member, with all rights; returns a token of it.
-async fn account(member: &kube::Client, cluster: &str) -> Result<String, JoinError> {
-    let name = format!("karmada-{cluster}");
-    let role = format!("karmada-controller-manager:{name}");
-    let named = |name: &str| ObjectMeta {
+/// Metadata of an object that joining makes, with the label by which Karmada knows its own.
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta {
         name: Some(name.to_owned()),
+        labels: Some([(SYSTEM.to_owned(), SYSTEM_VALUE.to_owned())].into()),
         ..ObjectMeta::default()
-    };
-    let what = |kind: &str, name: &str| format!("{kind} {name} in {cluster}");
-    let namespace = Namespace {
-        metadata: named(NAMESPACE_CLUSTER),
-        ..Namespace::default()
-    };
-    apply(
-        &Api::all(member.clone()),
-        NAMESPACE_CLUSTER,
-        &namespace,
-        &what("namespace", NAMESPACE_CLUSTER),
-    )
-    .await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(member.clone(), NAMESPACE_CLUSTER);
-    let own = ServiceAccount {
-        metadata: named(&name),
-        ..ServiceAccount::default()
-    };
-    apply(&accounts, &name, &own, &what("service account", &name)).await?;
-    let all = |list: &mut PolicyRule| list.verbs = vec!["*".to_owned()];
-    let mut resources = PolicyRule {
-        api_groups: Some(vec!["*".to_owned()]),
-        resources: Some(vec!["*".to_owned()]),
-        ..PolicyRule::default()
-    };
-    let mut paths = PolicyRule {
-        non_resource_urls: Some(vec!["*".to_owned()]),
-        ..PolicyRule::default()
-    };
-    all(&mut resources);
-    all(&mut paths);
-    let rights = ClusterRole {
-        metadata: named(&role),
-        rules: Some(vec![resources, paths]),
-        ..ClusterRole::default()
-    };
-    apply(
-        &Api::all(member.clone()),
-        &role,
-        &rights,
-        &what("cluster role", &role),
-    )
-    .await?;
-    let binding = ClusterRoleBinding {
-        metadata: named(&role),
-        role_ref: RoleRef {
-            api_group: Some("rbac.authorization.k8s.io".to_owned()),
-            kind: "ClusterRole".to_owned(),
-            name: role.clone(),
-        },
-        subjects: Some(vec![Subject {
-            kind: "ServiceAccount".to_owned(),
-            name: name.clone(),
-            namespace: Some(NAMESPACE_CLUSTER.to_owned()),
-            ..Subject::default()
-        }]),
-    };
-    apply(
-        &Api::all(member.clone()),
-        &role,
-        &binding,
-        &what("cluster role binding", &role),
-    )
-    .await?;
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec {
-            expiration_seconds: Some(TOKEN_SECONDS),
-            ..TokenRequestSpec::default()
-        }),
-        ..TokenRequest::default()
-    };
-    let issued = accounts
-        .create_token_request(&name, &PostParams::default(), &request)
-        .await
-        .map_err(failed(&what("a token of", &name)))?;
-    Ok(issued
-        .status
-        .and_then(|status| status.token)
-        .unwrap_or_default())
-}
-
-/// What tells a cluster from all others: the UID of its `kube-system`.
-async fn id_of(member: &kube::Client) -> Result<String, JoinError> {
-    let namespaces: Api<Namespace> = Api::all(member.clone());
-    let system = namespaces
-        .get("kube-system")
-        .await
-        .map_err(failed("the id of the cluster"))?;
-    Ok(system.uid().unwrap_or_default())
-}
-
-async fn apply<K>(api: &Api<K>, name: &str, object: &K, what: &str) -> Result<K, JoinError>
-where
-    K: Clone + std::fmt::Debug + DeserializeOwned + Serialize,
-{
-    let parameters = PatchParams::apply(MANAGER).force();
-    api.patch(name, &parameters, &Patch::Apply(object))
-        .await
-        .map_err(failed(what))
-}
-
-fn failed(what: &str) -> impl FnOnce(kube::Error) -> JoinError + use<'_> {
-    move |source| JoinError {
-        what: what.to_owned(),
-        source: Box::new(source),
     }
 }

@@ -4,7 +4,9 @@
 
 pub mod admission;
 pub mod cli;
+pub mod clusters;
 mod columns;
+pub mod control_plane;
 pub mod controllers;
 pub mod down;
 pub mod failover;

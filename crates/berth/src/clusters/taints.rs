@@ -1,0 +1,289 @@
+//! Changes of taints as they are written on a command line: `key=value:Effect`, `key:Effect`, and with a `-` at the
+//! end what is to go.
+
+use std::fmt;
+use std::str::FromStr;
+
+use k8s_openapi::api::core::v1::Taint;
+
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// The longest name of a key, and the longest value.
+const LONGEST_NAME: usize = 63;
+/// The longest prefix of a key.
+const LONGEST_PREFIX: usize = 253;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TaintChange {
+    /// This taint is to be there.
+    Add(Taint),
+    /// The taints of this key are to go, or the one with this effect.
+    Remove {
+        /// The key.
+        key: String,
+        /// The effect; None means each.
+        effect: Option<String>,
+    },
+}
+
+impl FromStr for TaintChange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (rest, removes) = match text.strip_suffix('-') {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        let (name, effect) = match rest.split_once(':') {
+            Some((name, effect)) if EFFECTS.contains(&effect) => (name, Some(effect.to_owned())),
+            Some((_, effect)) => {
+                return Err(format!(
+                    "{effect:?} is no effect: there are {}",
+                    EFFECTS.join(", ")
+                ));
+            }
+            None => (rest, None),
+        };
+        let (key, value) = match name.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (name, None),
+        };
+        check_key(key)?;
+        let key = key.to_owned();
+        match (removes, effect, value) {
+            (true, effect, _) => Ok(Self::Remove { key, effect }),
+            (false, Some(effect), value) => {
+                let value = value.unwrap_or_default();
+                if !value.is_empty() {
+                    check_name(value)?;
+                }
+                Ok(Self::Add(Taint {
+                    key,
+                    value: (!value.is_empty()).then(|| value.to_owned()),
+                    effect,
+                    time_added: None,
+                }))
+            }
+            (false, None, _) => Err(format!(
+                "has no effect: write {name}:NoSchedule to add it, or {name}- to remove it"
+            )),
+        }
+    }
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    let name = match key.split_once('/') {
+        Some((prefix, name)) => {
+            let labels = prefix.split('.');
+            let valid = prefix.len() <= LONGEST_PREFIX
+                && labels.into_iter().all(|label| {
+                    check_name(label).is_ok()
+                        && !label.contains('_')
+                        && label == label.to_lowercase()
+                });
+            if !valid {
+                return Err(format!("{prefix:?} is no DNS subdomain"));
+            }
+            name
+        }
+        None => key,
+    };
+    check_name(name)
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_end = |letter: char| letter.is_ascii_alphanumeric();
+    let valid = (1..=LONGEST_NAME).contains(&name.len())
+        && name.starts_with(is_end)
+        && name.ends_with(is_end)
+        && name
+            .chars()
+            .all(|letter| is_end(letter) || "-_.".contains(letter));
+    if valid {
+        Ok(())
+    } else {
+        Err(format!(
+            "{name:?} must have 1 to {LONGEST_NAME} letters, digits, '-', '_' or '.', and begin and end with a letter or digit"
+        ))
+    }
+}
+
+impl TaintChange {
+    fn key(&self) -> &str {
+        match self {
+            Self::Add(taint) => &taint.key,
+            Self::Remove { key, .. } => key,
+        }
+    }
+
+    fn effect(&self) -> Option<&str> {
+        match self {
+            Self::Add(taint) => Some(&taint.effect),
+            Self::Remove { effect, .. } => effect.as_deref(),
+        }
+    }
+
+    /// Whether it is about this taint.
+    fn concerns(&self, taint: &Taint) -> bool {
+        self.key() == taint.key && self.effect().is_none_or(|effect| effect == taint.effect)
+    }
+
+    /// Whether both are about a taint.
+    fn meets(&self, other: &Self) -> bool {
+        let effects = self.effect().zip(other.effect());
+        self.key() == other.key() && effects.is_none_or(|(one, other)| one == other)
+    }
+}
+
+impl fmt::Display for TaintChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())?;
+        match self.effect() {
+            Some(effect) => write!(f, ":{effect}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that no two changes are about the same taint.
+///
+/// # Errors
+/// With the first two.
+pub(super) fn check(changes: &[TaintChange]) -> Result<(), String> {
+    for (place, change) in changes.iter().enumerate() {
+        if changes[..place].iter().any(|other| change.meets(other)) {
+            return Err(format!("{change} is named twice"));
+        }
+    }
+    Ok(())
+}
+
+/// The taints with the changes made; None where that changes nothing.
+///
+/// # Errors
+/// When a taint is to go that is not there, or to have another value and nothing may be overwritten.
+pub(super) fn apply(
+    taints: &[Taint],
+    changes: &[TaintChange],
+    overwrite: bool,
+) -> Result<Option<Vec<Taint>>, String> {
+    let mut after = taints.to_vec();
+    for change in changes {
+        let known = after.iter().position(|taint| change.concerns(taint));
+        match (change, known) {
+            (TaintChange::Remove { .. }, None) => {
+                return Err(format!("there is no taint {change} to remove"));
+            }
+            (TaintChange::Remove { .. }, Some(_)) => {
+                after.retain(|taint| !change.concerns(taint));
+            }
+            (TaintChange::Add(taint), None) => after.push(taint.clone()),
+            (TaintChange::Add(taint), Some(place)) => {
+                let same = after[place].value.as_deref().unwrap_or_default()
+                    == taint.value.as_deref().unwrap_or_default();
+                if !same && !overwrite {
+                    return Err(format!(
+                        "the taint {change} has another value: give --overwrite"
+                    ));
+                }
+                if !same {
+                    after[place] = taint.clone();
+                }
+            }
+        }
+    }
+    Ok((after != taints).then_some(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(texts: &[&str]) -> Vec<TaintChange> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn shown(taints: &[Taint]) -> Vec<String> {
+        let one = |taint: &Taint| {
+            format!(
+                "{}={}:{}",
+                taint.key,
+                taint.value.as_deref().unwrap_or_default(),
+                taint.effect
+            )
+        };
+        taints.iter().map(one).collect()
+    }
+
+    fn after(before: &[&str], texts: &[&str], overwrite: bool) -> Result<Vec<String>, String> {
+        let before = apply(&[], &changes(before), false)
+            .unwrap()
+            .unwrap_or_default();
+        let after = apply(&before, &changes(texts), overwrite)?;
+        Ok(shown(&after.unwrap_or(before)))
+    }
+
+    #[test]
+    fn what_is_written_is_understood_or_refused() {
+        for text in [
+            "a=b:NoSchedule",
+            "a:NoExecute",
+            "x.io/a=:PreferNoSchedule",
+            "a-",
+            "a:NoExecute-",
+            "a=b:NoSchedule-",
+        ] {
+            assert!(text.parse::<TaintChange>().is_ok(), "{text}");
+        }
+        for (text, said) in [
+            (
+                "a",
+                "has no effect: write a:NoSchedule to add it, or a- to remove it",
+            ),
+            (
+                "a=b:Never",
+                "\"Never\" is no effect: there are NoSchedule, PreferNoSchedule, NoExecute",
+            ),
+            ("=b:NoSchedule", "\"\" must have 1 to 63"),
+            ("A.io/a:NoSchedule", "\"A.io\" is no DNS subdomain"),
+            ("a=b c:NoSchedule", "\"b c\" must have"),
+        ] {
+            let error = text.parse::<TaintChange>().unwrap_err();
+            assert!(error.starts_with(said), "{error}");
+        }
+        assert_eq!(
+            check(&changes(&["a:NoExecute", "b-", "a-"])),
+            Err("a is named twice".to_owned())
+        );
+        assert_eq!(check(&changes(&["a:NoExecute", "a:NoSchedule"])), Ok(()));
+    }
+
+    #[test]
+    fn taints_come_and_go() {
+        let before = ["a=1:NoSchedule", "a=1:NoExecute", "b:NoSchedule"];
+        assert_eq!(
+            after(&before, &["c=3:NoExecute", "a-"], false).unwrap(),
+            ["b=:NoSchedule", "c=3:NoExecute"]
+        );
+        assert_eq!(
+            after(&before, &["a:NoExecute-"], false).unwrap(),
+            ["a=1:NoSchedule", "b=:NoSchedule"]
+        );
+        assert_eq!(
+            after(&before, &["a=2:NoSchedule"], true).unwrap()[0],
+            "a=2:NoSchedule"
+        );
+        assert_eq!(
+            after(&before, &["a=2:NoSchedule"], false),
+            Err("the taint a:NoSchedule has another value: give --overwrite".to_owned())
+        );
+        assert_eq!(
+            after(&before, &["c-"], false),
+            Err("there is no taint c to remove".to_owned())
+        );
+        let same = apply(&[], &changes(&["a=1:NoSchedule"]), false)
+            .unwrap()
+            .unwrap();
+        assert_eq!(apply(&same, &changes(&["a=1:NoSchedule"]), false), Ok(None));
+    }
+}

@@ -1,0 +1,50 @@
+//! The control plane that a command is about: where it is, and a client for it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use berth_scheduler::connect::{self, ConnectError, Target};
+use clap::Args;
+use kube::Client;
+
+use crate::kubeconfig;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the control plane is.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ControlPlaneArgs {
+    /// The kubeconfig of the control plane [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The context of the control plane in its kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub karmada_context: Option<String>,
+}
+
+impl ControlPlaneArgs {
+    /// A client for it.
+    ///
+    /// # Errors
+    /// When nothing says where it is, or what says so cannot be used.
+    pub async fn client(&self) -> Result<Client, ConnectError> {
+        let target = Target {
+            kubeconfig: self.kubeconfig.clone().or_else(of_berth_up),
+            context: self.karmada_context.clone(),
+            master: None,
+        };
+        let mut config = connect::config(&target).await?;
+        config.read_timeout = Some(PATIENCE);
+        connect::client(config)
+    }
+}
+
+/// What `berth up` has written, unless the environment names something else.
+fn of_berth_up() -> Option<PathBuf> {
+    if std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty()) {
+        return None;
+    }
+    kubeconfig::path(None).ok().filter(|path| path.exists())
+}

@@ -1,0 +1,102 @@
+//! The control plane's side: the Cluster, and the Secrets that belong to it.
+
+use std::collections::BTreeMap;
+
+use berth_api::Cluster;
+use berth_api::cluster::LocalSecretReference;
+use berth_api::well_known::NAMESPACE_CLUSTER;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::Api;
+use kube::{Resource as _, ResourceExt as _};
+
+use super::hand::{Hand, JoinError};
+use super::named;
+
+/// What the control plane keeps of a member.
+pub(super) struct Credentials {
+    pub(super) ca_pem: String,
+    pub(super) token: String,
+    pub(super) impersonator: String,
+}
+
+/// The name of the Secret with which the control plane acts for others.
+fn impersonator_of(cluster: &str) -> String {
+    format!("{cluster}-impersonator")
+}
+
+/// Registers a member.
+pub(super) async fn register(
+    control_plane: &Hand<'_>,
+    mut cluster: Cluster,
+    credentials: Credentials,
+) -> Result<Cluster, JoinError> {
+    let name = cluster.name_any();
+    let reference = |name: String| LocalSecretReference {
+        namespace: NAMESPACE_CLUSTER.to_owned(),
+        name,
+    };
+    cluster.spec.secret_ref = Some(reference(name.clone()));
+    cluster.spec.impersonator_secret_ref = Some(reference(impersonator_of(&name)));
+    let client = || control_plane.client.clone();
+    let namespace = Namespace {
+        metadata: named(NAMESPACE_CLUSTER),
+        ..Namespace::default()
+    };
+    control_plane.apply(&Api::all(client()), namespace).await?;
+    let joined = control_plane.apply(&Api::all(client()), cluster).await?;
+    let secrets: Api<Secret> = Api::namespaced(client(), NAMESPACE_CLUSTER);
+    let Credentials {
+        ca_pem,
+        token,
+        impersonator,
+    } = credentials;
+    let own = [("caBundle", ca_pem), ("token", token)];
+    for (name, data) in [
+        (name.clone(), own.to_vec()),
+        (impersonator_of(&name), vec![("token", impersonator)]),
+    ] {
+        let secret = secret(&joined, &name, data);
+        control_plane.apply(&secrets, secret).await?;
+    }
+    Ok(joined)
+}
+
+/// A Secret that goes when the Cluster goes.
+fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
+    let mut metadata = named(name);
+    metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
+    metadata.owner_references = Some(cluster.owner_ref(&()).into_iter().collect());
+    let bytes = |text: String| ByteString(text.into_bytes());
+    let data = data
+        .into_iter()
+        .map(|(key, text)| (key.to_owned(), bytes(text)));
+    Secret {
+        metadata,
+        data: Some(data.collect::<BTreeMap<_, _>>()),
+        ..Secret::default()
+    }
+}
+
+/// Removes the Secrets of a Cluster that is gone, where nobody has collected them.
+pub(super) async fn forget(control_plane: &Hand<'_>, cluster: &Cluster) -> Result<(), JoinError> {
+    let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
+    let name = cluster.name_any();
+    for name in [name.clone(), impersonator_of(&name)] {
+        let stored = secrets.get_metadata_opt(&name).await;
+        let stored = stored.map_err(|error| {
+            JoinError::new(
+                format!("read Secret {name} in {}", control_plane.place()),
+                error,
+            )
+        })?;
+        let ours = stored.is_some_and(|stored| {
+            let mut owners = stored.owner_references().iter();
+            owners.any(|owner| cluster.uid().is_some_and(|uid| uid == owner.uid))
+        });
+        if ours {
+            control_plane.delete(&secrets, &name).await?;
+        }
+    }
+    Ok(())
+}

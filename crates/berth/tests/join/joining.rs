@@ -1,0 +1,173 @@
+//! `berth join`.
+
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+use crate::scene::{Scene, entry};
+
+const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
+
+/// What joining tells of the objects that it makes, each followed by how.
+fn objects(how: &str) -> String {
+    [
+        "member1: Namespace karmada-cluster",
+        "member1: ServiceAccount karmada-cluster/karmada-impersonator",
+        "member1: ServiceAccount karmada-cluster/karmada-member1",
+        "member1: ClusterRole karmada-controller-manager:karmada-member1",
+        "member1: ClusterRoleBinding karmada-controller-manager:karmada-member1",
+        "control plane: Cluster member1",
+        "control plane: Secret karmada-cluster/member1",
+        "control plane: Secret karmada-cluster/member1-impersonator",
+    ]
+    .map(|what| format!("{what} {how}\n"))
+    .concat()
+}
+
+/// The same, without the namespace of the control plane, which may be there already.
+fn without_namespace(text: &str) -> String {
+    let ours = "control plane: Namespace karmada-cluster ";
+    let lines = text.split_inclusive('\n');
+    lines.filter(|line| !line.starts_with(ours)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_writes_nothing() {
+    let scene = Scene::start().await;
+    let said = scene.says(&format!("{JOIN} --dry-run")).await;
+    let rest = "member1 would be a member (dry run: nothing was written)\n";
+    assert_eq!(
+        without_namespace(&said),
+        objects("created (dry run)") + rest
+    );
+    assert!(scene.clusters().get_opt("member1").await.unwrap().is_none());
+    assert!(scene.secrets().get_opt("member1").await.unwrap().is_none());
+    let namespaces: Api<Namespace> = Api::all(scene.member1.client());
+    let namespace = namespaces.get_opt("karmada-cluster").await.unwrap();
+    assert!(namespace.is_none());
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_becomes_a_member_with_what_is_needed_and_no_more() {
+    let scene = Scene::start().await;
+    let said = scene
+        .says(&format!(
+            "{JOIN} --cluster-provider p --cluster-region r --cluster-zones z1,z2"
+        ))
+        .await;
+    assert_eq!(
+        without_namespace(&said),
+        objects("created") + "member1 is a member\n"
+    );
+
+    let cluster = scene.clusters().get("member1").await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(scene.member1.client());
+    let id = namespaces.get("kube-system").await.unwrap().metadata.uid;
+    let spec = serde_json::to_value(&cluster.spec).unwrap();
+    let secret = |name: &str| json!({ "namespace": "karmada-cluster", "name": name });
+    assert_eq!(
+        spec,
+        json!({
+            "id": id, "syncMode": "Push", "apiEndpoint": scene.member1.url(),
+            "secretRef": secret("member1"), "impersonatorSecretRef": secret("member1-impersonator"),
+            "provider": "p", "region": "r", "zones": ["z1", "z2"],
+        })
+    );
+
+    // The control plane comes in by accounts of its own.
+    let secret = scene.secrets().get("member1").await.unwrap();
+    let keys: Vec<_> = secret.data.as_ref().unwrap().keys().collect();
+    assert_eq!(keys, ["caBundle", "token"]);
+    assert_eq!(
+        entry(&secret, "caBundle").trim(),
+        scene.member1.ca_pem().trim()
+    );
+    let owners = secret.metadata.owner_references.as_ref().unwrap();
+    assert_eq!(
+        (&*owners[0].kind, Some(&owners[0].uid)),
+        ("Cluster", cluster.metadata.uid.as_ref())
+    );
+    let impersonator = scene.secrets().get("member1-impersonator").await.unwrap();
+    let keys: Vec<_> = impersonator.data.as_ref().unwrap().keys().collect();
+    assert_eq!(keys, ["token"]);
+    let (own, other) = (entry(&secret, "token"), entry(&impersonator, "token"));
+    for token in [&own, &other] {
+        assert_ne!(
+            token,
+            scene.member1.token(),
+            "the administrator's own is not kept"
+        );
+    }
+    let listed = async |token: &str| {
+        let client = Scene::with_token(&scene.member1, token).await;
+        let namespaces: Api<Namespace> = Api::all(client);
+        namespaces.list(&ListParams::default()).await
+    };
+    assert!(listed(&own).await.is_ok());
+    let refused = listed(&other).await.unwrap_err().to_string();
+    let user = "system:serviceaccount:karmada-cluster:karmada-impersonator";
+    assert!(
+        refused.contains(&format!("User \"{user}\" cannot list")),
+        "{refused}"
+    );
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joining_again_renews_the_tokens_and_mends_the_rights() {
+    let scene = Scene::start().await;
+    scene.says(JOIN).await;
+    let before = entry(&scene.secrets().get("member1").await.unwrap(), "token");
+    let role = "karmada-controller-manager:karmada-member1";
+    let bindings: Api<ClusterRoleBinding> = Api::all(scene.member1.client());
+    bindings
+        .delete(role, &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let said = scene.says(JOIN).await;
+    for line in [
+        format!("member1: ClusterRoleBinding {role} created"),
+        format!("member1: ClusterRole {role} unchanged"),
+        "control plane: Cluster member1 unchanged".to_owned(),
+        "control plane: Secret karmada-cluster/member1 configured".to_owned(),
+    ] {
+        assert!(said.lines().any(|told| told == line), "{line}: {said}");
+    }
+    let after = entry(&scene.secrets().get("member1").await.unwrap(), "token");
+    assert_ne!(before, after);
+    let said = scene.says(&format!("{JOIN} --dry-run")).await;
+    assert_eq!(
+        without_namespace(&said).matches(" kept (dry run)").count(),
+        8
+    );
+    let roles: Api<ClusterRole> = Api::all(scene.member1.client());
+    let granted = roles.get(role).await.unwrap().rules.unwrap();
+    assert_eq!(
+        serde_json::to_value(granted).unwrap(),
+        json!([
+            { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
+            { "nonResourceURLs": ["*"], "verbs": ["get"] },
+        ])
+    );
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_control_plane_may_know_another_way_to_the_member() {
+    let scene = Scene::start().await;
+    let endpoint = "https://member1-control-plane:6443";
+    scene
+        .says(&format!(
+            "{JOIN} --cluster-endpoint {endpoint} --cluster-context member1"
+        ))
+        .await;
+    let cluster = scene.clusters().get("member1").await.unwrap();
+    assert_eq!(cluster.spec.api_endpoint.as_deref(), Some(endpoint));
+    let accounts: Api<ServiceAccount> = Api::namespaced(scene.member1.client(), "karmada-cluster");
+    let account = accounts.get("karmada-member1").await.unwrap();
+    let labels = account.metadata.labels.unwrap();
+    assert_eq!(labels["karmada.io/system"], "true");
+    scene.stop().await;
+}

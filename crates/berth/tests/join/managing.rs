@@ -1,0 +1,185 @@
+//! `berth get clusters`, `cordon`, `uncordon` and `taint`.
+
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// A control plane with two members.
+async fn joined() -> Scene {
+    let scene = Scene::start().await;
+    for name in ["member1", "member2"] {
+        let join =
+            format!("join {name} --cluster-kubeconfig {name}.kubeconfig --cluster-region eu");
+        scene.says(&join).await;
+    }
+    scene
+}
+
+async fn taints(scene: &Scene, name: &str) -> Value {
+    let cluster = scene.clusters().get(name).await.unwrap();
+    let taints = cluster.spec.taints.iter().map(|taint| {
+        format!(
+            "{}={}:{}",
+            taint.key,
+            taint.value.as_deref().unwrap_or_default(),
+            taint.effect
+        )
+    });
+    taints.collect()
+}
+
+/// The words of a table, line by line, without the last column, which is the age.
+fn words(table: &str) -> Vec<Vec<&str>> {
+    let rows = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.map(|row| row[..row.len() - 1].to_vec()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_listed() {
+    let scene = joined().await;
+    scene.says("cordon member2").await;
+    let table = scene.says("get clusters").await;
+    assert_eq!(
+        words(&table),
+        [
+            ["NAME", "VERSION", "MODE", "READY", "CORDONED"],
+            ["member1", "-", "Push", "Unknown", "no"],
+            ["member2", "-", "Push", "Unknown", "yes"],
+        ]
+    );
+    let wide = scene.says("get clusters member2 -o wide").await;
+    let url = scene.member2.url();
+    let expected = format!("- eu - cluster.karmada.io/unschedulable:NoSchedule {url}");
+    let row: Vec<&str> = wide
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .skip(6)
+        .collect();
+    assert_eq!(row.join(" "), expected);
+    assert_eq!(
+        scene.says("get clusters -o name").await,
+        "cluster/member1\ncluster/member2\n"
+    );
+    let list: Value = serde_json::from_str(&scene.says("get clusters -o json").await).unwrap();
+    assert_eq!(list["items"][1]["metadata"]["name"], "member2");
+    assert_eq!(list["items"][1]["kind"], "Cluster");
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_cordoned_and_uncordoned() {
+    let scene = joined().await;
+    let cordoned = json!(["cluster.karmada.io/unschedulable=:NoSchedule"]);
+    for (words, said, after) in [
+        (
+            "cordon member1 --dry-run",
+            "cluster/member1 cordoned (dry run)\n",
+            json!([]),
+        ),
+        (
+            "cordon member1",
+            "cluster/member1 cordoned\n",
+            cordoned.clone(),
+        ),
+        (
+            "cordon member1 member2",
+            "cluster/member1 already cordoned\ncluster/member2 cordoned\n",
+            cordoned,
+        ),
+        (
+            "uncordon member1",
+            "cluster/member1 uncordoned\n",
+            json!([]),
+        ),
+        (
+            "uncordon member1",
+            "cluster/member1 already uncordoned\n",
+            json!([]),
+        ),
+    ] {
+        assert_eq!(scene.says(words).await, said, "{words}");
+        assert_eq!(taints(&scene, "member1").await, after, "{words}");
+    }
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_tainted_and_untainted() {
+    let scene = joined().await;
+    for (words, said, after) in [
+        (
+            "taint clusters member1 dedicated=gpu:NoSchedule spot:NoExecute",
+            "cluster/member1 tainted\n",
+            json!(["dedicated=gpu:NoSchedule", "spot=:NoExecute"]),
+        ),
+        (
+            "taint member1 dedicated=cpu:NoSchedule --overwrite --dry-run",
+            "cluster/member1 tainted (dry run)\n",
+            json!(["dedicated=gpu:NoSchedule", "spot=:NoExecute"]),
+        ),
+        (
+            "taint member1 dedicated=cpu:NoSchedule --overwrite",
+            "cluster/member1 tainted\n",
+            json!(["dedicated=cpu:NoSchedule", "spot=:NoExecute"]),
+        ),
+        (
+            "taint member1 spot:NoExecute",
+            "cluster/member1 unchanged\n",
+            json!(["dedicated=cpu:NoSchedule", "spot=:NoExecute"]),
+        ),
+        (
+            "taint member1 dedicated- spot:NoExecute-",
+            "cluster/member1 untainted\n",
+            json!([]),
+        ),
+    ] {
+        assert_eq!(scene.says(words).await, said, "{words}");
+        assert_eq!(taints(&scene, "member1").await, after, "{words}");
+    }
+    let before = scene.clusters().get("member2").await.unwrap();
+    for (words, code, said) in [
+        (
+            "taint member1 a:Never",
+            2,
+            "taint a:Never: \"Never\" is no effect: there are NoSchedule, PreferNoSchedule, NoExecute",
+        ),
+        (
+            "taint member1",
+            2,
+            "no taint is named: write key=value:NoSchedule, or key- to remove it",
+        ),
+        (
+            "taint member1 a-",
+            1,
+            "member1: there is no taint a to remove",
+        ),
+        (
+            "taint nonesuch a:NoSchedule",
+            1,
+            "there is no member named nonesuch",
+        ),
+        ("cordon nonesuch", 1, "there is no member named nonesuch"),
+        (
+            "get clusters nonesuch",
+            1,
+            "there is no member named nonesuch",
+        ),
+    ] {
+        let ran = scene.berth(words).await;
+        assert_eq!(
+            (ran.code, ran.err.as_str()),
+            (Some(code), &*format!("error: {said}\n")),
+            "{words}"
+        );
+    }
+    let after = scene.clusters().get("member2").await.unwrap();
+    assert_eq!(
+        before.metadata.resource_version,
+        after.metadata.resource_version
+    );
+    scene.stop().await;
+}

@@ -1,0 +1,102 @@
+//! What is refused, in one line and before anything is written.
+
+use std::net::TcpListener;
+
+use kube::api::ListParams;
+
+use crate::scene::Scene;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mistake_is_one_line_and_changes_nothing() {
+    let scene = Scene::start().await;
+    scene
+        .says("join member1 --cluster-kubeconfig member1.kubeconfig")
+        .await;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let unreachable = scene
+        .member2
+        .kubeconfig("gone")
+        .replace(&scene.member2.url(), &format!("https://127.0.0.1:{port}"));
+    std::fs::write(scene.home().join("gone.kubeconfig"), unreachable).unwrap();
+    let count = async || {
+        scene
+            .clusters()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .len()
+    };
+    for (words, code, begins, says) in [
+        (
+            "join member1 --cluster-kubeconfig member2.kubeconfig",
+            1,
+            "there is a member named member1 already, and it is another cluster",
+            "choose another name",
+        ),
+        (
+            "join other --cluster-kubeconfig member1.kubeconfig",
+            1,
+            "this cluster is a member already, as member1",
+            "berth unjoin member1",
+        ),
+        (
+            "join Member_2 --cluster-kubeconfig member2.kubeconfig",
+            2,
+            "invalid value 'Member_2'",
+            "lower case letters",
+        ),
+        (
+            "join member2",
+            2,
+            "the following required arguments",
+            "--cluster-kubeconfig",
+        ),
+        (
+            "join member2 --cluster-kubeconfig nonesuch",
+            1,
+            "the member: cannot use the kubeconfig nonesuch",
+            "No such file",
+        ),
+        (
+            "join member2 --cluster-kubeconfig gone.kubeconfig",
+            1,
+            "cannot read the id of the cluster in member2",
+            "refused",
+        ),
+        (
+            "join member2 --cluster-kubeconfig member2.kubeconfig --cluster-context nonesuch",
+            1,
+            "the member: cannot use the kubeconfig member2.kubeconfig",
+            "nonesuch",
+        ),
+        (
+            "join member2 --cluster-kubeconfig member2.kubeconfig --kubeconfig nonesuch",
+            1,
+            "the control plane: cannot use the kubeconfig nonesuch",
+            "No such file",
+        ),
+        ("unjoin member2", 1, "there is no member named member2", ""),
+        (
+            "unjoin member1 --cluster-kubeconfig member2.kubeconfig",
+            1,
+            "member2.kubeconfig leads to another cluster than the member member1",
+            "nothing was done",
+        ),
+    ] {
+        let ran = scene.berth(words).await;
+        assert_eq!(ran.code, Some(code), "{words}: {ran:?}");
+        assert_eq!(ran.out, "", "{words}");
+        assert_eq!(ran.err.lines().count(), 1, "{words}: {}", ran.err);
+        assert!(
+            ran.err.starts_with(&format!("error: {begins}")),
+            "{words}: {}",
+            ran.err
+        );
+        assert!(ran.err.contains(says), "{words}: {}", ran.err);
+        assert_eq!(count().await, 1, "{words}");
+    }
+    scene.stop().await;
+}

@@ -1,0 +1,126 @@
+//! A control plane, two clusters that are no members yet, and a folder with a kubeconfig of each.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use berth_api::Cluster;
+use berth_apiserver::{Server, ServerConfig};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::Api;
+
+/// The servers, each with its kubeconfig `NAME.kubeconfig` in the folder.
+pub(crate) struct Scene {
+    pub(crate) control_plane: Server,
+    pub(crate) member1: Server,
+    pub(crate) member2: Server,
+    home: tempfile::TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Scene {
+    pub(crate) async fn start() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let home = tempfile::tempdir().unwrap();
+        let server = async |name: &str| {
+            let server = Server::start(ServerConfig::default()).await.unwrap();
+            let file = home.path().join(format!("{name}.kubeconfig"));
+            std::fs::write(file, server.kubeconfig(name)).unwrap();
+            server
+        };
+        let (control_plane, member1, member2) = (
+            server("control-plane").await,
+            server("member1").await,
+            server("member2").await,
+        );
+        berth::up::prepare(&control_plane.client(), &[])
+            .await
+            .unwrap();
+        Self {
+            control_plane,
+            member1,
+            member2,
+            home,
+        }
+    }
+
+    /// The folder where commands run.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Runs `berth` with these words, in the folder and with the kubeconfig of the control plane.
+    pub(crate) async fn berth(&self, words: &str) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+        command
+            .args(words.split_whitespace())
+            .current_dir(self.home())
+            .env("HOME", self.home())
+            .env("KUBECONFIG", "control-plane.kubeconfig")
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap());
+        Ran::of(&output.await.unwrap())
+    }
+
+    /// Runs `berth` as [`Self::berth`], and returns what it says when all is well.
+    pub(crate) async fn says(&self, words: &str) -> String {
+        let ran = self.berth(words).await;
+        assert_eq!(ran.code, Some(0), "berth {words}: {ran:?}");
+        assert_eq!(ran.err, "", "berth {words}");
+        ran.out
+    }
+
+    pub(crate) fn clusters(&self) -> Api<Cluster> {
+        Api::all(self.control_plane.client())
+    }
+
+    /// The Secrets of members.
+    pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.control_plane.client(), "karmada-cluster")
+    }
+
+    /// A client for a server with another token.
+    pub(crate) async fn with_token(server: &Server, token: &str) -> Client {
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&server.kubeconfig("any")).unwrap();
+        let options = kube::config::KubeConfigOptions::default();
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .unwrap();
+        config.auth_info = kube::config::AuthInfo {
+            token: Some(token.to_owned().into()),
+            ..kube::config::AuthInfo::default()
+        };
+        Client::try_from(config).unwrap()
+    }
+
+    pub(crate) async fn stop(self) {
+        for server in [self.control_plane, self.member1, self.member2] {
+            server.shutdown().await;
+        }
+    }
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Self {
+            code: output.status.code(),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
+}
+
+/// What is in an entry of a Secret.
+pub(crate) fn entry(secret: &Secret, key: &str) -> String {
+    let data = secret.data.as_ref().unwrap();
+    String::from_utf8(data[key].0.clone()).unwrap()
+}
