@@ -36,9 +36,15 @@ impl ControlPlaneArgs {
             master: None,
         };
         let mut config = connect::config(&target).await?;
-        config.read_timeout = Some(PATIENCE);
+        patient(&mut config);
         connect::client(config)
     }
+}
+
+/// How a command that runs once asks a server: one that has too much to do, or begins to serve, is asked again.
+pub(crate) fn patient(config: &mut kube::Config) {
+    config.read_timeout = Some(PATIENCE);
+    config.default_retry = true;
 }
 
 /// What `berth up` has written, unless the environment names something else.

@@ -80,6 +80,11 @@ impl Place {
         path
     }
 
+    /// A kubeconfig with all rights.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        self.server.kubeconfig()
+    }
+
     /// A folder that lives as long as the control plane.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
@@ -12,10 +11,8 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
 use super::{Endpoint, Hand, JoinError, Telling, between, member};
-use crate::control_plane::ControlPlaneArgs;
+use crate::control_plane::{ControlPlaneArgs, patient};
 
-/// How long an answer of the member may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest name of a member.
 const LONGEST_NAME: usize = 48;
 
@@ -116,7 +113,7 @@ impl MemberArgs {
             master: None,
         };
         let mut config = connect::config(&target).await?;
-        config.read_timeout = Some(PATIENCE);
+        patient(&mut config);
         Ok(config)
     }
 }
