@@ -16,6 +16,7 @@
 
 mod arriving;
 mod clusters;
+mod documented;
 mod evicting;
 mod fleet;
 mod manifests;
