@@ -120,7 +120,7 @@ async fn every_step_is_told_as_an_event() {
     fleet.apply(policy(&web, &["m1"])).await;
     fleet.members[0].has(&web).await;
     fleet.members[0]
-        .report(&web, json!({ "readyReplicas": 1 }))
+        .report(&web, json!({ "replicas": 1, "readyReplicas": 1 }))
         .await;
     let told = async |namespace: &str, kind: &str, reasons: &[&str]| {
         let events: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
