@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use berth_api::Cluster;
 use berth_core::{Fleet, Snapshot};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::eviction::Evicted;
@@ -111,8 +111,8 @@ pub(crate) struct Owner {
     evictions: JoinSet<Evicted>,
     /// Room that is kept for those that preempt.
     promises: Promises,
-    /// The victims that are being written.
-    evicting: HashSet<BindingKey>,
+    /// The victims that are being written, with who does it.
+    evicting: HashMap<BindingKey, Id>,
     /// What a list in progress has named so far.
     listing: HashMap<Source, HashSet<String>>,
     synced: HashSet<Source>,
@@ -175,7 +175,7 @@ impl Owner {
             departures: Departures::default(),
             evictions: JoinSet::new(),
             promises: Promises::default(),
-            evicting: HashSet::new(),
+            evicting: HashMap::new(),
             listing: HashMap::new(),
             synced: HashSet::new(),
             leading: false,

@@ -78,7 +78,7 @@ impl Owner {
             let Some(patch) = eviction(&victim, &clusters, &plugin, &message, now) else {
                 continue;
             };
-            if !self.evicting.insert(key) {
+            if self.evicting.contains_key(&key) {
                 continue;
             }
             let plan = Plan {
@@ -87,7 +87,7 @@ impl Owner {
             };
             let (writer, preemptor) = (self.writer.clone(), Arc::clone(preemptor));
             let message = format!("{message}: it leaves {}", clusters.join(", "));
-            self.evictions.spawn(async move {
+            let task = self.evictions.spawn(async move {
                 let report = writer.write(Arc::clone(&victim), &plan).await;
                 Evicted {
                     preemptor,
@@ -96,6 +96,7 @@ impl Owner {
                     report,
                 }
             });
+            self.evicting.insert(key, task.id());
         }
     }
 
@@ -106,6 +107,7 @@ impl Owner {
             Ok(evicted) => evicted,
             Err(error) => {
                 tracing::error!(%error, "an eviction ended abnormally");
+                self.evicting.retain(|_, task| *task != error.id());
                 return;
             }
         };
