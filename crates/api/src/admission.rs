@@ -19,6 +19,7 @@ mod placement_rules;
 mod policy_defaults;
 mod policy_rules;
 mod resource_models;
+mod taint_policy_rules;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -54,6 +55,8 @@ pub enum GuardedKind {
     OverridePolicy,
     /// `clusteroverridepolicies.policy.karmada.io`
     ClusterOverridePolicy,
+    /// `clustertaintpolicies.policy.karmada.io`
+    ClusterTaintPolicy,
     /// `resourcebindings.work.karmada.io`
     ResourceBinding,
     /// `clusterresourcebindings.work.karmada.io`
@@ -73,6 +76,7 @@ impl GuardedKind {
             }
             ("policy.karmada.io", "overridepolicies") => Some(Self::OverridePolicy),
             ("policy.karmada.io", "clusteroverridepolicies") => Some(Self::ClusterOverridePolicy),
+            ("policy.karmada.io", "clustertaintpolicies") => Some(Self::ClusterTaintPolicy),
             ("work.karmada.io", "resourcebindings") => Some(Self::ResourceBinding),
             ("work.karmada.io", "clusterresourcebindings") => Some(Self::ClusterResourceBinding),
             ("work.karmada.io", "works") => Some(Self::Work),
@@ -80,10 +84,13 @@ impl GuardedKind {
         }
     }
 
-    /// The label that carries the object's own permanent id; Clusters and override policies have none.
+    /// The label that carries the object's own permanent id; Clusters, override and taint policies have none.
     pub fn permanent_id_label(self) -> Option<&'static str> {
         match self {
-            Self::Cluster | Self::OverridePolicy | Self::ClusterOverridePolicy => None,
+            Self::Cluster
+            | Self::OverridePolicy
+            | Self::ClusterOverridePolicy
+            | Self::ClusterTaintPolicy => None,
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_PERMANENT_ID),
             Self::ClusterPropagationPolicy => {
                 Some(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID)
@@ -104,6 +111,7 @@ impl GuardedKind {
             Self::Cluster
             | Self::OverridePolicy
             | Self::ClusterOverridePolicy
+            | Self::ClusterTaintPolicy
             | Self::ResourceBinding
             | Self::ClusterResourceBinding
             | Self::Work => None,
@@ -163,6 +171,7 @@ pub fn mutate(
             override_rules::mutate(kind, object);
         }
         GuardedKind::Work => work::mutate(object, surroundings),
+        GuardedKind::ClusterTaintPolicy => {}
     }
 }
 
@@ -185,6 +194,7 @@ pub fn validate(
         GuardedKind::OverridePolicy | GuardedKind::ClusterOverridePolicy => {
             override_rules::check(kind, object)
         }
+        GuardedKind::ClusterTaintPolicy => taint_policy_rules::check(object),
         GuardedKind::ClusterResourceBinding | GuardedKind::Work => Vec::new(),
     };
     if errors.is_empty() {

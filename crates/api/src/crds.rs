@@ -12,6 +12,7 @@ use crate::binding::{BindingSpec, BindingStatus};
 use crate::cluster::{ClusterSpec, ClusterStatus};
 use crate::override_policy::OverrideSpec;
 use crate::policy::PropagationSpec;
+use crate::taint_policy::ClusterTaintPolicySpec;
 use crate::work::{WorkSpec, WorkStatus};
 
 /// A definition that cannot be made: a fault of the types, which the tests find.
@@ -262,6 +263,20 @@ const DEFINITIONS: &[Definition] = &[
         namespaced: false,
         about: "Changes resources of any namespace, and cluster-scoped ones, on their way to member clusters.",
         spec: schema_of::<OverrideSpec>,
+        status: None,
+        columns: &[],
+    },
+    Definition {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "ClusterTaintPolicy",
+        plural: "clustertaintpolicies",
+        singular: "clustertaintpolicy",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        about: "Taints clusters by their conditions. Taints stay when the policy goes.",
+        spec: schema_of::<ClusterTaintPolicySpec>,
         status: None,
         columns: &[],
     },

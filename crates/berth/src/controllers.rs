@@ -4,13 +4,12 @@
 use std::path::PathBuf;
 
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
-use berth_controllers::failover::{self, FailoverError};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::failover::{FailoverArgs, Setting};
+use crate::failover::{FailoverArgs, FailoverFailure, Setting};
 
 /// Flags of the detector, shared with `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -93,7 +92,7 @@ pub enum ControllersError {
     Propagation(#[from] PropagationError),
     /// Failover has ended.
     #[error(transparent)]
-    Failover(#[from] FailoverError),
+    Failover(#[from] FailoverFailure),
 }
 
 /// Runs the controllers until the token is cancelled.
@@ -116,8 +115,8 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         PropagationOptions::default(),
         cancel.clone(),
     ));
-    let failover = args.failover.options(Setting::Real);
-    let failing_over = Box::pin(failover::run(client.clone(), failover, cancel.clone()));
+    let failover = args.failover.parts(Setting::Real);
+    let failing_over = Box::pin(failover.run(client.clone(), cancel.clone()));
     tokio::try_join!(
         async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
         async { Ok(propagation.await?) },

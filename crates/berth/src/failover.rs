@@ -1,19 +1,22 @@
-//! The flags of failover, shared by `berth controllers` and `berth up`. Names and defaults are
+//! Failover and its flags, shared by `berth controllers` and `berth up`. Names and defaults are
 //! karmada-controller-manager's where it has them.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
-use berth_controllers::failover::{FailoverOptions, TaintEviction};
+use berth_controllers::failover::{self, FailoverError, FailoverOptions, TaintEviction};
+use berth_controllers::taint_policy::{self, TaintPolicyError};
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::go_duration::go_duration;
 use clap::{Args, ValueEnum};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
 
 /// Flags of failover.
 #[derive(Args, Clone, Debug)]
 pub struct FailoverArgs {
-    /// Feature gates: Failover for eviction by taints, GracefulEviction for eviction tasks
+    /// Feature gates: Failover for ClusterTaintPolicies and eviction by taints, GracefulEviction for eviction tasks
     #[arg(long, value_name = "LIST", value_parser = gates::parse)]
     pub feature_gates: Option<FeatureGates>,
 
@@ -77,13 +80,13 @@ impl Default for FailoverArgs {
 }
 
 impl FailoverArgs {
-    /// The options that the flags say.
-    pub fn options(&self, setting: Setting) -> FailoverOptions {
+    /// What the flags say.
+    pub fn parts(&self, setting: Setting) -> Parts {
         let simulated = setting == Setting::Simulated;
         let gates = self.feature_gates.unwrap_or_default();
         let gate = gates.failover || (simulated && self.feature_gates.is_none());
         let evicts = gate && self.enable_no_execute_taint_eviction.unwrap_or(simulated);
-        FailoverOptions {
+        let options = FailoverOptions {
             taint_eviction: evicts.then_some(TaintEviction {
                 purge_mode: match self.no_execute_taint_eviction_purge_mode {
                     Purge::Gracefully => PurgeMode::Gracefully,
@@ -95,7 +98,53 @@ impl FailoverArgs {
             graceful_eviction: gates.graceful_eviction,
             graceful_eviction_timeout: self.graceful_eviction_timeout,
             move_budget: NonZeroU32::new(self.move_budget),
+        };
+        Parts {
+            options,
+            taint_policies: gate,
         }
+    }
+}
+
+/// What of failover runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parts {
+    options: FailoverOptions,
+    /// Whether ClusterTaintPolicies have an effect.
+    taint_policies: bool,
+}
+
+/// Why failover ended.
+#[derive(Debug, thiserror::Error)]
+pub enum FailoverFailure {
+    /// Evictions have ended.
+    #[error(transparent)]
+    Failover(#[from] FailoverError),
+    /// ClusterTaintPolicies have no effect any more.
+    #[error(transparent)]
+    TaintPolicy(#[from] TaintPolicyError),
+}
+
+impl Parts {
+    /// Runs until the token is cancelled.
+    ///
+    /// # Errors
+    /// When a part fails.
+    pub async fn run(
+        self,
+        client: Client,
+        cancel: CancellationToken,
+    ) -> Result<(), FailoverFailure> {
+        let tainting = async {
+            if self.taint_policies {
+                taint_policy::run(client.clone(), cancel.clone()).await?;
+            }
+            Ok::<_, FailoverFailure>(())
+        };
+        let evicting =
+            async { Ok(failover::run(client.clone(), self.options, cancel.clone()).await?) };
+        tokio::try_join!(tainting, evicting)?;
+        Ok(())
     }
 }
 
@@ -114,7 +163,7 @@ mod tests {
     fn options(setting: Setting, flags: &[&str]) -> FailoverOptions {
         let flags = std::iter::once(&"test").chain(flags);
         let command = Command::try_parse_from(flags).unwrap();
-        command.failover.options(setting)
+        command.failover.parts(setting).options
     }
 
     #[test]

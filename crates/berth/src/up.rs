@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use berth_api::Cluster;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError, StorageError};
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
-use berth_controllers::failover::{self, FailoverError, FailoverOptions};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::{Options, ServiceError};
 use clap::Args;
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
 use crate::controllers::DetectorArgs;
-use crate::failover::{FailoverArgs, Setting};
+use crate::failover::{self, FailoverArgs, FailoverFailure, Setting};
 use crate::fleet::{self, FleetError};
 use crate::instance::{Claim, InstanceError, Record};
 use crate::join::{self, Endpoint, JoinError};
@@ -156,7 +155,7 @@ pub enum UpError {
     Propagation(#[from] PropagationError),
     /// Failover has ended.
     #[error(transparent)]
-    Failover(#[from] FailoverError),
+    Failover(#[from] FailoverFailure),
     /// The scheduler cannot start, or ended.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
@@ -235,7 +234,7 @@ impl ControlPlane {
             None => fleet::made_up(args.members),
         };
         let detector = args.detector.options()?;
-        let failover = args.failover.options(Setting::Simulated);
+        let failover = args.failover.parts(Setting::Simulated);
         let listen = SocketAddr::new(args.bind_address, args.port);
         if !listen.ip().is_loopback() {
             tracing::warn!(
@@ -296,7 +295,7 @@ impl ControlPlane {
         listen: SocketAddr,
         kept: &keeping::Place,
         detector: DetectorOptions,
-        failover: FailoverOptions,
+        failover: failover::Parts,
     ) -> Result<(), UpError> {
         let client = self.server.client();
         let (prepared, members) = tokio::join!(
@@ -319,7 +318,7 @@ impl ControlPlane {
         });
         let (cancel, failover_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
-            let outcome = failover::run(failover_client, failover, cancel).await;
+            let outcome = failover.run(failover_client, cancel).await;
             (FAILOVER, outcome.map_err(UpError::from))
         });
         let cancel = self.cancel.clone();

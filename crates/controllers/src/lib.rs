@@ -21,3 +21,4 @@ pub mod overrides;
 pub mod propagation;
 mod queue;
 pub mod status;
+pub mod taint_policy;

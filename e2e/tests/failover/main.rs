@@ -5,5 +5,6 @@
 
 mod application;
 mod budget;
+mod policies;
 mod scene;
 mod taints;

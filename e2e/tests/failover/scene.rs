@@ -204,6 +204,26 @@ impl Scene {
         })
         .await
     }
+
+    /// Waits until events of this reason are told of a cluster, at least one; returns their messages.
+    pub(crate) async fn told_of_clusters(&self, reason: &str) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
+        eventually("the events", async || {
+            let all = events.list(&ListParams::default()).await.unwrap().items;
+            let found = all.into_iter().filter(|event| {
+                event.reason.as_deref() == Some(reason)
+                    && event.involved_object.kind.as_deref() == Some("Cluster")
+            });
+            let mut messages: Vec<String> = found.filter_map(|event| event.message).collect();
+            messages.sort_by_key(|message| !message.contains("Key:"));
+            if messages.is_empty() {
+                Err("none")
+            } else {
+                Ok(messages)
+            }
+        })
+        .await
+    }
 }
 
 pub(crate) fn targets(binding: &ResourceBinding) -> Vec<String> {

@@ -1,0 +1,160 @@
+//! ClusterTaintPolicy: which conditions of a cluster give it taints, and which take them away.
+
+use k8s_openapi::ClusterResourceScope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Cluster;
+use crate::open_enum::open_enum;
+use crate::placement::ClusterAffinity;
+use crate::root_kind::root_kind;
+
+root_kind! {
+    /// Taints clusters by their conditions. Taints stay when the policy goes.
+    ClusterTaintPolicy {
+        group: "policy.karmada.io", version: "v1alpha1", plural: "clustertaintpolicies",
+        scope: ClusterResourceScope, spec: ClusterTaintPolicySpec,
+    }
+}
+
+/// Which clusters, when, and which taints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterTaintPolicySpec {
+    /// The clusters; absent means all. One that no longer matches keeps its taints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_clusters: Option<ClusterAffinity>,
+    /// The taints are added when all of these hold; none means never.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add_on_conditions: Vec<MatchCondition>,
+    /// The taints are removed when all of these hold; none means never.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove_on_conditions: Vec<MatchCondition>,
+    /// The taints.
+    #[schemars(length(min = 1))]
+    pub taints: Vec<PolicyTaint>,
+}
+
+/// What is asked of a condition of the cluster's status.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MatchCondition {
+    /// The type of the condition. A cluster without it never matches.
+    pub condition_type: String,
+    /// `In` or `NotIn`.
+    #[schemars(with = "String")]
+    pub operator: MatchOperator,
+    /// `True`, `False`, `Unknown`.
+    pub status_values: Vec<String>,
+}
+
+open_enum! {
+    /// How a condition's status is compared.
+    pub enum MatchOperator {
+        /// It is one of them.
+        In = "In",
+        /// It is none of them.
+        NotIn = "NotIn",
+    }
+}
+
+/// A taint that comes and goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyTaint {
+    /// Its key.
+    pub key: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+    /// Its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+impl ClusterTaintPolicySpec {
+    /// Whether the policy is about this cluster.
+    pub fn is_about(&self, cluster: &Cluster) -> bool {
+        let targets = self.target_clusters.as_ref();
+        targets.is_none_or(|targets| targets.matches(cluster))
+    }
+}
+
+/// Whether all of these hold for a cluster; of none of them nothing follows.
+pub fn all_hold(conditions: &[MatchCondition], cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let present = status
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let holds = |wanted: &MatchCondition| {
+        let found = present.iter().find(|c| c.type_ == wanted.condition_type);
+        found.is_some_and(|found| {
+            let listed = wanted.status_values.contains(&found.status);
+            match wanted.operator {
+                MatchOperator::In => listed,
+                MatchOperator::NotIn => !listed,
+                MatchOperator::Other(_) => false,
+            }
+        })
+    };
+    !conditions.is_empty() && conditions.iter().all(holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn conditions_are_anded_and_none_of_them_never_hold() {
+        let condition = |kind: &str, status: &str| {
+            json!({ "type": kind, "status": status, "reason": "r", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z" })
+        };
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },
+            "status": { "conditions": [condition("Ready", "False"), condition("Disk", "True")] } }))
+        .unwrap();
+        let wanted = |kind: &str, operator: &str, values: &[&str]| json!({ "conditionType": kind, "operator": operator, "statusValues": values });
+        for (about, conditions, expected) in [
+            ("none", vec![], false),
+            (
+                "in",
+                vec![wanted("Ready", "In", &["False", "Unknown"])],
+                true,
+            ),
+            ("not in", vec![wanted("Ready", "NotIn", &["True"])], true),
+            ("in another", vec![wanted("Ready", "In", &["True"])], false),
+            (
+                "both",
+                vec![
+                    wanted("Ready", "In", &["False"]),
+                    wanted("Disk", "In", &["True"]),
+                ],
+                true,
+            ),
+            (
+                "one of two",
+                vec![
+                    wanted("Ready", "In", &["False"]),
+                    wanted("Disk", "In", &["False"]),
+                ],
+                false,
+            ),
+            (
+                "not there",
+                vec![wanted("Memory", "NotIn", &["True"])],
+                false,
+            ),
+            (
+                "unknown operator",
+                vec![wanted("Ready", "Like", &["False"])],
+                false,
+            ),
+        ] {
+            let conditions: Vec<MatchCondition> =
+                serde_json::from_value(Value::from(conditions)).unwrap();
+            assert_eq!(all_hold(&conditions, &cluster), expected, "{about}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! ClusterTaintPolicies: a cluster that is not ready is left, and used again when it is back.
+
+use berth_api::ClusterTaintPolicy;
+use berth_controllers::taint_policy;
+use berth_e2e::eventually;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::scene::{Scene, binding, on_one, quick};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_is_not_ready_is_left() {
+    let scene = Scene::start(2, quick()).await;
+    let cancel = CancellationToken::new();
+    let client = scene.bare.remote_client().await;
+    let tainting = tokio::spawn(taint_policy::run(client, cancel.clone()));
+    let example = include_str!("../../../examples/failover.yaml");
+    let policy: ClusterTaintPolicy = serde_saphyr::from_str(example).unwrap();
+    let policies: Api<ClusterTaintPolicy> = Api::all(scene.bare.client.clone());
+    policies
+        .create(&PostParams::default(), &policy)
+        .await
+        .unwrap();
+
+    scene
+        .bare
+        .bind(&binding("web", &on_one(&json!([])), &json!({})))
+        .await;
+    let old = scene.placed("web").await;
+    let report = async |ready: &str| {
+        let condition = json!({ "type": "Ready", "status": ready, "reason": "r", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" });
+        let patch = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
+        let clusters = scene.bare.clusters();
+        clusters
+            .patch_status(&old[0], &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    };
+    report("Unknown").await;
+    scene.moved("web", &old[0]).await;
+    let taints = scene
+        .bare
+        .clusters()
+        .get(&old[0])
+        .await
+        .unwrap()
+        .spec
+        .taints;
+    assert_eq!(taints.len(), 1);
+    assert!(taints[0].time_added.is_some());
+
+    report("True").await;
+    eventually("the taint to go", async || {
+        let taints = scene
+            .bare
+            .clusters()
+            .get(&old[0])
+            .await
+            .unwrap()
+            .spec
+            .taints;
+        if taints.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{taints:?}"))
+        }
+    })
+    .await;
+    let told = scene.told_of_clusters("TaintClusterSucceed").await;
+    assert!(
+        told[0].contains("{Key:cluster.karmada.io/not-ready,Effect:NoExecute}"),
+        "{told:?}"
+    );
+    cancel.cancel();
+    tainting.await.unwrap().unwrap();
+    scene.stop().await;
+}
