@@ -1,12 +1,14 @@
 //! What surrounds scheduling on a control plane: the [`detector`] turns policies and resource templates into
 //! bindings; [`propagation`] turns placed bindings into Works, brings these into the members, and what is seen
-//! there back.
+//! there back; [`cluster`] and [`cluster_status`] look after the members themselves.
 //!
 //! Controllers talk to API servers through clients that they are given or make from what a Cluster says, and to
 //! nothing else: they know no engine, no scheduler and no embedded server. What can be decided without a server is
 //! decided in pure functions, which the tests hold to Karmada's behaviour.
 
 pub mod binding;
+pub mod cluster;
+pub mod cluster_status;
 mod condition;
 pub mod detector;
 pub mod events;

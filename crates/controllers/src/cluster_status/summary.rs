@@ -1,0 +1,113 @@
+//! What the nodes of a member offer and what its pods take: pure sums.
+
+use std::collections::BTreeMap;
+
+use berth_api::cluster::{NodeSummary, ResourceList, ResourceSummary};
+use berth_api::quantity::{Quantity, QuantityText};
+
+pub use super::facts::{Amounts, NodeFacts, PodFacts};
+
+/// How many nodes there are, and how many are ready.
+pub fn nodes(nodes: &BTreeMap<String, NodeFacts>) -> NodeSummary {
+    let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    NodeSummary {
+        total_num: Some(number(nodes.len())),
+        ready_num: Some(number(nodes.values().filter(|node| node.ready).count())),
+    }
+}
+
+/// What all nodes offer, ready or not; what pods without a node ask for; what pods on nodes have. Grades are counted
+/// apart from this.
+pub fn resources(
+    nodes: &BTreeMap<String, NodeFacts>,
+    pods: &BTreeMap<String, PodFacts>,
+) -> ResourceSummary {
+    let mut allocatable = Amounts::new();
+    for node in nodes.values() {
+        super::facts::add(&mut allocatable, &node.allocatable);
+    }
+    let waiting = pods.values().filter(|pod| pod.node.is_none());
+    let placed = pods
+        .values()
+        .filter(|pod| pod.node.is_some() && !pod.finished);
+    ResourceSummary {
+        allocatable: list(&allocatable),
+        allocating: list(&sum(waiting)),
+        allocated: list(&sum(placed)),
+        allocatable_modelings: Vec::new(),
+    }
+}
+
+/// What the pods ask for together, themselves counted as `pods`. What is nothing is left out.
+pub(super) fn sum<'a>(pods: impl Iterator<Item = &'a PodFacts>) -> Amounts {
+    let mut total = Amounts::new();
+    let mut count = 0;
+    for pod in pods {
+        super::facts::add(&mut total, &pod.requests);
+        count += 1;
+    }
+    total.insert("pods".to_owned(), Quantity::from_integer(count));
+    total.retain(|_, amount| !amount.is_zero());
+    total
+}
+
+fn list(amounts: &Amounts) -> ResourceList {
+    amounts
+        .iter()
+        .map(|(resource, amount)| (resource.clone(), QuantityText(amount.to_string())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amounts(list: &[(&str, &str)]) -> Amounts {
+        list.iter()
+            .map(|(resource, text)| ((*resource).to_owned(), Quantity::parse(text).unwrap()))
+            .collect()
+    }
+
+    fn text(list: &ResourceList) -> String {
+        let entries: Vec<String> = list.iter().map(|(r, q)| format!("{r}={}", q.0)).collect();
+        entries.join(" ")
+    }
+
+    #[test]
+    fn nodes_count_whether_ready_or_not_and_finished_pods_do_not() {
+        let node = |ready| NodeFacts {
+            ready,
+            allocatable: amounts(&[("cpu", "3500m"), ("memory", "4Gi"), ("pods", "10")]),
+        };
+        let all = BTreeMap::from([("a".to_owned(), node(true)), ("b".to_owned(), node(false))]);
+        let pod = |node: Option<&str>, finished| PodFacts {
+            node: node.map(str::to_owned),
+            finished,
+            requests: amounts(&[("cpu", "500m")]),
+        };
+        let pods = [
+            pod(Some("a"), false),
+            pod(Some("a"), false),
+            pod(Some("b"), true),
+            pod(None, false),
+        ];
+        let pods = (0..).map(|i: u8| i.to_string()).zip(pods).collect();
+        assert_eq!(
+            nodes(&all),
+            NodeSummary {
+                total_num: Some(2),
+                ready_num: Some(1)
+            }
+        );
+        let summary = resources(&all, &pods);
+        assert_eq!(text(&summary.allocatable), "cpu=7 memory=8Gi pods=20");
+        assert_eq!(text(&summary.allocated), "cpu=1 pods=2");
+        assert_eq!(text(&summary.allocating), "cpu=500m pods=1");
+    }
+
+    #[test]
+    fn an_empty_member_reports_nothing() {
+        let summary = resources(&BTreeMap::new(), &BTreeMap::new());
+        assert_eq!(summary, ResourceSummary::default());
+    }
+}
