@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use berth::cluster_controllers::{Choice, ClusterArgs};
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
@@ -100,6 +101,11 @@ impl Plane {
             let arguments = UpArgs {
                 port: 0,
                 members: setup.members,
+                // The tests themselves say what members report.
+                clusters: ClusterArgs {
+                    controllers: Choice::NONE,
+                    ..ClusterArgs::default()
+                },
                 ..UpArgs::default()
             };
             let plane = ControlPlane::start(&arguments)

@@ -11,6 +11,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +35,7 @@ pub(crate) async fn serve(
     acceptor: TlsAcceptor,
     shared: Arc<Shared>,
     connections: TaskTracker,
+    reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
 ) {
     loop {
@@ -42,6 +44,7 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
+            Ok((stream, _)) if !*reachable.borrow() => drop(stream),
             Ok((stream, _)) if connections.len() >= shared.load.limits.connections => {
                 tracing::warn!("too many connections: one more was refused");
                 drop(stream);
@@ -51,6 +54,7 @@ pub(crate) async fn serve(
                     stream,
                     acceptor.clone(),
                     shared.clone(),
+                    reachable.clone(),
                     stopping.clone(),
                 ));
             }
@@ -62,10 +66,20 @@ pub(crate) async fn serve(
     }
 }
 
+/// Waits until the server is not to be reached any more.
+async fn cut_off(reachable: &mut watch::Receiver<bool>) {
+    let cut = reachable.wait_for(|reachable| !reachable).await.is_ok();
+    if !cut {
+        // The server is gone, and ends its connections in its own way.
+        std::future::pending::<()>().await;
+    }
+}
+
 async fn connection(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     shared: Arc<Shared>,
+    mut reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
 ) {
     drop(stream.set_nodelay(true));
@@ -106,6 +120,7 @@ async fn connection(
                         tracing::debug!(%error, "connection ended");
                     }
                 }
+                () = cut_off(&mut reachable) => {}
                 () = stopping.cancelled() => {
                     served.as_mut().graceful_shutdown();
                     drop(served.await);

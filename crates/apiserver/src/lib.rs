@@ -50,7 +50,7 @@ mod verbs;
 pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 pub use error::{ApiError, Reason};
 pub use http::load::Limits;
-pub use server::{Server, ServerConfig, StartError};
+pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};
 pub use storage::durable::Durable;
 pub use storage::{Durability, Kept, Progress, Record, Storage, StorageError, Volatile};

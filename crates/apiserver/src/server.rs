@@ -12,6 +12,7 @@ use http::{Request, Response};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -95,6 +96,18 @@ pub enum StartError {
     Seed(#[source] ApiError),
 }
 
+/// Whether a server can be reached, to be set by a test of what happens when it cannot.
+#[derive(Clone, Debug)]
+pub struct Reachability(watch::Sender<bool>);
+
+impl Reachability {
+    /// Cuts the server off: connections end at once, and new ones are closed as soon as they are made. Or lets it be
+    /// reached again. Clients within the process do not notice.
+    pub fn set(&self, reachable: bool) {
+        self.0.send_replace(reachable);
+    }
+}
+
 /// A running API server.
 pub struct Server {
     address: SocketAddr,
@@ -102,6 +115,7 @@ pub struct Server {
     shared: Arc<Shared>,
     stopping: CancellationToken,
     connections: TaskTracker,
+    reachable: Reachability,
     tasks: JoinSet<()>,
 }
 
@@ -156,11 +170,13 @@ impl Server {
         seed_objects(&shared).map_err(StartError::Seed)?;
         let mut tasks = tasks::start(&shared, config.events_live);
         let connections = TaskTracker::new();
+        let (reachable, watched) = watch::channel(true);
         tasks.spawn(connection::serve(
             listener,
             acceptor,
             shared.clone(),
             connections.clone(),
+            watched,
             stopping.clone(),
         ));
         Ok(Self {
@@ -169,6 +185,7 @@ impl Server {
             shared,
             stopping,
             connections,
+            reachable: Reachability(reachable),
             tasks,
         })
     }
@@ -176,6 +193,11 @@ impl Server {
     /// The address listened on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The switch that cuts the server off.
+    pub fn reachability(&self) -> Reachability {
+        self.reachable.clone()
     }
 
     /// Where a client on this machine reaches the server, `https://127.0.0.1:PORT`.

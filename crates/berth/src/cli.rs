@@ -18,6 +18,7 @@ use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
 use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
+use crate::mishap::{self, Mishap, MishapArgs};
 use crate::simulate::{self, SimulateArgs};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
@@ -67,6 +68,10 @@ enum Command {
     Uncordon(CordonArgs),
     /// Change the taints of members
     Taint(TaintArgs),
+    /// Cut simulated members off, to see what happens
+    Fail(MishapArgs),
+    /// Let simulated members be reached again
+    Heal(MishapArgs),
     /// Run detector and propagation, which bring what policies select into the members, against a control plane
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
@@ -170,6 +175,12 @@ impl Command {
                 .await
                 .map_err(Failure::of_clusters),
             Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
+            Self::Fail(args) => mishap::request(args, Mishap::Fail)
+                .await
+                .map_err(Failure::run),
+            Self::Heal(args) => mishap::request(args, Mishap::Heal)
+                .await
+                .map_err(Failure::run),
             Self::Controllers(args) => {
                 controllers::run(args, cancel)
                     .await

@@ -9,6 +9,7 @@ use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster_controllers::{self, ClusterArgs};
 use crate::failover::{FailoverArgs, FailoverFailure, Setting};
 
 /// Flags of the detector, shared with `berth up`.
@@ -73,6 +74,9 @@ pub struct ControllersArgs {
 
     #[command(flatten)]
     failover: FailoverArgs,
+
+    #[command(flatten)]
+    clusters: ClusterArgs,
 }
 
 /// Why the controllers ended, or could not begin.
@@ -117,10 +121,15 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     ));
     let failover = args.failover.parts(Setting::Real);
     let failing_over = Box::pin(failover.run(client.clone(), cancel.clone()));
+    let clusters = cluster_controllers::run(client.clone(), args.clusters, cancel.clone());
     tokio::try_join!(
         async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
         async { Ok(propagation.await?) },
         async { Ok(failing_over.await?) },
+        async {
+            clusters.await;
+            Ok(())
+        },
     )?;
     Ok(())
 }

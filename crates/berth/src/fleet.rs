@@ -274,7 +274,7 @@ fn capacity(nodes: i32) -> ResourceSummary {
     };
     ResourceSummary {
         allocatable: list(nodes * 8, nodes * 32, nodes * 110),
-        allocated: list(nodes, nodes * 2, nodes * 6),
+        allocated: list(nodes, nodes * 2, nodes),
         ..ResourceSummary::default()
     }
 }

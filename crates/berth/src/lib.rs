@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod cli;
+pub mod cluster_controllers;
 pub mod clusters;
 mod columns;
 pub mod control_plane;
@@ -15,6 +16,7 @@ pub mod instance;
 pub mod join;
 pub mod kubeconfig;
 pub mod members;
+pub mod mishap;
 pub mod simulate;
 pub mod status;
 pub mod up;

@@ -1,7 +1,9 @@
 //! The simulated members of `berth up`: each is an API server of its own, with a store of its own, and with nodes
 //! as large as the fleet says. They know nothing of the control plane; [`crate::join`] makes the two meet.
 
+mod extra_apis;
 mod nodes;
+mod taken;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,9 +35,9 @@ pub enum MemberError {
         /// Why not.
         source: DataDirError,
     },
-    /// Its capacity cannot be divided among nodes.
-    #[error("cannot make the nodes of {member}: {reason}")]
-    Nodes {
+    /// What the fleet says is in it cannot be made.
+    #[error("cannot make what the fleet says is in {member}: {reason}")]
+    Content {
         /// The member.
         member: String,
         /// Why not.
@@ -97,16 +99,33 @@ pub(crate) async fn start(
     Ok(members.into_iter().map(|(_, member)| member).collect())
 }
 
+/// Creates what is not there yet; what was kept stays as it is.
+async fn create<K>(api: &Api<K>, objects: &[K]) -> Result<(), String>
+where
+    K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
+{
+    for object in objects {
+        match api.create(&PostParams::default(), object).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(())
+}
+
 impl Member {
     async fn start(cluster: &Cluster, wish: SocketAddr, kept: &Place) -> Result<Self, MemberError> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         if name == CONTEXT {
             return Err(MemberError::Name);
         }
-        let nodes = nodes::of(cluster).map_err(|error| MemberError::Nodes {
+        let unfurnished = |reason| MemberError::Content {
             member: name.clone(),
-            reason: error.to_string(),
-        })?;
+            reason,
+        };
+        let nodes = nodes::of(cluster).map_err(|error| unfurnished(error.to_string()))?;
+        let taken = taken::of(cluster, &nodes).map_err(|error| unfurnished(error.to_string()))?;
         let on = async |listen| {
             let config =
                 kept.server(&format!("members/{name}"))
@@ -128,22 +147,18 @@ impl Member {
             }) if wish.port() != 0 => on(SocketAddr::new(wish.ip(), 0)).await,
             started => started,
         }?;
-        let api = Api::all(server.client());
-        for node in &nodes {
-            match api.create(&PostParams::default(), node).await {
-                Ok(_) => {}
-                // It was kept, and stays as it is.
-                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
-                Err(error) => {
-                    return Err(MemberError::Nodes {
-                        member: name,
-                        reason: error.to_string(),
-                    });
-                }
+        let client = server.client();
+        let furnished = async {
+            for definition in extra_apis::of(cluster) {
+                let installed = server.install_crd(definition).await;
+                installed.map_err(|error| error.to_string())?;
             }
-        }
+            create(&Api::all(client.clone()), &nodes).await?;
+            create(&Api::namespaced(client.clone(), "kube-system"), &taken).await
+        };
+        furnished.await.map_err(unfurnished)?;
         Ok(Self {
-            name,
+            name: name.clone(),
             server,
             nodes: nodes.len(),
         })

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
+use crate::cluster_controllers::{self, ClusterArgs};
 use crate::controllers::DetectorArgs;
 use crate::failover::{self, FailoverArgs, FailoverFailure, Setting};
 use crate::fleet::{self, FleetError};
@@ -27,6 +28,7 @@ use crate::instance::{Claim, InstanceError, Record};
 use crate::join::{self, Endpoint, JoinError};
 use crate::kubeconfig::{self, Access, CONTEXT, KubeconfigError, Place};
 use crate::members::{self, Member, MemberError};
+use crate::mishap;
 use banner::Banner;
 pub use keeping::Keeping;
 
@@ -78,6 +80,10 @@ pub struct UpArgs {
     /// Flags of failover
     #[command(flatten)]
     pub failover: FailoverArgs,
+
+    /// Flags of the controllers of clusters
+    #[command(flatten)]
+    pub clusters: ClusterArgs,
 }
 
 impl Default for UpArgs {
@@ -92,6 +98,7 @@ impl Default for UpArgs {
             keeping: Keeping::default(),
             detector: DetectorArgs::default(),
             failover: FailoverArgs::default(),
+            clusters: ClusterArgs::default(),
         }
     }
 }
@@ -197,9 +204,16 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
         since: format!("{:.0}", jiff::Timestamp::now()),
         kubeconfig: place.path().to_owned(),
         store: args.keeping.describe(),
-        components: [DETECTOR, PROPAGATION, FAILOVER, SCHEDULER]
-            .map(str::to_owned)
-            .to_vec(),
+        components: [
+            DETECTOR,
+            SCHEDULER,
+            PROPAGATION,
+            cluster_controllers::NAME,
+            FAILOVER,
+            mishap::NAME,
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         ..Record::default()
     };
     claim.tell(&record)?;
@@ -263,7 +277,7 @@ impl ControlPlane {
             cancel: CancellationToken::new(),
         };
         if let Err(error) = plane
-            .furnish(&fleet, listen, &kept, detector, failover)
+            .furnish(&fleet, args, &kept, detector, failover)
             .await
         {
             plane.stop().await;
@@ -292,7 +306,7 @@ impl ControlPlane {
     async fn furnish(
         &mut self,
         fleet: &[Cluster],
-        listen: SocketAddr,
+        args: &UpArgs,
         kept: &keeping::Place,
         detector: DetectorOptions,
         failover: failover::Parts,
@@ -300,11 +314,12 @@ impl ControlPlane {
         let client = self.server.client();
         let (prepared, members) = tokio::join!(
             furnishing::definitions(&client),
-            members::start(fleet, listen.ip(), listen.port(), kept),
+            members::start(fleet, args.bind_address, args.port, kept),
         );
         self.members = members?;
         prepared?;
         self.join(&client, fleet).await?;
+        self.look_after_clusters(&client, args.clusters.clone());
         let (cancel, detector_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
             let outcome = detector::run(detector_client, detector, cancel).await;
@@ -330,6 +345,24 @@ impl ControlPlane {
         Ok(())
     }
 
+    fn look_after_clusters(&mut self, client: &kube::Client, args: ClusterArgs) {
+        let (cancel, controllers_client) = (self.cancel.clone(), client.clone());
+        self.parts.spawn(async move {
+            cluster_controllers::run(controllers_client, args, cancel).await;
+            (cluster_controllers::NAME, Ok(()))
+        });
+        let switches = self
+            .members
+            .iter()
+            .map(|member| (member.name().to_owned(), member.server().reachability()))
+            .collect();
+        let (cancel, client) = (self.cancel.clone(), client.clone());
+        self.parts.spawn(async move {
+            mishap::run(client, switches, cancel).await;
+            (mishap::NAME, Ok(()))
+        });
+    }
+
     /// Makes the clusters of the fleet members, in its order.
     async fn join(&mut self, client: &kube::Client, fleet: &[Cluster]) -> Result<(), UpError> {
         let mut simulated = self.members.iter();
@@ -344,7 +377,11 @@ impl ControlPlane {
                     url: member.server().url(),
                     ca_pem: member.server().ca_pem().to_owned(),
                 };
-                join::join(client, &member.server().client(), &endpoint, cluster).await?;
+                let mut wanted = cluster.clone();
+                if mishap::described(cluster) {
+                    mishap::ask(&mut wanted);
+                }
+                join::join(client, &member.server().client(), &endpoint, &wanted).await?;
                 furnishing::report(client, cluster).await?;
             }
         }

@@ -12,15 +12,30 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 /// A manifest whose capacity cannot be divided among nodes.
 #[derive(Debug, thiserror::Error)]
-#[error("status.resourceSummary.allocatable.{resource}: {source}")]
+#[error("status.resourceSummary.{list}.{resource}: {source}")]
 pub(super) struct NotAQuantity {
+    list: &'static str,
     resource: String,
     source: QuantityError,
 }
 
-/// What `cpu` is divided into; everything else is divided into whole ones.
-const CPU_STEP: Quantity = Quantity::from_milli(1);
-const STEP: Quantity = Quantity::from_integer(1);
+impl NotAQuantity {
+    pub(super) fn new(list: &'static str, resource: &str, source: QuantityError) -> Self {
+        Self {
+            list,
+            resource: resource.to_owned(),
+            source,
+        }
+    }
+}
+
+/// What a resource is divided into: thousandths of a CPU, and otherwise whole ones.
+pub(super) fn step(resource: &str) -> Quantity {
+    match resource {
+        "cpu" => Quantity::from_milli(1),
+        _ => Quantity::from_integer(1),
+    }
+}
 
 /// As many nodes as the manifest says, with its capacity divided equally. A manifest with a capacity but without
 /// a number of nodes has one.
@@ -38,12 +53,11 @@ pub(super) fn of(cluster: &Cluster) -> Result<Vec<Node>, NotAQuantity> {
     let mut resources: Vec<BTreeMap<String, ApiQuantity>> = Vec::new();
     resources.resize_with(number as usize, BTreeMap::new);
     for (resource, text) in &allocatable {
-        let whole = text.parse().map_err(|source| NotAQuantity {
-            resource: resource.clone(),
-            source,
-        })?;
-        let step = if resource == "cpu" { CPU_STEP } else { STEP };
-        for (node, share) in resources.iter_mut().zip(whole.split(number, step)) {
+        let whole = text
+            .parse()
+            .map_err(|source| NotAQuantity::new("allocatable", resource, source))?;
+        let shares = whole.split(number, step(resource));
+        for (node, share) in resources.iter_mut().zip(shares) {
             node.insert(resource.clone(), ApiQuantity(share.to_string()));
         }
     }

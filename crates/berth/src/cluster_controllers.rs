@@ -1,0 +1,167 @@
+//! The controllers that look after Clusters, as `berth up` and `berth controllers` run them.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use berth_controllers::cluster_status::ClusterStatusOptions;
+use berth_controllers::{cluster, cluster_status};
+use berth_scheduler::go_duration::go_duration;
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+/// What they are called where people look at what runs.
+pub const NAME: &str = "cluster controllers";
+
+/// Flags of the controllers that look after Clusters, with Karmada's names and defaults.
+#[derive(Args, Clone, Debug)]
+pub struct ClusterArgs {
+    /// Which controllers of clusters run: `*` for all, NAME for one, -NAME for all but one; they are `cluster`
+    /// (execution namespaces, taints) and `clusterStatus`
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
+    pub controllers: Choice,
+
+    /// How often the status of clusters is collected
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
+    pub cluster_status_update_frequency: Duration,
+
+    /// How long a cluster must have been reachable to be ready again
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
+    pub cluster_success_threshold: Duration,
+
+    /// How long a cluster must have been unreachable to be not ready
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
+    pub cluster_failure_threshold: Duration,
+}
+
+impl Default for ClusterArgs {
+    fn default() -> Self {
+        let options = ClusterStatusOptions::default();
+        Self {
+            controllers: Choice::default(),
+            cluster_status_update_frequency: options.update_frequency,
+            cluster_success_threshold: options.success_threshold,
+            cluster_failure_threshold: options.failure_threshold,
+        }
+    }
+}
+
+/// Which of the controllers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Execution namespaces, taints, farewell.
+    pub cluster: bool,
+    /// The status of Push clusters.
+    pub cluster_status: bool,
+}
+
+impl Default for Choice {
+    /// All of them.
+    fn default() -> Self {
+        Self {
+            cluster: true,
+            cluster_status: true,
+        }
+    }
+}
+
+impl Choice {
+    /// None of them.
+    pub const NONE: Self = Self {
+        cluster: false,
+        cluster_status: false,
+    };
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        let mut choice = if words.contains(&"*") {
+            Self::default()
+        } else {
+            Self::NONE
+        };
+        for word in words {
+            let (name, wanted) = match word.strip_prefix('-') {
+                Some(name) => (name, false),
+                None => (word, true),
+            };
+            match name {
+                "*" | "" => {}
+                "cluster" => choice.cluster = wanted,
+                "clusterStatus" => choice.cluster_status = wanted,
+                other => {
+                    return Err(format!(
+                        "there is no controller {other:?}; there are cluster and clusterStatus"
+                    ));
+                }
+            }
+        }
+        Ok(choice)
+    }
+}
+
+/// Runs those that were chosen until the token is cancelled.
+pub async fn run(client: kube::Client, args: ClusterArgs, cancel: CancellationToken) {
+    let options = ClusterStatusOptions {
+        update_frequency: args
+            .cluster_status_update_frequency
+            .max(Duration::from_millis(1)),
+        success_threshold: args.cluster_success_threshold,
+        failure_threshold: args.cluster_failure_threshold,
+    };
+    let life = async {
+        if args.controllers.cluster {
+            cluster::run(client.clone(), cancel.clone()).await;
+        }
+    };
+    let status = async {
+        if args.controllers.cluster_status {
+            cluster_status::run(client.clone(), options, cancel.clone()).await;
+        }
+    };
+    // Where none was chosen, there is still somebody to be told to stop.
+    tokio::join!(life, status, cancel.cancelled());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_chooses_as_in_karmada() {
+        let both = Choice::default();
+        let (only_life, only_status) = (
+            Choice {
+                cluster_status: false,
+                ..both
+            },
+            Choice {
+                cluster: false,
+                ..both
+            },
+        );
+        for (text, expected) in [
+            ("*", both),
+            ("*,-clusterStatus", only_life),
+            ("-cluster,*", only_status),
+            ("clusterStatus", only_status),
+            ("", Choice::NONE),
+            ("-cluster", Choice::NONE),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        assert!(
+            "*,nothing"
+                .parse::<Choice>()
+                .unwrap_err()
+                .contains("nothing")
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! What the fleet says is taken already: pods of the system of a simulated member, so that what its nodes and pods add up
+//! to is what the manifest says.
+
+use std::collections::BTreeMap;
+
+use berth_api::Cluster;
+use berth_api::quantity::QuantityText;
+use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
+
+use super::nodes::{NotAQuantity, step};
+
+/// As many pods as the manifest says, on the nodes in turn; without a number, one on each node.
+pub(super) fn of(cluster: &Cluster, nodes: &[Node]) -> Result<Vec<Pod>, NotAQuantity> {
+    let status = cluster.status.clone().unwrap_or_default();
+    let taken = status.resource_summary.unwrap_or_default().allocated;
+    if taken.is_empty() || nodes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parse = |resource: &str, text: &QuantityText| {
+        text.parse()
+            .map_err(|source| NotAQuantity::new("allocated", resource, source))
+    };
+    let number = match taken.get("pods") {
+        Some(text) => u32::try_from(parse("pods", text)?.value()).unwrap_or_default(),
+        None => u32::try_from(nodes.len()).unwrap_or(u32::MAX),
+    };
+    let mut requests: Vec<BTreeMap<String, ApiQuantity>> = Vec::new();
+    requests.resize_with(number as usize, BTreeMap::new);
+    for (resource, text) in taken.iter().filter(|(resource, _)| *resource != "pods") {
+        let shares = parse(resource, text)?.split(number, step(resource));
+        for (pod, share) in requests.iter_mut().zip(shares) {
+            pod.insert(resource.clone(), ApiQuantity(share.to_string()));
+        }
+    }
+    let places = nodes.iter().cycle();
+    Ok(requests
+        .into_iter()
+        .zip(places)
+        .zip(1..)
+        .map(|((requests, node), number): (_, u32)| pod(number, node.name_any(), requests))
+        .collect())
+}
+
+fn pod(number: u32, node: String, requests: BTreeMap<String, ApiQuantity>) -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(format!("system-{number}")),
+            namespace: Some("kube-system".to_owned()),
+            labels: Some([("app".to_owned(), "system".to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodSpec {
+            node_name: Some(node),
+            containers: vec![Container {
+                name: "system".to_owned(),
+                image: Some("simulated".to_owned()),
+                resources: Some(ResourceRequirements {
+                    requests: Some(requests),
+                    ..ResourceRequirements::default()
+                }),
+                ..Container::default()
+            }],
+            ..PodSpec::default()
+        }),
+        ..Pod::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_divided_among_pods_on_the_nodes_in_turn() {
+        let mut cluster = crate::fleet::made_up(1).remove(0);
+        let nodes = super::super::nodes::of(&cluster).unwrap();
+        let summary = cluster
+            .status
+            .as_mut()
+            .unwrap()
+            .resource_summary
+            .as_mut()
+            .unwrap();
+        summary.allocated = [
+            ("cpu".to_owned(), "1".into()),
+            ("memory".to_owned(), "12Gi".into()),
+            ("pods".to_owned(), "6".into()),
+        ]
+        .into();
+        let pods = of(&cluster, &nodes).unwrap();
+        let told: Vec<String> = pods
+            .iter()
+            .map(|pod| {
+                let spec = pod.spec.as_ref().unwrap();
+                let resources = spec.containers[0].resources.as_ref().unwrap();
+                let requests = resources.requests.as_ref().unwrap();
+                let node = spec.node_name.as_deref().unwrap();
+                format!("{node} {} {}", requests["cpu"].0, requests["memory"].0)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "member1-node-1 167m 2Gi",
+                "member1-node-2 167m 2Gi",
+                "member1-node-3 167m 2Gi",
+                "member1-node-4 167m 2Gi",
+                "member1-node-1 166m 2Gi",
+                "member1-node-2 166m 2Gi",
+            ]
+        );
+    }
+
+    #[test]
+    fn where_nothing_is_taken_there_are_no_pods() {
+        let mut cluster = crate::fleet::made_up(1).remove(0);
+        let nodes = super::super::nodes::of(&cluster).unwrap();
+        assert_eq!(of(&cluster, &[]).unwrap(), []);
+        cluster.status.as_mut().unwrap().resource_summary = None;
+        assert_eq!(of(&cluster, &nodes).unwrap(), []);
+    }
+}

@@ -1,0 +1,223 @@
+//! What the control plane knows of its members, and what it does when one fails or goes.
+
+use serde_json::Value;
+
+use crate::program::{Up, berth, line, until};
+
+/// Members are looked at often, and what is seen counts soon.
+const SOON: [&str; 3] = [
+    "--cluster-status-update-frequency=200ms",
+    "--cluster-failure-threshold=500ms",
+    "--cluster-success-threshold=500ms",
+];
+
+fn start(more: &[&str]) -> Up {
+    let mut arguments = SOON.to_vec();
+    arguments.extend(more);
+    Up::start(&arguments)
+}
+
+fn cluster(up: &Up, name: &str) -> Option<Value> {
+    let text = up.kubectl(&["get", "cluster", name, "-o", "json"])?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+/// Waits until the Cluster is as wanted.
+fn becomes(up: &Up, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    until(what, || {
+        let cluster = cluster(up, name).unwrap();
+        if wanted(&cluster) {
+            Ok(cluster)
+        } else {
+            Err(cluster.to_string())
+        }
+    })
+}
+
+fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
+    let conditions = cluster["status"]["conditions"].as_array().unwrap();
+    conditions.iter().find(|c| c["type"] == kind).unwrap()
+}
+
+fn taints(cluster: &Value) -> Vec<String> {
+    let taints = cluster["spec"]["taints"].as_array();
+    let told = |t: &Value| format!("{}:{}", t["key"], t["effect"]).replace('"', "");
+    taints.into_iter().flatten().map(told).collect()
+}
+
+#[test]
+fn the_status_follows_the_nodes_and_pods_of_the_member() {
+    let up = start(&["--members=1"]);
+    if cluster(&up, "member1").is_none() {
+        return;
+    }
+    // The fleet says v1.36.0; the server itself says more.
+    let first = becomes(&up, "member1", "what the server says", |cluster| {
+        cluster["status"]["kubernetesVersion"] != "v1.36.0"
+    });
+    let summary = &first["status"]["resourceSummary"];
+    assert_eq!(summary["allocatable"]["cpu"], "32");
+    assert_eq!(summary["allocated"]["cpu"], "4");
+    assert_eq!(
+        condition(&first, "CompleteAPIEnablements")["reason"],
+        "Complete"
+    );
+    let apis = first["status"]["apiEnablements"].as_array().unwrap();
+    for group in ["v1", "apps/v1", "monitoring.coreos.com/v1"] {
+        assert!(
+            apis.iter().any(|api| api["groupVersion"] == group),
+            "{apis:?}"
+        );
+    }
+    let graded: i64 = summary["allocatableModelings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|model| model["count"].as_i64())
+        .sum();
+    assert_eq!(graded, 4);
+
+    up.kubectl(&["--context=member1", "delete", "node", "member1-node-4"])
+        .unwrap();
+    let pod = r#"{"spec": {"nodeName": "member1-node-1", "containers": [
+        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2500m"}}}]}}"#;
+    up.kubectl(&[
+        "--context=member1",
+        "run",
+        "p",
+        "--image=i",
+        &format!("--overrides={pod}"),
+    ])
+    .unwrap();
+    becomes(&up, "member1", "what changed", |cluster| {
+        let status = &cluster["status"];
+        status["nodeSummary"]["totalNum"] == 3
+            && status["resourceSummary"]["allocatable"]["cpu"] == "24"
+            && status["resourceSummary"]["allocated"]["cpu"] == "6500m"
+    });
+}
+
+#[test]
+fn a_member_fails_and_heals() {
+    let up = start(&["--members=2"]);
+    if cluster(&up, "member1").is_none() {
+        return;
+    }
+    let run = |arguments: &[&str]| berth(up.home.path(), arguments).output().unwrap();
+    let failed = run(&["fail", "member1"]);
+    assert!(failed.status.success(), "{failed:?}");
+    let gone = becomes(&up, "member1", "the taint", |cluster| {
+        taints(cluster) == ["cluster.karmada.io/not-ready:NoSchedule"]
+    });
+    let ready = condition(&gone, "Ready");
+    assert_eq!(
+        (&ready["status"], &ready["reason"]),
+        (&"False".into(), &"ClusterNotReachable".into())
+    );
+    // What was collected before stays.
+    assert_eq!(gone["status"]["nodeSummary"]["totalNum"], 4);
+    assert_eq!(
+        condition(&cluster(&up, "member2").unwrap(), "Ready")["status"],
+        "True"
+    );
+    let status = run(&["status"]);
+    assert!(
+        String::from_utf8_lossy(&status.stdout).contains("False"),
+        "{status:?}"
+    );
+
+    let healed = run(&["heal", "member1"]);
+    assert!(healed.status.success(), "{healed:?}");
+    let back = becomes(&up, "member1", "the member to be back", |cluster| {
+        taints(cluster).is_empty() && condition(cluster, "Ready")["status"] == "True"
+    });
+    assert_eq!(condition(&back, "Ready")["reason"], "ClusterReady");
+    let nodes = up
+        .kubectl(&["--context=member1", "get", "nodes", "-o", "name"])
+        .unwrap();
+    assert_eq!(nodes.lines().count(), 4, "{nodes}");
+    // Nothing scrolls the hints away meanwhile.
+    assert!(!up.log().contains("ERROR"), "{}", up.log());
+}
+
+#[test]
+fn only_simulated_members_fail_on_request() {
+    let up = start(&["--members=1"]);
+    let refused = berth(up.home.path(), &["fail", "member7"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let line = line(&refused);
+    assert!(
+        line.contains("member7") && line.contains("member1"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_fleet_can_begin_with_a_member_that_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.yaml");
+    std::fs::write(
+        &path,
+        "apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: broken}
+spec: {syncMode: Push}
+status:
+  nodeSummary: {totalNum: 2}
+  resourceSummary: {allocatable: {cpu: '4'}}
+  conditions:
+  - {type: Ready, status: 'False', reason: Broken, message: it is, lastTransitionTime: '2026-01-01T00:00:00Z'}
+",
+    )
+    .unwrap();
+    let up = start(&["--fleet", path.to_str().unwrap()]);
+    if cluster(&up, "broken").is_none() {
+        return;
+    }
+    becomes(&up, "broken", "the taint", |cluster| {
+        taints(cluster) == ["cluster.karmada.io/not-ready:NoSchedule"]
+            && condition(cluster, "Ready")["status"] == "False"
+    });
+    assert!(
+        berth(up.home.path(), &["heal", "broken"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    becomes(&up, "broken", "the member to be well", |cluster| {
+        taints(cluster).is_empty() && cluster["status"]["nodeSummary"]["readyNum"] == 2
+    });
+}
+
+#[test]
+fn nothing_is_left_of_a_cluster_that_goes() {
+    let up = start(&["--members=2"]);
+    let Some(_) = cluster(&up, "member1") else {
+        return;
+    };
+    let there = |what: &str| {
+        let listed = up.kubectl(&["get", what, "-A", "-o", "name"]).unwrap();
+        listed
+            .lines()
+            .filter(|name| name.ends_with("member1"))
+            .count()
+    };
+    until("the execution namespace", || match there("namespaces") {
+        1 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    becomes(&up, "member1", "the finalizer", |cluster| {
+        cluster["metadata"]["finalizers"][0] == "karmada.io/cluster-controller"
+    });
+    up.kubectl(&["delete", "cluster", "member1", "--timeout=60s"])
+        .unwrap();
+    until("the rest to go", || {
+        match there("namespaces") + there("secrets") {
+            0 => Ok(()),
+            other => Err(other.to_string()),
+        }
+    });
+    assert!(cluster(&up, "member2").is_some());
+}
