@@ -18,6 +18,7 @@ mod open_enum;
 pub mod override_policy;
 pub mod placement;
 mod placement_empties;
+pub mod pod_requests;
 pub mod policy;
 pub mod quantity;
 mod root_kind;

@@ -356,11 +356,18 @@ impl ControlPlane {
             .iter()
             .map(|member| (member.name().to_owned(), member.server().reachability()))
             .collect();
-        let (cancel, client) = (self.cancel.clone(), client.clone());
+        let (cancel, mishaps_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
-            mishap::run(client, switches, cancel).await;
+            mishap::run(mishaps_client, switches, cancel).await;
             (mishap::NAME, Ok(()))
         });
+        for member in &self.members {
+            let (cancel, inside) = (self.cancel.clone(), member.server().client());
+            self.parts.spawn(async move {
+                berth_simulator::run(inside, cancel).await;
+                (mishap::NAME, Ok(()))
+            });
+        }
     }
 
     /// Makes the clusters of the fleet members, in its order.

@@ -150,6 +150,15 @@ async fn virtual_part(
         let content_type = header_text(parts, &header::CONTENT_TYPE);
         return verbs::token::create(shared, namespace, name, content_type, &bytes);
     }
+    if target.resource.is("", "pods") && path == "binding" {
+        if parts.method != Method::POST {
+            return Err(method_not_allowed());
+        }
+        let bytes = body::read(body, shared.load.limits.patience).await?;
+        let content_type = header_text(parts, &header::CONTENT_TYPE);
+        let pods = &target.resource;
+        return verbs::binding::create(shared, pods, namespace, name, content_type, &bytes);
+    }
     if target.resource.is("", "pods") && verbs::container::is_part(path) {
         return Err(verbs::container::refuse(shared, namespace, name));
     }

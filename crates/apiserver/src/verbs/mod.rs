@@ -1,5 +1,6 @@
 //! What can be asked of a resource, one file a verb. [`pipeline`] is the way every write takes.
 
+pub(crate) mod binding;
 pub(crate) mod container;
 pub(crate) mod create;
 pub(crate) mod delete;

@@ -56,8 +56,8 @@ fn wide_goes_cluster_by_cluster() {
         "\
 default/nginx-deployment (2 replicas): member1:1, member2:1
   CLUSTER   STAGE      REPLICAS   SCORE   ESTIMATE   PLUGIN            REASON
-  member1   placed     1          0       416        -                 -
-  member2   placed     1          0       832        -                 -
+  member1   placed     1          0       436        -                 -
+  member2   placed     1          0       872        -                 -
   member3   filtered   -          -       -          ClusterAffinity   cluster(s) did not match the placement cluster affinity constraint
 "
     );
@@ -73,9 +73,9 @@ fn json_and_yaml_say_the_same_in_a_stable_shape() {
             "clusters": [{ "name": "member1", "replicas": 1 }, { "name": "member2", "replicas": 1 }],
             "explanation": {
                 "member1": { "stage": "placed", "scores": { "ClusterLocality": 0 },
-                    "estimates": { "general-estimator": 416 }, "tier": 0, "available": 416, "replicas": 1 },
+                    "estimates": { "general-estimator": 436 }, "tier": 0, "available": 436, "replicas": 1 },
                 "member2": { "stage": "placed", "scores": { "ClusterLocality": 0 },
-                    "estimates": { "general-estimator": 832 }, "tier": 0, "available": 832, "replicas": 1 },
+                    "estimates": { "general-estimator": 872 }, "tier": 0, "available": 872, "replicas": 1 },
                 "member3": { "stage": "filtered", "refusal": { "plugin": "ClusterAffinity",
                     "reason": "cluster(s) did not match the placement cluster affinity constraint" } },
             },

@@ -1,13 +1,8 @@
 //! What of a member's nodes and pods counts, so that a large member costs little memory.
 
-use std::collections::BTreeMap;
-
-use berth_api::quantity::Quantity;
-use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
-
-/// Amounts by resource.
-pub type Amounts = BTreeMap<String, Quantity>;
+pub use berth_api::pod_requests::Amounts;
+use berth_api::pod_requests::{self, amounts};
+use k8s_openapi::api::core::v1::{Node, Pod};
 
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,45 +45,8 @@ impl PodFacts {
                 .and_then(|s| s.node_name.clone())
                 .filter(|n| !n.is_empty()),
             finished: matches!(phase, Some("Succeeded" | "Failed")),
-            requests: spec.map(requests).unwrap_or_default(),
+            requests: spec.map(pod_requests::of).unwrap_or_default(),
         }
-    }
-}
-
-/// For each resource the sum over the containers or the most of an init container, whichever is more, and the
-/// overhead on top.
-fn requests(pod: &PodSpec) -> Amounts {
-    let of = |container: &Container| {
-        let resources = container.resources.as_ref();
-        amounts(resources.and_then(|r| r.requests.as_ref()))
-    };
-    let mut total = Amounts::new();
-    for container in &pod.containers {
-        add(&mut total, &of(container));
-    }
-    for container in pod.init_containers.iter().flatten() {
-        for (resource, amount) in of(container) {
-            let most = total.entry(resource).or_default();
-            *most = (*most).max(amount);
-        }
-    }
-    add(&mut total, &amounts(pod.overhead.as_ref()));
-    total
-}
-
-/// What is no quantity counts as nothing: a server does not let it in.
-fn amounts(list: Option<&BTreeMap<String, ApiQuantity>>) -> Amounts {
-    list.into_iter()
-        .flatten()
-        .filter_map(|(resource, text)| Some((resource.clone(), Quantity::parse(&text.0).ok()?)))
-        .collect()
-}
-
-/// Adds each of the amounts.
-pub(super) fn add(total: &mut Amounts, more: &Amounts) {
-    for (resource, amount) in more {
-        let sum = total.entry(resource.clone()).or_default();
-        *sum = *sum + *amount;
     }
 }
 
@@ -99,32 +57,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_asks_for_its_containers_or_for_its_greatest_init_container() {
-        let pod: Pod = serde_json::from_value(json!({
-            "spec": {
-                "nodeName": "n",
-                "containers": [
-                    {"name": "a", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}},
-                    {"name": "b", "resources": {"requests": {"cpu": "1"}}},
-                    {"name": "c"},
-                ],
-                "initContainers": [
-                    {"name": "i", "resources": {"requests": {"cpu": "1", "memory": "3Gi"}}},
-                    {"name": "j", "resources": {"requests": {"memory": "2Gi"}}},
-                ],
-                "overhead": {"cpu": "250m"},
-            },
-            "status": {"phase": "Running"},
-        }))
-        .unwrap();
-        let facts = PodFacts::of(&pod);
-        let asked: Vec<String> = facts
-            .requests
-            .iter()
-            .map(|(r, q)| format!("{r}={q}"))
-            .collect();
-        assert_eq!(asked, ["cpu=1750m", "memory=3Gi"]);
-        assert_eq!((facts.node.as_deref(), facts.finished), (Some("n"), false));
+    fn a_pod_counts_where_it_is_and_until_it_has_ended() {
+        let pod = |node: &str, phase: &str| {
+            let pod: Pod = serde_json::from_value(json!({
+                "spec": {"nodeName": node, "containers": []}, "status": {"phase": phase}}))
+            .unwrap();
+            let facts = PodFacts::of(&pod);
+            (facts.node, facts.finished)
+        };
+        assert_eq!(pod("n", "Running"), (Some("n".to_owned()), false));
+        assert_eq!(pod("", "Pending"), (None, false));
+        assert!(pod("n", "Failed").1);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use berth_api::cluster::{AllocatableModeling, ResourceModel};
+use berth_api::pod_requests::{Amounts, add};
 use berth_api::quantity::Quantity;
 
-use super::facts::{Amounts, NodeFacts, PodFacts, add};
+use super::facts::{NodeFacts, PodFacts};
 
 /// The number of nodes in each grade, in the order of the models. A node's grade is the last one whose least amount it
 /// has of every resource. A node that takes no more pods is in none; neither is one that is below every grade.

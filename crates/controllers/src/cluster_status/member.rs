@@ -84,8 +84,8 @@ struct Known<T> {
 }
 
 enum Change {
-    Nodes(watcher::Event<Node>),
-    Pods(watcher::Event<Pod>),
+    Nodes(Box<watcher::Event<Node>>),
+    Pods(Box<watcher::Event<Pod>>),
 }
 
 /// What decides how a member is reached.
@@ -116,8 +116,8 @@ impl Member {
             return std::future::pending().await;
         };
         match connection.changes.next().await {
-            Some(Change::Nodes(event)) => connection.nodes.take(event, NodeFacts::of),
-            Some(Change::Pods(event)) => connection.pods.take(event, PodFacts::of),
+            Some(Change::Nodes(event)) => connection.nodes.take(*event, NodeFacts::of),
+            Some(Change::Pods(event)) => connection.pods.take(*event, PodFacts::of),
             None => return std::future::pending().await,
         }
         connection.awaited && connection.is_complete()
@@ -212,10 +212,10 @@ impl Connection {
         // An error is waited out here, and told of by the next look.
         let nodes = watcher(nodes, config())
             .default_backoff()
-            .filter_map(|event| async { event.ok().map(Change::Nodes) });
+            .filter_map(|event| async { event.ok().map(Box::new).map(Change::Nodes) });
         let pods = watcher(pods, config())
             .default_backoff()
-            .filter_map(|event| async { event.ok().map(Change::Pods) });
+            .filter_map(|event| async { event.ok().map(Box::new).map(Change::Pods) });
         Self {
             client,
             changes: stream::select(nodes, pods).boxed(),

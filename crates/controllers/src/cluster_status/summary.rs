@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use berth_api::cluster::{NodeSummary, ResourceList, ResourceSummary};
+use berth_api::pod_requests;
 use berth_api::quantity::{Quantity, QuantityText};
 
 pub use super::facts::{Amounts, NodeFacts, PodFacts};
@@ -24,7 +25,7 @@ pub fn resources(
 ) -> ResourceSummary {
     let mut allocatable = Amounts::new();
     for node in nodes.values() {
-        super::facts::add(&mut allocatable, &node.allocatable);
+        pod_requests::add(&mut allocatable, &node.allocatable);
     }
     let waiting = pods.values().filter(|pod| pod.node.is_none());
     let placed = pods
@@ -43,7 +44,7 @@ pub(super) fn sum<'a>(pods: impl Iterator<Item = &'a PodFacts>) -> Amounts {
     let mut total = Amounts::new();
     let mut count = 0;
     for pod in pods {
-        super::facts::add(&mut total, &pod.requests);
+        pod_requests::add(&mut total, &pod.requests);
         count += 1;
     }
     total.insert("pods".to_owned(), Quantity::from_integer(count));

@@ -1,0 +1,151 @@
+//! What is to be written, and writing it. What comes back is in the world at once, so that nothing is done twice.
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::world::{Key, Kind, World, key};
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    CreatePod(Box<Pod>),
+    DeletePod(Key),
+    /// The pod gets a node.
+    Bind(Key, String),
+    CreateReplicaSet(Box<ReplicaSet>),
+    Scale(Key, i32),
+    DeleteReplicaSet(Key),
+    /// Objects with their new status.
+    PodStatus(Box<Pod>),
+    DeploymentStatus(Box<Deployment>),
+    ReplicaSetStatus(Box<ReplicaSet>),
+    StatefulSetStatus(Box<StatefulSet>),
+    DaemonSetStatus(Box<DaemonSet>),
+    JobStatus(Box<Job>),
+}
+
+/// Writes.
+pub(crate) struct Executor {
+    client: Client,
+}
+
+impl Executor {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Writes, and takes over what came of it. An error may only mean that somebody else was faster.
+    pub(crate) async fn act(&self, action: Action, world: &mut World) -> Result<(), kube::Error> {
+        match action {
+            Action::CreatePod(pod) => self.create(&*pod, &mut world.pods).await,
+            Action::CreateReplicaSet(set) => self.create(&*set, &mut world.replica_sets).await,
+            Action::DeletePod(key) => self.delete(&key, &mut world.pods).await,
+            Action::DeleteReplicaSet(key) => self.delete(&key, &mut world.replica_sets).await,
+            Action::Bind(key, node) => self.bind(&key, node, world).await,
+            Action::Scale(key, replicas) => {
+                let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+                let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &key.0);
+                let scaled = api.patch(&key.1, &PatchParams::default(), &patch).await?;
+                world.replica_sets.put(scaled);
+                Ok(())
+            }
+            Action::PodStatus(object) => self.status(&*object, &mut world.pods).await,
+            Action::DeploymentStatus(object) => self.status(&*object, &mut world.deployments).await,
+            Action::ReplicaSetStatus(object) => {
+                self.status(&*object, &mut world.replica_sets).await
+            }
+            Action::StatefulSetStatus(object) => {
+                self.status(&*object, &mut world.stateful_sets).await
+            }
+            Action::DaemonSetStatus(object) => self.status(&*object, &mut world.daemon_sets).await,
+            Action::JobStatus(object) => self.status(&*object, &mut world.jobs).await,
+        }
+    }
+
+    fn api<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    async fn create<K>(&self, object: &K, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let api: Api<K> = self.api(&object.namespace().unwrap_or_default());
+        kind.put(api.create(&PostParams::default(), object).await?);
+        Ok(())
+    }
+
+    async fn delete<K>(&self, key: &Key, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+    {
+        let api: Api<K> = self.api(&key.0);
+        let deleted = api
+            .delete(&key.1, &DeleteParams::background().grace_period(0))
+            .await;
+        match deleted {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+        kind.remove(key);
+        Ok(())
+    }
+
+    async fn status<K>(&self, object: &K, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let key = key(object);
+        let api: Api<K> = self.api(&key.0);
+        let written = api
+            .replace_status(&key.1, &PostParams::default(), object)
+            .await?;
+        kind.put(written);
+        Ok(())
+    }
+
+    async fn bind(&self, key: &Key, node: String, world: &mut World) -> Result<(), kube::Error> {
+        let pods: Api<Pod> = self.api(&key.0);
+        let binding = Binding {
+            metadata: kube::api::ObjectMeta {
+                name: Some(key.1.clone()),
+                namespace: Some(key.0.clone()),
+                ..Default::default()
+            },
+            target: ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(node),
+                ..ObjectReference::default()
+            },
+        };
+        let bound: serde_json::Value = pods
+            .create_subresource("binding", &key.1, &PostParams::default(), &binding)
+            .await?;
+        tracing::trace!(pod = key.1, status = %bound["status"], "a pod got a node");
+        world.pods.put(pods.get(&key.1).await?);
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Who controls whom.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+
+use crate::world::World;
+
+/// The controller of an object.
+pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let owners = metadata.owner_references.iter().flatten();
+    owners
+        .into_iter()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// The reference to a controller, for an object that it makes.
+pub(crate) fn by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<OwnerReference>> {
+    Some(vec![owner.controller_owner_ref(&())?])
+}
+
+/// Pods by the UID of their controller, in the order of their age.
+#[derive(Debug, Default)]
+pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
+
+impl<'a> Pods<'a> {
+    pub(crate) fn of(world: &'a World) -> Self {
+        let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
+        for pod in world.pods.iter() {
+            if let Some(owner) = controller_of(&pod.metadata) {
+                pods.entry(&owner.uid).or_default().push(pod);
+            }
+        }
+        for list in pods.values_mut() {
+            list.sort_by(|a, b| age(a).cmp(&age(b)));
+        }
+        Self(pods)
+    }
+
+    /// The pods of a controller, without those that are being deleted.
+    pub(crate) fn controlled_by<K: Resource>(&self, owner: &K) -> Vec<&'a Pod> {
+        let uid = owner.meta().uid.as_deref().unwrap_or_default();
+        let pods = self.0.get(uid).into_iter().flatten();
+        pods.copied()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .collect()
+    }
+}
+
+fn age(pod: &Pod) -> (Option<jiff::Timestamp>, Option<&str>) {
+    let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    (created, pod.metadata.name.as_deref())
+}
+
+/// Whether a pod says that it is ready.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let mut conditions = status
+        .and_then(|s| s.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// The phase of a pod.
+pub(crate) fn phase(pod: &Pod) -> &str {
+    let status = pod.status.as_ref();
+    status.and_then(|s| s.phase.as_deref()).unwrap_or("Pending")
+}
+
+/// Whether a pod has ended.
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// The node of a pod.
+pub(crate) fn node(pod: &Pod) -> Option<&str> {
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    (!node.is_empty()).then_some(node)
+}
+
+/// A number of pods, as a status has it.
+pub(crate) fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// A number that a status has only if it is not 0.
+pub(crate) fn some(count: usize) -> Option<i32> {
+    (count > 0).then(|| number(count))
+}

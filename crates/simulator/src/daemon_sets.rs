@@ -1,0 +1,99 @@
+//! DaemonSets: a pod on each node that the template selects.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled::{self, Pods};
+use crate::placing;
+use crate::template;
+use crate::world::{World, key};
+
+const REVISION: &str = "controller-revision-hash";
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+pub(crate) fn plan(world: &World, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+    for set in world.daemon_sets.iter() {
+        if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
+            one(set, spec, world, pods, actions);
+        }
+    }
+}
+
+fn one(
+    set: &DaemonSet,
+    spec: &DaemonSetSpec,
+    world: &World,
+    pods: &Pods<'_>,
+    actions: &mut Vec<Action>,
+) {
+    let revision = template::short_name(&spec.template, "", 10);
+    let all = pods.controlled_by(set);
+    let mut by_name: BTreeMap<String, &Pod> =
+        all.iter().map(|pod| (pod.name_any(), *pod)).collect();
+    let selected = |node: &&Node| {
+        let pod = spec.template.spec.as_ref();
+        pod.is_none_or(|pod| placing::selects(pod, node) && placing::tolerates_existing(pod, node))
+    };
+    let (mut desired, mut ready, mut scheduled, mut updated) = (0, 0, 0, 0);
+    let undisturbed = all.iter().all(|pod| controlled::is_ready(pod));
+    let mut replaced = false;
+    for node in world.nodes.iter().filter(selected) {
+        desired += 1;
+        let suffix = template::short_name(&node.name_any(), "", 5);
+        let name = format!("{}-{suffix}", set.name_any());
+        let Some(there) = by_name.remove(&name) else {
+            let pod = pod(set, spec, &revision, name, node);
+            actions.push(Action::CreatePod(Box::new(pod)));
+            continue;
+        };
+        scheduled += 1;
+        ready += usize::from(controlled::is_ready(there));
+        let is_updated = there.labels().get(REVISION) == Some(&revision);
+        updated += usize::from(is_updated);
+        let outdated = !is_updated && !replaced && (undisturbed || !controlled::is_ready(there));
+        if outdated || controlled::is_finished(there) {
+            replaced = true;
+            actions.push(Action::DeletePod(key(there)));
+        }
+    }
+    for pod in by_name.values() {
+        actions.push(Action::DeletePod(key(*pod)));
+    }
+    let status = DaemonSetStatus {
+        observed_generation: set.metadata.generation,
+        desired_number_scheduled: controlled::number(desired),
+        current_number_scheduled: controlled::number(scheduled),
+        number_misscheduled: controlled::number(by_name.len()),
+        number_ready: controlled::number(ready),
+        number_available: controlled::some(ready),
+        number_unavailable: controlled::some(desired - ready.min(desired)),
+        updated_number_scheduled: controlled::some(updated),
+        ..DaemonSetStatus::default()
+    };
+    if set.status.as_ref() != Some(&status) {
+        let mut set = set.clone();
+        set.status = Some(status);
+        actions.push(Action::DaemonSetStatus(Box::new(set)));
+    }
+}
+
+/// A pod for one node: it selects no other.
+fn pod(set: &DaemonSet, spec: &DaemonSetSpec, revision: &str, name: String, node: &Node) -> Pod {
+    let namespace = set.metadata.namespace.as_ref();
+    let mut pod = template::pod(&spec.template, namespace, name, controlled::by(set));
+    let labels = pod.metadata.labels.get_or_insert_default();
+    labels.insert(REVISION.to_owned(), revision.to_owned());
+    if let Some(pod) = &mut pod.spec {
+        let selector = pod.node_selector.get_or_insert_default();
+        let hostname = node.labels().get(HOSTNAME).cloned();
+        selector.insert(
+            HOSTNAME.to_owned(),
+            hostname.unwrap_or_else(|| node.name_any()),
+        );
+    }
+    pod
+}

@@ -1,0 +1,107 @@
+//! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
+//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, pods get nodes with room for them,
+//! and all of them get a status. Nothing runs.
+//!
+//! ```text
+//! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
+//! ```
+//!
+//! One task owns the world, which is what the server holds, as far as it matters here. It plans until there is nothing
+//! left to do. How soon pods are ready, and whether they fail, can be wished for by annotations: see [`wishes`].
+//!
+//! It knows nothing of what the cluster is a member of.
+
+mod action;
+mod controlled;
+mod daemon_sets;
+mod deployments;
+mod jobs;
+mod placing;
+mod plan;
+mod pods;
+mod replica_sets;
+mod stateful_sets;
+mod template;
+pub mod wishes;
+mod world;
+
+use std::time::Duration;
+
+use futures::{FutureExt as _, StreamExt as _};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use action::Executor;
+use world::World;
+
+/// How often it is planned without a pause; what is left then waits for others to have a turn.
+const ROUNDS: usize = 100;
+/// How soon to look again when something could not be written.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The longest time without a look.
+const LONGEST: Duration = Duration::from_hours(1);
+
+/// Simulates the workloads of a cluster until the token is cancelled.
+pub async fn run(client: Client, shutdown: CancellationToken) {
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = simulate(client) => {}
+    }
+}
+
+async fn simulate(client: Client) {
+    let mut changes = world::watch(&client);
+    let mut world = World::default();
+    let executor = Executor::new(client);
+    loop {
+        // Whatever has been seen meanwhile counts at once.
+        while let Some(change) = changes.next().now_or_never() {
+            match change {
+                Some(change) => world.take(change),
+                None => return,
+            }
+        }
+        let pause = if world.is_complete() {
+            work(&mut world, &executor).await
+        } else {
+            LONGEST
+        };
+        tokio::select! {
+            change = changes.next() => match change {
+                Some(change) => world.take(change),
+                None => return,
+            },
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Does what is to be done now; returns how long there is nothing more to do.
+async fn work(world: &mut World, executor: &Executor) -> Duration {
+    for _ in 0..ROUNDS {
+        let now = jiff::Timestamp::now();
+        let plan = plan::plan(world, now);
+        if plan.actions.is_empty() {
+            let until = |wake: jiff::Timestamp| {
+                let left = wake.duration_since(now);
+                Duration::try_from(left).unwrap_or_default()
+            };
+            // A little later rather than a little too early.
+            return plan
+                .wake
+                .map_or(LONGEST, |wake| until(wake) + Duration::from_millis(1));
+        }
+        let mut failed = false;
+        for action in plan.actions {
+            if let Err(error) = executor.act(action, world).await {
+                tracing::debug!(%error, "something simulated could not be written; trying again");
+                failed = true;
+            }
+        }
+        if failed {
+            return AGAIN;
+        }
+        tokio::task::yield_now().await;
+    }
+    Duration::ZERO
+}

@@ -1,0 +1,215 @@
+//! Nodes for pods: one that the pod selects and tolerates, that is ready, and that has room; of these the emptiest.
+//! Affinities, spreading, priorities and volumes do not count.
+
+use std::collections::{BTreeMap, HashMap};
+
+use berth_api::pod_requests::{self, Amounts};
+use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, PodSpec, PodStatus, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled;
+use crate::world::{World, key};
+
+/// Whether the node has the labels that the pod selects.
+pub(crate) fn selects(pod: &PodSpec, node: &Node) -> bool {
+    let labels = node.labels();
+    let mut selector = pod.node_selector.iter().flatten();
+    selector.all(|(key, value)| labels.get(key) == Some(value))
+}
+
+/// Whether the pod tolerates the taints of the node that keep pods away.
+fn tolerates(pod: &PodSpec, node: &Node) -> bool {
+    taints(node).all(|taint| is_tolerated(pod, taint))
+}
+
+/// The same for a pod of a DaemonSet, which minds neither failing nor fenced nodes.
+pub(crate) fn tolerates_existing(pod: &PodSpec, node: &Node) -> bool {
+    let own = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
+    taints(node)
+        .filter(own)
+        .all(|taint| is_tolerated(pod, taint))
+}
+
+fn taints(node: &Node) -> impl Iterator<Item = &Taint> {
+    let taints = node.spec.iter().filter_map(|spec| spec.taints.as_ref());
+    taints
+        .flatten()
+        .filter(|taint| taint.effect != "PreferNoSchedule")
+}
+
+fn is_tolerated(pod: &PodSpec, taint: &Taint) -> bool {
+    pod.tolerations.iter().flatten().any(|toleration| {
+        let of = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (key, effect) = (of(&toleration.key), of(&toleration.effect));
+        let exists = toleration.operator.as_deref() == Some("Exists");
+        (effect.is_empty() || effect == taint.effect)
+            && ((key.is_empty() && exists) || key == taint.key)
+            && (exists || of(&toleration.value) == of(&taint.value))
+    })
+}
+
+fn is_ready(node: &Node) -> bool {
+    let status = node.status.as_ref();
+    let mut conditions = status
+        .and_then(|s| s.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// A node and what is free on it.
+struct Place<'a> {
+    node: &'a Node,
+    free: Amounts,
+    pods: usize,
+}
+
+impl Place<'_> {
+    /// The first resource that there is not enough of.
+    fn lacks(&self, requests: &Amounts) -> Option<String> {
+        let short = |(resource, amount): &(&String, &_)| {
+            self.free.get(*resource).copied().unwrap_or_default() < **amount
+        };
+        requests
+            .iter()
+            .find(short)
+            .map(|(resource, _)| match resource.as_str() {
+                "pods" => "Too many pods".to_owned(),
+                resource => format!("Insufficient {resource}"),
+            })
+    }
+
+    fn take(&mut self, requests: &Amounts) {
+        for (resource, amount) in requests {
+            let free = self.free.entry(resource.clone()).or_default();
+            *free = *free - *amount;
+        }
+        self.pods += 1;
+    }
+}
+
+pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+    let live =
+        |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !controlled::is_finished(pod);
+    let mut waiting: Vec<&Pod> = world
+        .pods
+        .iter()
+        .filter(live)
+        .filter(|pod| controlled::node(pod).is_none())
+        .collect();
+    if waiting.is_empty() {
+        return;
+    }
+    let mut places: HashMap<String, Place<'_>> = world
+        .nodes
+        .iter()
+        .map(|node| {
+            let status = node.status.as_ref();
+            let place = Place {
+                node,
+                free: pod_requests::amounts(status.and_then(|s| s.allocatable.as_ref())),
+                pods: 0,
+            };
+            (node.name_any(), place)
+        })
+        .collect();
+    for pod in world.pods.iter().filter(live) {
+        if let Some(place) = controlled::node(pod).and_then(|node| places.get_mut(node)) {
+            place.take(&pod_requests::of_pod(pod));
+        }
+    }
+    let mut places: Vec<Place<'_>> = places.into_values().collect();
+    places.sort_by_key(|place| place.node.name_any());
+    // The oldest first.
+    waiting.sort_by_key(|pod| {
+        let created = pod.creation_timestamp().map(|time| time.0);
+        (created, pod.name_any())
+    });
+    for pod in waiting {
+        let requests = pod_requests::of_pod(pod);
+        match choose(pod, &requests, &mut places) {
+            Ok(node) => actions.push(Action::Bind(key(pod), node)),
+            Err(why) => actions.extend(unschedulable(pod, why, now)),
+        }
+    }
+}
+
+/// The emptiest place, or what is wrong with how many of them.
+fn choose(
+    pod: &Pod,
+    requests: &Amounts,
+    places: &mut [Place<'_>],
+) -> Result<String, BTreeMap<String, usize>> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    let owner = controlled::controller_of(&pod.metadata);
+    let daemon = owner.is_some_and(|owner| owner.kind == "DaemonSet");
+    let mut reasons = BTreeMap::new();
+    let mut best: Option<&mut Place<'_>> = None;
+    for place in places.iter_mut() {
+        let node = place.node;
+        let fenced = node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true);
+        let reason = if !selects(&spec, node) {
+            Some("node(s) didn't match Pod's node affinity/selector".to_owned())
+        } else if fenced && !daemon {
+            Some("node(s) were unschedulable".to_owned())
+        } else if !is_ready(node) && !daemon {
+            Some("node(s) were not ready".to_owned())
+        } else if !(daemon && tolerates_existing(&spec, node) || tolerates(&spec, node)) {
+            Some("node(s) had untolerated taint(s)".to_owned())
+        } else {
+            place.lacks(requests)
+        };
+        if let Some(reason) = reason {
+            *reasons.entry(reason).or_default() += 1;
+        } else if best.as_ref().is_none_or(|best| place.pods < best.pods) {
+            best = Some(place);
+        }
+    }
+    let place = best.ok_or(reasons)?;
+    place.take(requests);
+    Ok(place.node.name_any())
+}
+
+/// Says why there is no node, if that is new.
+fn unschedulable(
+    pod: &Pod,
+    reasons: BTreeMap<String, usize>,
+    now: jiff::Timestamp,
+) -> Option<Action> {
+    let total: usize = reasons.values().sum();
+    let each: Vec<String> = reasons
+        .into_iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    let message = if each.is_empty() {
+        "no nodes available to schedule pods".to_owned()
+    } else {
+        format!("0/{total} nodes are available: {}.", each.join(", "))
+    };
+    let status = pod.status.clone().unwrap_or_default();
+    let mut conditions = status.conditions.clone().unwrap_or_default();
+    let known = conditions.iter().position(|c| c.type_ == "PodScheduled");
+    let before = known.and_then(|place| conditions.get(place));
+    if before.is_some_and(|c| c.message.as_ref() == Some(&message)) {
+        return None;
+    }
+    let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let since = before.and_then(|condition| condition.last_transition_time.clone());
+    conditions.retain(|condition| condition.type_ != "PodScheduled");
+    conditions.push(PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "False".to_owned(),
+        reason: Some("Unschedulable".to_owned()),
+        message: Some(message),
+        last_transition_time: since.or(Some(now)),
+        ..PodCondition::default()
+    });
+    let mut pod = pod.clone();
+    pod.status = Some(PodStatus {
+        conditions: Some(conditions),
+        ..status
+    });
+    Some(Action::PodStatus(Box::new(pod)))
+}

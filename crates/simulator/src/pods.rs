@@ -1,0 +1,263 @@
+//! The life of a pod, as a kubelet would tell of it: it has a node, it starts, it is ready, or fails; and it ends, if it is
+//! one that does.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus, Pod, PodCondition, PodIP, PodStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled;
+use crate::plan::Plan;
+use crate::template;
+use crate::wishes::{Failure, Wishes};
+use crate::world::{World, key};
+
+pub(crate) fn plan(world: &World, now: jiff::Timestamp, plan: &mut Plan) {
+    for pod in world.pods.iter() {
+        let gone = controlled::node(pod).is_some_and(|node| {
+            let key = (String::new(), node.to_owned());
+            world.nodes.get(&key).is_none()
+        });
+        if pod.metadata.deletion_timestamp.is_some() || gone {
+            plan.actions.push(Action::DeletePod(key(pod)));
+        } else if controlled::node(pod).is_some() && !controlled::is_finished(pod) {
+            live(pod, &wishes(pod, world), now, plan);
+        }
+    }
+}
+
+/// What is wished for a pod: at itself, at its controller, or at the controller of that.
+fn wishes(pod: &Pod, world: &World) -> Wishes {
+    let mut levels = vec![&pod.metadata];
+    while let Some(owner) = levels.last().and_then(|metadata| owner_of(metadata, world)) {
+        levels.push(owner);
+    }
+    Wishes::read(|key| {
+        levels
+            .iter()
+            .find_map(|metadata| metadata.annotations.as_ref()?.get(key))
+            .map(String::as_str)
+    })
+}
+
+fn owner_of<'a>(metadata: &ObjectMeta, world: &'a World) -> Option<&'a ObjectMeta> {
+    let owner = controlled::controller_of(metadata)?;
+    let key = (metadata.namespace.clone()?, owner.name.clone());
+    let found = match owner.kind.as_str() {
+        "ReplicaSet" => &world.replica_sets.get(&key)?.metadata,
+        "Deployment" => &world.deployments.get(&key)?.metadata,
+        "StatefulSet" => &world.stateful_sets.get(&key)?.metadata,
+        "DaemonSet" => &world.daemon_sets.get(&key)?.metadata,
+        "Job" => &world.jobs.get(&key)?.metadata,
+        _ => return None,
+    };
+    (found.uid.as_ref() == Some(&owner.uid)).then_some(found)
+}
+
+/// How far a pod is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Starting,
+    Running,
+    Crashing,
+    NoImage,
+    Succeeded,
+    Failed,
+}
+
+fn live(pod: &Pod, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
+    let status = pod.status.clone().unwrap_or_default();
+    let start = status.start_time.as_ref().map(|time| time.0);
+    let begun = start.unwrap_or(now);
+    let age = now.duration_since(begun);
+    let age = Duration::try_from(age).unwrap_or_default();
+    let ends = pod.spec.as_ref().and_then(|s| s.restart_policy.as_deref()) != Some("Always");
+    let end = wishes.start_delay.saturating_add(wishes.run_time);
+    let stage = if age < wishes.start_delay || start.is_none() {
+        plan.wake_at(begun, wishes.start_delay);
+        Stage::Starting
+    } else {
+        match wishes.failure {
+            Some(Failure::Pull) => Stage::NoImage,
+            Some(Failure::Crash) if ends => Stage::Failed,
+            Some(Failure::Crash) => Stage::Crashing,
+            None if ends && age >= end => Stage::Succeeded,
+            None => {
+                if ends {
+                    plan.wake_at(begun, end);
+                }
+                Stage::Running
+            }
+        }
+    };
+    let mut known = status.clone();
+    if start.is_none() {
+        // Times have no fractions, and nobody should wait less than was asked for.
+        let early = if wishes.start_delay.is_zero() { 0 } else { 1 };
+        let start = jiff::Timestamp::from_second(now.as_second() + early);
+        known.start_time = Some(Time(start.unwrap_or(now)));
+    }
+    let next = told(pod, &known, stage, now);
+    if next != status {
+        let mut pod = pod.clone();
+        pod.status = Some(next);
+        plan.actions.push(Action::PodStatus(Box::new(pod)));
+    }
+}
+
+/// The status that says this.
+fn told(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> PodStatus {
+    let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let ready = stage == Stage::Running;
+    let phase = match stage {
+        Stage::Starting | Stage::NoImage => "Pending",
+        Stage::Running | Stage::Crashing => "Running",
+        Stage::Succeeded => "Succeeded",
+        Stage::Failed => "Failed",
+    };
+    let spec = pod.spec.clone().unwrap_or_default();
+    let known = before.container_statuses.clone().unwrap_or_default();
+    let containers: Vec<ContainerStatus> = spec
+        .containers
+        .iter()
+        .map(|container| {
+            let known = known.iter().find(|known| known.name == container.name);
+            container_status(container, known, stage, &whole)
+        })
+        .collect();
+    let mut conditions = before.conditions.clone().unwrap_or_default();
+    let not_ready = match stage {
+        Stage::Running => None,
+        Stage::Succeeded => Some("PodCompleted"),
+        _ => Some("ContainersNotReady"),
+    };
+    for (kind, status, reason) in [
+        ("PodScheduled", true, None),
+        ("Initialized", true, None),
+        ("ContainersReady", ready, not_ready),
+        ("Ready", ready, not_ready),
+    ] {
+        set(&mut conditions, kind, status, reason, &whole);
+    }
+    let mut status = PodStatus {
+        phase: Some(phase.to_owned()),
+        conditions: Some(conditions),
+        container_statuses: Some(containers),
+        ..before.clone()
+    };
+    if stage != Stage::Starting && status.pod_ip.is_none() {
+        let address = address(pod);
+        status.pod_ips = Some(vec![PodIP {
+            ip: address.clone(),
+        }]);
+        status.pod_ip = Some(address);
+    }
+    status
+}
+
+fn container_status(
+    container: &Container,
+    known: Option<&ContainerStatus>,
+    stage: Stage,
+    now: &Time,
+) -> ContainerStatus {
+    let restarts = known.map_or(0, |known| known.restart_count);
+    let before = known
+        .and_then(|known| known.state.clone())
+        .unwrap_or_default();
+    let waiting = |reason: &str, message: Option<&str>| ContainerState {
+        waiting: Some(ContainerStateWaiting {
+            reason: Some(reason.to_owned()),
+            message: message.map(str::to_owned),
+        }),
+        ..ContainerState::default()
+    };
+    let ended = |code: i32, reason: &str| {
+        let since = before.running.as_ref().and_then(|r| r.started_at.clone());
+        let same = before.terminated.clone();
+        ContainerState {
+            terminated: same.or_else(|| {
+                Some(ContainerStateTerminated {
+                    exit_code: code,
+                    reason: Some(reason.to_owned()),
+                    started_at: since.or_else(|| Some(now.clone())),
+                    finished_at: Some(now.clone()),
+                    ..ContainerStateTerminated::default()
+                })
+            }),
+            ..ContainerState::default()
+        }
+    };
+    let state = match stage {
+        Stage::Starting => waiting("ContainerCreating", None),
+        Stage::NoImage => waiting(
+            "ImagePullBackOff",
+            Some("simulated: the image cannot be pulled"),
+        ),
+        Stage::Crashing => waiting(
+            "CrashLoopBackOff",
+            Some("simulated: the container ends as soon as it has started"),
+        ),
+        Stage::Running => ContainerState {
+            running: before.running.clone().or_else(|| {
+                Some(ContainerStateRunning {
+                    started_at: Some(now.clone()),
+                })
+            }),
+            ..ContainerState::default()
+        },
+        Stage::Succeeded => ended(0, "Completed"),
+        Stage::Failed => ended(1, "Error"),
+    };
+    let crashed = stage == Stage::Crashing
+        && before.waiting.as_ref().map(|w| w.reason.as_deref()) != Some(Some("CrashLoopBackOff"));
+    ContainerStatus {
+        name: container.name.clone(),
+        image: container.image.clone().unwrap_or_default(),
+        ready: stage == Stage::Running,
+        started: Some(stage == Stage::Running),
+        restart_count: restarts + i32::from(crashed),
+        state: Some(state),
+        ..known.cloned().unwrap_or_default()
+    }
+}
+
+fn set(
+    conditions: &mut Vec<PodCondition>,
+    kind: &str,
+    status: bool,
+    reason: Option<&str>,
+    now: &Time,
+) {
+    let status = if status { "True" } else { "False" };
+    let known = conditions
+        .iter()
+        .position(|condition| condition.type_ == kind);
+    let before = known.map(|place| conditions.remove(place));
+    let since = before
+        .filter(|condition| condition.status == status)
+        .and_then(|condition| condition.last_transition_time);
+    let condition = PodCondition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.map(str::to_owned),
+        last_transition_time: Some(since.unwrap_or_else(|| now.clone())),
+        ..PodCondition::default()
+    };
+    conditions.insert(known.unwrap_or(conditions.len()), condition);
+}
+
+/// An address that nothing answers at; the same for the same pod.
+fn address(pod: &Pod) -> String {
+    let name = template::short_name(&pod.uid().unwrap_or_default(), "", 3);
+    let octets: Vec<String> = name
+        .bytes()
+        .map(|byte| (byte % 254 + 1).to_string())
+        .collect();
+    format!("10.{}", octets.join("."))
+}

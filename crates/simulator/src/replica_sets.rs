@@ -1,0 +1,75 @@
+//! ReplicaSets: as many pods as they say.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled::{self, Pods};
+use crate::template;
+use crate::world::{World, key};
+
+pub(crate) fn plan(
+    world: &World,
+    pods: &Pods<'_>,
+    now: jiff::Timestamp,
+    actions: &mut Vec<Action>,
+) {
+    for set in world.replica_sets.iter() {
+        if set.metadata.deletion_timestamp.is_none() {
+            one(set, pods, now, actions);
+        }
+    }
+}
+
+/// How many pods a ReplicaSet wants.
+pub(crate) fn wanted(set: &ReplicaSet) -> usize {
+    let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
+    usize::try_from(replicas.unwrap_or(1)).unwrap_or_default()
+}
+
+fn one(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+    let all = pods.controlled_by(set);
+    let (finished, mut there): (Vec<&Pod>, Vec<&Pod>) = all
+        .into_iter()
+        .partition(|pod| controlled::is_finished(pod));
+    let wanted = wanted(set);
+    let names: BTreeSet<String> = there
+        .iter()
+        .chain(&finished)
+        .map(|pod| pod.name_any())
+        .collect();
+    let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
+    if let (Some(template), Some(missing)) = (template, wanted.checked_sub(there.len())) {
+        let fresh = template::fresh_names(set.name_any(), now);
+        for name in fresh.filter(|name| !names.contains(name)).take(missing) {
+            let namespace = set.metadata.namespace.as_ref();
+            let pod = template::pod(template, namespace, name, controlled::by(set));
+            actions.push(Action::CreatePod(Box::new(pod)));
+        }
+    }
+    // Those that are of the least use go first, and of these the youngest.
+    let surplus = there.len().saturating_sub(wanted);
+    there.reverse();
+    there.sort_by_key(|pod| (controlled::is_ready(pod), controlled::node(pod).is_some()));
+    for pod in there.iter().take(surplus).chain(&finished) {
+        actions.push(Action::DeletePod(key(*pod)));
+    }
+
+    let ready = there.iter().filter(|pod| controlled::is_ready(pod)).count();
+    let status = ReplicaSetStatus {
+        replicas: controlled::number(there.len()),
+        fully_labeled_replicas: controlled::some(there.len()),
+        ready_replicas: controlled::some(ready),
+        available_replicas: controlled::some(ready),
+        observed_generation: set.metadata.generation,
+        ..ReplicaSetStatus::default()
+    };
+    if set.status.as_ref() != Some(&status) {
+        let mut set = set.clone();
+        set.status = Some(status);
+        actions.push(Action::ReplicaSetStatus(Box::new(set)));
+    }
+}

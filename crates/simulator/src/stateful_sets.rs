@@ -1,0 +1,168 @@
+//! StatefulSets: pods with numbers, one after the other unless it is said that they may come at once. Claims for volumes
+//! are not made.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetStatus};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled::{self, Pods};
+use crate::template;
+use crate::world::{World, key};
+
+const REVISION: &str = "controller-revision-hash";
+const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+
+pub(crate) fn plan(world: &World, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+    for set in world.stateful_sets.iter() {
+        if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
+            one(set, spec, pods, actions);
+        }
+    }
+}
+
+fn one(set: &StatefulSet, spec: &StatefulSetSpec, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+    let name = set.name_any();
+    let revision = format!("{name}-{}", template::short_name(&spec.template, "", 10));
+    let all = pods.controlled_by(set);
+    let numbered: BTreeMap<i32, &Pod> = all
+        .iter()
+        .filter_map(|pod| Some((number_of(pod)?, *pod)))
+        .collect();
+    let first = spec.ordinals.as_ref().and_then(|o| o.start).unwrap_or(0);
+    let wanted = first..first.saturating_add(spec.replicas.unwrap_or(1));
+    let at_once = spec.pod_management_policy.as_deref() == Some("Parallel");
+    let is_updated = |pod: &Pod| pod.labels().get(REVISION) == Some(&revision);
+
+    if let Some(change) = next_changes(&numbered, wanted, at_once, spec, &is_updated) {
+        for change in change {
+            actions.push(match change {
+                Change::Make(number) => {
+                    Action::CreatePod(Box::new(pod(set, spec, &revision, number)))
+                }
+                Change::Remove(pod) => Action::DeletePod(key(pod)),
+            });
+        }
+    }
+
+    let live = numbered
+        .values()
+        .filter(|pod| !controlled::is_finished(pod));
+    let live: Vec<&&Pod> = live.collect();
+    let ready = live.iter().filter(|pod| controlled::is_ready(pod)).count();
+    let updated = live.iter().filter(|pod| is_updated(pod)).count();
+    let before = set.status.clone().unwrap_or_default();
+    let current = match before.current_revision {
+        Some(before) if updated < live.len() => before,
+        _ => revision.clone(),
+    };
+    let of_current = if current == revision {
+        updated
+    } else {
+        live.len() - updated
+    };
+    let status = StatefulSetStatus {
+        observed_generation: set.metadata.generation,
+        replicas: controlled::number(live.len()),
+        ready_replicas: controlled::some(ready),
+        available_replicas: Some(controlled::number(ready)),
+        current_replicas: controlled::some(of_current),
+        updated_replicas: controlled::some(updated),
+        current_revision: Some(current),
+        update_revision: Some(revision),
+        collision_count: Some(0),
+        conditions: None,
+    };
+    if set.status.as_ref() != Some(&status) {
+        let mut set = set.clone();
+        set.status = Some(status);
+        actions.push(Action::StatefulSetStatus(Box::new(set)));
+    }
+}
+
+enum Change<'a> {
+    Make(i32),
+    Remove(&'a Pod),
+}
+
+/// What is to be done next; with an order of pods, that is one thing.
+fn next_changes<'a>(
+    pods: &BTreeMap<i32, &'a Pod>,
+    wanted: std::ops::Range<i32>,
+    at_once: bool,
+    spec: &StatefulSetSpec,
+    is_updated: &impl Fn(&Pod) -> bool,
+) -> Option<Vec<Change<'a>>> {
+    let mut changes = Vec::new();
+    for number in wanted.clone() {
+        match pods.get(&number) {
+            None => changes.push(Change::Make(number)),
+            Some(pod) if controlled::is_finished(pod) => changes.push(Change::Remove(pod)),
+            Some(pod) if !at_once && !controlled::is_ready(pod) && is_updated(pod) => {
+                return (!changes.is_empty()).then_some(changes);
+            }
+            Some(_) => {}
+        }
+        if !at_once && !changes.is_empty() {
+            return Some(changes);
+        }
+    }
+    for (_, pod) in pods
+        .iter()
+        .rev()
+        .filter(|(number, _)| !wanted.contains(number))
+    {
+        changes.push(Change::Remove(pod));
+        if !at_once {
+            return Some(changes);
+        }
+    }
+    if !changes.is_empty() {
+        return Some(changes);
+    }
+    // All are there: the last one that is of a former template is made anew.
+    let strategy = spec.update_strategy.as_ref();
+    if strategy.and_then(|s| s.type_.as_deref()) == Some("OnDelete") {
+        return None;
+    }
+    let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
+    let from = rolling.and_then(|r| r.partition).unwrap_or(0);
+    let (_, outdated) = pods
+        .iter()
+        .rev()
+        .find(|(number, pod)| **number >= wanted.start + from && !is_updated(pod))?;
+    let others = pods
+        .values()
+        .filter(|pod| pod.metadata.name != outdated.metadata.name);
+    let undisturbed = others.into_iter().all(|pod| controlled::is_ready(pod));
+    undisturbed.then(|| vec![Change::Remove(*outdated)])
+}
+
+fn number_of(pod: &Pod) -> Option<i32> {
+    pod.metadata
+        .name
+        .as_deref()?
+        .rsplit_once('-')?
+        .1
+        .parse()
+        .ok()
+}
+
+fn pod(set: &StatefulSet, spec: &StatefulSetSpec, revision: &str, number: i32) -> Pod {
+    let name = format!("{}-{number}", set.name_any());
+    let namespace = set.metadata.namespace.as_ref();
+    let mut pod = template::pod(&spec.template, namespace, name.clone(), controlled::by(set));
+    pod.metadata.labels.get_or_insert_default().extend([
+        (REVISION.to_owned(), revision.to_owned()),
+        (POD_NAME.to_owned(), name.clone()),
+        (POD_INDEX.to_owned(), number.to_string()),
+    ]);
+    if let Some(pod) = &mut pod.spec {
+        pod.hostname = Some(name);
+        pod.subdomain.clone_from(&spec.service_name);
+    }
+    pod
+}

@@ -1,0 +1,75 @@
+//! Pods from templates, and the short names that follow from what a template says.
+
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde::Serialize;
+
+/// Characters that make no words, as Kubernetes uses them for made-up names.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A pod of this template.
+pub(crate) fn pod(
+    template: &PodTemplateSpec,
+    namespace: Option<&String>,
+    name: String,
+    owner: Option<Vec<OwnerReference>>,
+) -> Pod {
+    let metadata = template.metadata.clone().unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: namespace.cloned(),
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            finalizers: metadata.finalizers,
+            owner_references: owner,
+            ..ObjectMeta::default()
+        },
+        spec: template.spec.clone(),
+        status: None,
+    }
+}
+
+/// Names for pods that have none yet; those made at another time are others.
+pub(crate) fn fresh_names(prefix: String, now: jiff::Timestamp) -> impl Iterator<Item = String> {
+    (0_u64..).map(move |number| {
+        let salt = format!("{}.{number}", now.as_nanosecond());
+        format!("{prefix}-{}", short_name(&prefix, &salt, 5))
+    })
+}
+
+/// A short name that says whether two values are the same. `salt` makes different names of the same value.
+pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> String {
+    // What came from the server can be written down again.
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in text.iter().chain(salt.as_bytes()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // The lowest bits are the poorest.
+    let mut rest = hash ^ (hash >> 32);
+    let mut name = String::with_capacity(length);
+    for _ in 0..length {
+        let place = usize::try_from(rest % 27).unwrap_or_default();
+        name.push(char::from(ALPHABET.get(place).copied().unwrap_or(b'x')));
+        rest /= 27;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_have_equal_names_and_salt_makes_them_differ() {
+        let name = short_name(&"a", "", 10);
+        assert_eq!(name, short_name(&"a", "", 10));
+        assert_eq!(name.len(), 10);
+        assert_ne!(name, short_name(&"b", "", 10));
+        let names: std::collections::BTreeSet<_> = (0..1000)
+            .map(|i| short_name(&"a", &i.to_string(), 5))
+            .collect();
+        assert_eq!(names.len(), 1000);
+    }
+}

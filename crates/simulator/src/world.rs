@@ -1,0 +1,143 @@
+//! What the server holds, as far as it matters here.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::Api;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, Resource, ResourceExt as _};
+
+/// Namespace and name.
+pub(crate) type Key = (String, String);
+
+/// The key of an object.
+pub(crate) fn key<K: Resource>(object: &K) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// All objects of a kind.
+#[derive(Debug)]
+pub(crate) struct Kind<K> {
+    objects: BTreeMap<Key, K>,
+    /// What a list has said so far, while it goes on.
+    listed: Option<BTreeMap<Key, K>>,
+    complete: bool,
+}
+
+impl<K> Default for Kind<K> {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            listed: None,
+            complete: false,
+        }
+    }
+}
+
+impl<K: Resource> Kind<K> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&K> {
+        self.objects.get(key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &K> {
+        self.objects.values()
+    }
+
+    /// Takes over an object, unless a later version of it is known.
+    pub(crate) fn put(&mut self, mut object: K) {
+        object.meta_mut().managed_fields = None;
+        let key = key(&object);
+        let known = self.objects.get(&key);
+        if known.is_none_or(|known| version(known) <= version(&object)) {
+            self.objects.insert(key, object);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.objects.remove(key);
+    }
+
+    fn take(&mut self, event: watcher::Event<K>) {
+        match event {
+            watcher::Event::Init => self.listed = Some(BTreeMap::new()),
+            watcher::Event::InitApply(mut object) => {
+                object.meta_mut().managed_fields = None;
+                let listed = self.listed.get_or_insert_default();
+                listed.insert(key(&object), object);
+            }
+            watcher::Event::InitDone => {
+                self.objects = self.listed.take().unwrap_or_default();
+                self.complete = true;
+            }
+            watcher::Event::Apply(object) => self.put(object),
+            watcher::Event::Delete(object) => self.remove(&key(&object)),
+        }
+    }
+}
+
+/// Where these objects come from, versions are numbers that grow.
+fn version<K: Resource>(object: &K) -> u64 {
+    let version = object.resource_version();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+macro_rules! kinds {
+    ($($field:ident: $variant:ident($kind:ty)),* $(,)?) => {
+        /// See the module documentation.
+        #[derive(Debug, Default)]
+        pub(crate) struct World {
+            $( pub(crate) $field: Kind<$kind>, )*
+        }
+
+        /// Something was seen.
+        pub(crate) enum Change {
+            $( $variant(Box<watcher::Event<$kind>>), )*
+        }
+
+        impl World {
+            pub(crate) fn take(&mut self, change: Change) {
+                match change {
+                    $( Change::$variant(event) => self.$field.take(*event), )*
+                }
+            }
+
+            /// Whether all kinds have been listed.
+            pub(crate) fn is_complete(&self) -> bool {
+                $( self.$field.complete )&&*
+            }
+        }
+
+        /// What happens to the objects, for ever.
+        pub(crate) fn watch(client: &Client) -> BoxStream<'static, Change> {
+            let config = || watcher::Config::default().any_semantic();
+            stream::select_all([
+                $(
+                    watcher(Api::<$kind>::all(client.clone()), config())
+                        .default_backoff()
+                        .filter_map(|event| async {
+                            // Errors are waited out.
+                            event.ok().map(|event| Change::$variant(Box::new(event)))
+                        })
+                        .boxed(),
+                )*
+            ])
+            .boxed()
+        }
+    };
+}
+
+kinds! {
+    nodes: Node(Node),
+    pods: Pod(Pod),
+    deployments: Deployment(Deployment),
+    replica_sets: ReplicaSet(ReplicaSet),
+    stateful_sets: StatefulSet(StatefulSet),
+    daemon_sets: DaemonSet(DaemonSet),
+    jobs: Job(Job),
+}
