@@ -276,10 +276,7 @@ impl ControlPlane {
             parts: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane
-            .furnish(&fleet, args, &kept, detector, failover)
-            .await
-        {
+        if let Err(error) = plane.furnish(&fleet, args, &kept, detector, failover).await {
             plane.stop().await;
             return Err(error);
         }

@@ -243,9 +243,10 @@ fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
     let (_, missing) = rollout.room();
     let available = rollout.all.1 >= rollout.wanted.saturating_sub(missing);
     let complete = rollout.updated.1 >= rollout.wanted && rollout.all.0 == rollout.updated.0;
-    let set = rollout
-        .current
-        .map_or_else(|| rollout.deployment.name_any(), |set| set.name_any());
+    let set = rollout.current.map_or_else(
+        || rollout.deployment.name_any(),
+        kube::ResourceExt::name_any,
+    );
     let conditions = vec![
         if available {
             (

@@ -43,6 +43,135 @@ fn count(value: Option<i32>, otherwise: usize) -> usize {
     })
 }
 
+/// How far a Job is.
+struct Tally<'a> {
+    all: Vec<&'a Pod>,
+    active: Vec<&'a Pod>,
+    succeeded: usize,
+    failed: usize,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    NotYet,
+    Suspended,
+    Complete,
+    GaveUp,
+}
+
+impl<'a> Tally<'a> {
+    fn of(spec: &JobSpec, all: Vec<&'a Pod>) -> Self {
+        let of = |phase: &str| {
+            let pods = all.iter().filter(|pod| controlled::phase(pod) == phase);
+            pods.count()
+        };
+        let (succeeded, failed) = (of("Succeeded"), of("Failed"));
+        let live = all.iter().copied();
+        let active: Vec<&Pod> = live.filter(|pod| !controlled::is_finished(pod)).collect();
+        // Without a number of completions, one success says that there is no more work.
+        let complete = match spec.completions {
+            Some(completions) => succeeded >= count(Some(completions), 1),
+            None => succeeded > 0 && active.is_empty(),
+        };
+        let end = if complete {
+            End::Complete
+        } else if failed > count(spec.backoff_limit, 6) {
+            End::GaveUp
+        } else if spec.suspend.unwrap_or(false) {
+            End::Suspended
+        } else {
+            End::NotYet
+        };
+        Self {
+            all,
+            active,
+            succeeded,
+            failed,
+            end,
+        }
+    }
+
+    /// How many pods there should be that have not ended.
+    fn wanted(&self, spec: &JobSpec) -> usize {
+        if self.end != End::NotYet {
+            return 0;
+        }
+        let parallelism = count(spec.parallelism, 1);
+        let left = match spec.completions {
+            Some(completions) => count(Some(completions), 1).saturating_sub(self.succeeded),
+            None if self.succeeded > 0 => self.active.len(),
+            None => parallelism,
+        };
+        left.min(parallelism)
+    }
+
+    fn status(&self, before: JobStatus, now: &Time) -> JobStatus {
+        let ready = self.active.iter().filter(|pod| controlled::is_ready(pod));
+        let over = matches!(self.end, End::Complete | End::GaveUp);
+        let told = match self.end {
+            End::NotYet => None,
+            End::Suspended => Some(vec![("Suspended", "JobSuspended", "Job suspended")]),
+            End::Complete => {
+                let message = "Reached expected number of succeeded pods";
+                Some(vec![
+                    ("SuccessCriteriaMet", "CompletionsReached", message),
+                    ("Complete", "CompletionsReached", message),
+                ])
+            }
+            End::GaveUp => {
+                let message = "Job has reached the specified backoff limit";
+                Some(vec![
+                    ("FailureTarget", "BackoffLimitExceeded", message),
+                    ("Failed", "BackoffLimitExceeded", message),
+                ])
+            }
+        };
+        let known = before.conditions.unwrap_or_default();
+        let conditions = |told: Vec<_>| told.into_iter().map(|one| condition(&known, one, now));
+        JobStatus {
+            active: if over {
+                None
+            } else {
+                controlled::some(self.active.len())
+            },
+            ready: Some(if over {
+                0
+            } else {
+                controlled::number(ready.count())
+            }),
+            succeeded: controlled::some(self.succeeded),
+            failed: controlled::some(self.failed),
+            terminating: Some(0),
+            uncounted_terminated_pods: Some(UncountedTerminatedPods::default()),
+            start_time: match self.end {
+                End::Suspended => None,
+                _ => before.start_time.or_else(|| Some(now.clone())),
+            },
+            completion_time: (self.end == End::Complete).then(|| now.clone()),
+            conditions: told.map(|told| conditions(told).collect()),
+            ..JobStatus::default()
+        }
+    }
+}
+
+/// The condition as it was, if it was there.
+fn condition(
+    known: &[JobCondition],
+    (kind, reason, message): (&str, &str, &str),
+    now: &Time,
+) -> JobCondition {
+    let before = known.iter().find(|condition| condition.type_ == kind);
+    before.cloned().unwrap_or_else(|| JobCondition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_probe_time: Some(now.clone()),
+        last_transition_time: Some(now.clone()),
+    })
+}
+
 fn one(
     job: &Job,
     spec: &JobSpec,
@@ -50,105 +179,22 @@ fn one(
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
-    let all = pods.controlled_by(job);
-    let of = |phase: &str| {
-        all.iter()
-            .filter(|pod| controlled::phase(pod) == phase)
-            .count()
-    };
-    let (succeeded, failed) = (of("Succeeded"), of("Failed"));
-    let active: Vec<&&Pod> = all
-        .iter()
-        .filter(|pod| !controlled::is_finished(pod))
-        .collect();
-    let ready = active
-        .iter()
-        .filter(|pod| controlled::is_ready(pod))
-        .count();
-    let parallelism = count(spec.parallelism, 1);
-    let gave_up = failed > count(spec.backoff_limit, 6);
-    let suspended = spec.suspend.unwrap_or(false);
-    // Without a number of completions, one success says that there is no more work.
-    let complete = match spec.completions {
-        Some(completions) => succeeded >= count(Some(completions), 1),
-        None => succeeded > 0 && active.is_empty(),
-    };
-    let left = match spec.completions {
-        Some(completions) => count(Some(completions), 1).saturating_sub(succeeded),
-        None if succeeded > 0 => active.len(),
-        None => parallelism,
-    };
-    let wanted = if gave_up || suspended || complete {
-        0
-    } else {
-        left.min(parallelism)
-    };
-    for pod in active
-        .iter()
-        .rev()
-        .take(active.len().saturating_sub(wanted))
-    {
-        actions.push(Action::DeletePod(key(**pod)));
+    let tally = Tally::of(spec, pods.controlled_by(job));
+    let wanted = tally.wanted(spec);
+    let surplus = tally.active.len().saturating_sub(wanted);
+    for pod in tally.active.iter().rev().take(surplus) {
+        actions.push(Action::DeletePod(key(*pod)));
     }
-    let names: BTreeSet<String> = all.iter().map(|pod| pod.name_any()).collect();
+    let names: BTreeSet<String> = tally.all.iter().map(|pod| pod.name_any()).collect();
     let fresh = template::fresh_names(job.name_any(), now);
-    let missing = wanted.saturating_sub(active.len());
+    let missing = wanted.saturating_sub(tally.active.len());
     for name in fresh.filter(|name| !names.contains(name)).take(missing) {
         let namespace = job.metadata.namespace.as_ref();
         let pod = template::pod(&spec.template, namespace, name, controlled::by(job));
         actions.push(Action::CreatePod(Box::new(pod)));
     }
-
-    let before = job.status.clone().unwrap_or_default();
     let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
-    let mut status = JobStatus {
-        active: controlled::some(active.len()),
-        ready: Some(controlled::number(ready)),
-        succeeded: controlled::some(succeeded),
-        failed: controlled::some(failed),
-        terminating: Some(0),
-        uncounted_terminated_pods: Some(UncountedTerminatedPods::default()),
-        start_time: match suspended {
-            true => None,
-            false => before.start_time.or_else(|| Some(now.clone())),
-        },
-        ..JobStatus::default()
-    };
-    let condition = |kind: &str, reason: &str, message: &str| JobCondition {
-        type_: kind.to_owned(),
-        status: "True".to_owned(),
-        reason: Some(reason.to_owned()),
-        message: Some(message.to_owned()),
-        last_probe_time: Some(now.clone()),
-        last_transition_time: Some(now.clone()),
-    };
-    if complete {
-        let reached = "Reached expected number of succeeded pods";
-        status.conditions = Some(vec![
-            condition("SuccessCriteriaMet", "CompletionsReached", reached),
-            condition("Complete", "CompletionsReached", reached),
-        ]);
-        status.completion_time = Some(now.clone());
-        status.active = None;
-        status.ready = Some(0);
-    } else if gave_up {
-        let message = "Job has reached the specified backoff limit";
-        status.conditions = Some(vec![
-            condition("FailureTarget", "BackoffLimitExceeded", message),
-            condition("Failed", "BackoffLimitExceeded", message),
-        ]);
-        status.active = None;
-        status.ready = Some(0);
-    } else if suspended {
-        let before = before.conditions.into_iter().flatten();
-        let same = before
-            .into_iter()
-            .find(|condition| condition.type_ == "Suspended");
-        status.conditions =
-            Some(vec![same.unwrap_or_else(|| {
-                condition("Suspended", "JobSuspended", "Job suspended")
-            })]);
-    }
+    let status = tally.status(job.status.clone().unwrap_or_default(), &now);
     if job.status.as_ref() != Some(&status) {
         let mut job = job.clone();
         job.status = Some(status);

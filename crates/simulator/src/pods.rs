@@ -98,8 +98,8 @@ fn live(pod: &Pod, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
     let mut known = status.clone();
     if start.is_none() {
         // Times have no fractions, and nobody should wait less than was asked for.
-        let early = if wishes.start_delay.is_zero() { 0 } else { 1 };
-        let start = jiff::Timestamp::from_second(now.as_second() + early);
+        let later = i64::from(!wishes.start_delay.is_zero());
+        let start = jiff::Timestamp::from_second(now.as_second() + later);
         known.start_time = Some(Time(start.unwrap_or(now)));
     }
     let next = told(pod, &known, stage, now);
@@ -193,7 +193,7 @@ fn container_status(
             ..ContainerState::default()
         }
     };
-    let state = match stage {
+    let told = match stage {
         Stage::Starting => waiting("ContainerCreating", None),
         Stage::NoImage => waiting(
             "ImagePullBackOff",
@@ -222,7 +222,7 @@ fn container_status(
         ready: stage == Stage::Running,
         started: Some(stage == Stage::Running),
         restart_count: restarts + i32::from(crashed),
-        state: Some(state),
+        state: Some(told),
         ..known.cloned().unwrap_or_default()
     }
 }

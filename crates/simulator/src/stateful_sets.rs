@@ -138,7 +138,7 @@ fn next_changes<'a>(
         .values()
         .filter(|pod| pod.metadata.name != outdated.metadata.name);
     let undisturbed = others.into_iter().all(|pod| controlled::is_ready(pod));
-    undisturbed.then(|| vec![Change::Remove(*outdated)])
+    undisturbed.then(|| vec![Change::Remove(outdated)])
 }
 
 fn number_of(pod: &Pod) -> Option<i32> {

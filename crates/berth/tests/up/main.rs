@@ -14,3 +14,4 @@ mod members;
 mod program;
 mod start;
 mod watching;
+mod workloads;

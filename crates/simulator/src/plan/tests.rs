@@ -306,7 +306,7 @@ fn wishes_of_the_workload_count_and_can_be_taken_back() {
     let told = serde_json::to_string(&cluster.world.pods.iter().next().unwrap().status).unwrap();
     assert!(told.contains("CrashLoopBackOff"), "{told}");
     edit_deployment(&mut cluster, "web", |d| {
-        d["metadata"]["annotations"] = json!({})
+        d["metadata"]["annotations"] = json!({});
     });
     cluster.rest();
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
@@ -335,7 +335,7 @@ fn a_stateful_set_goes_one_by_one_and_back() {
             .world
             .pods
             .iter()
-            .map(|pod| pod.name_any())
+            .map(kube::ResourceExt::name_any)
             .collect()
     };
     assert_eq!(names(&cluster), ["db-0", "db-1", "db-2"]);

@@ -1,0 +1,156 @@
+//! What becomes of workloads in the simulated members.
+
+use serde_json::Value;
+
+use crate::program::{Up, root, until};
+
+fn json(up: &Up, arguments: &[&str]) -> Option<Value> {
+    let mut all = arguments.to_vec();
+    all.extend(["-o", "json"]);
+    let text = up.kubectl(&all)?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+/// The pods of an app in a member, as `node phase`; those without a node have none.
+fn pods(up: &Up, member: &str, app: &str) -> Option<Vec<String>> {
+    let (context, selector) = (
+        format!("--context={member}"),
+        format!("--selector=app={app}"),
+    );
+    let list = json(up, &[&context, "get", "pods", &selector])?;
+    let told = |pod: &Value| {
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or("none");
+        format!("{node} {}", pod["status"]["phase"].as_str().unwrap())
+    };
+    let mut pods: Vec<String> = list["items"].as_array().unwrap().iter().map(told).collect();
+    pods.sort();
+    Some(pods)
+}
+
+#[test]
+fn a_deployment_in_a_member_takes_room_as_far_as_there_is_some() {
+    let up = Up::start(&["--members=1", "--cluster-status-update-frequency=200ms"]);
+    if pods(&up, "member1", "web").is_none() {
+        return;
+    }
+    let file = up.home.path().join("web.yaml");
+    std::fs::write(
+        &file,
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, annotations: {simulation.berth/start-delay: 0s}}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: '6'}}}]}
+",
+    )
+    .unwrap();
+    up.kubectl(&["--context=member1", "apply", "-f", file.to_str().unwrap()])
+        .unwrap();
+    // Four nodes of 8 CPUs, 1 of each taken: one pod on each, and one that waits.
+    let expected = [
+        "member1-node-1 Running",
+        "member1-node-2 Running",
+        "member1-node-3 Running",
+        "member1-node-4 Running",
+        "none Pending",
+    ];
+    until("four pods that run and one that waits", || {
+        match pods(&up, "member1", "web").unwrap() {
+            pods if pods == expected => Ok(()),
+            pods => Err(format!("{pods:?}")),
+        }
+    });
+    until("the control plane to know", || {
+        let cluster = json(&up, &["get", "cluster", "member1"]).unwrap();
+        let summary = &cluster["status"]["resourceSummary"];
+        if summary["allocated"]["cpu"] == "28" && summary["allocating"]["cpu"] == "6" {
+            Ok(())
+        } else {
+            Err(summary.to_string())
+        }
+    });
+    let status = json(&up, &["--context=member1", "get", "deployment", "web"]).unwrap();
+    assert_eq!(status["status"]["readyReplicas"], 4);
+
+    up.kubectl(&[
+        "--context=member1",
+        "scale",
+        "deployment/web",
+        "--replicas=2",
+    ])
+    .unwrap();
+    let rollout = [
+        "--context=member1",
+        "rollout",
+        "status",
+        "deployment/web",
+        "--timeout=60s",
+    ];
+    up.kubectl(&rollout).unwrap();
+    let left = pods(&up, "member1", "web").unwrap();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().all(|pod| pod.ends_with("Running")), "{left:?}");
+}
+
+#[test]
+fn failure_can_be_wished_for_and_taken_back() {
+    let up = Up::start(&["--members=1"]);
+    let in_member = |arguments: &[&str]| {
+        let mut all = vec!["--context=member1"];
+        all.extend(arguments);
+        up.kubectl(&all)
+    };
+    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
+        return;
+    }
+    let available = |status: &str| {
+        let condition = format!("--for=condition=Available={status}");
+        in_member(&["wait", &condition, "deployment/web", "--timeout=60s"]).unwrap();
+    };
+    available("true");
+    in_member(&["annotate", "deployment/web", "simulation.berth/fails=crash"]).unwrap();
+    available("false");
+    let shown = in_member(&["get", "pods"]).unwrap();
+    assert!(shown.contains("CrashLoopBackOff"), "{shown}");
+    in_member(&["annotate", "deployment/web", "simulation.berth/fails-"]).unwrap();
+    available("true");
+}
+
+#[test]
+fn what_is_placed_becomes_pods_in_the_members_and_ready_on_the_control_plane() {
+    let up = Up::start(&["--members=2"]);
+    let example = root().join("examples/nginx.yaml");
+    if up
+        .kubectl(&["apply", "-f", example.to_str().unwrap()])
+        .is_none()
+    {
+        return;
+    }
+    for member in ["member1", "member2"] {
+        until("a pod that runs", || {
+            match pods(&up, member, "nginx").unwrap().as_slice() {
+                [pod] if pod.ends_with(" Running") => Ok(()),
+                pods => Err(format!("{member}: {pods:?}")),
+            }
+        });
+    }
+    until("the template to be ready", || {
+        let template = json(&up, &["get", "deployment", "nginx"]).unwrap();
+        if template["status"]["readyReplicas"] == 2 {
+            Ok(())
+        } else {
+            Err(template["status"].to_string())
+        }
+    });
+    let fully = [
+        "wait",
+        "--for=condition=FullyApplied",
+        "resourcebinding/nginx-deployment",
+        "--timeout=60s",
+    ];
+    up.kubectl(&fully).unwrap();
+}
