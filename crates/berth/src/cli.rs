@@ -19,7 +19,7 @@ use crate::down::{self, DownArgs};
 use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
 use crate::mishap::{self, Mishap, MishapArgs};
-use crate::simulate::{self, SimulateArgs};
+use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
 use crate::watch::{self, WatchArgs};
@@ -217,7 +217,8 @@ impl Command {
 /// What went wrong, in one line, and the exit code that says whose turn it is.
 #[derive(Debug)]
 struct Failure {
-    message: String,
+    /// One for each thing that is wrong.
+    messages: Vec<String>,
     code: u8,
 }
 
@@ -225,7 +226,7 @@ impl Failure {
     /// The command line makes no sense.
     fn usage(error: impl Display) -> Self {
         Self {
-            message: error.to_string(),
+            messages: vec![error.to_string()],
             code: 2,
         }
     }
@@ -233,8 +234,18 @@ impl Failure {
     /// The command line is fine, and it did not work out.
     fn run(error: impl Display) -> Self {
         Self {
-            message: error.to_string(),
+            messages: vec![error.to_string()],
             code: 1,
+        }
+    }
+
+    fn of_simulation(error: SimulateError) -> Self {
+        match error {
+            SimulateError::Manifests(problems) => Self {
+                messages: problems.iter().map(ToString::to_string).collect(),
+                code: 1,
+            },
+            error => Self::run(error),
         }
     }
 
@@ -247,6 +258,9 @@ impl Failure {
     }
 
     fn report(self) -> ExitCode {
-        command::report(self.message, self.code)
+        for message in self.messages {
+            command::report(message, self.code);
+        }
+        ExitCode::from(self.code)
     }
 }

@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use berth_controllers::cluster_status::ClusterStatusOptions;
-use berth_controllers::{cluster, cluster_status};
+use berth_controllers::detector::DetectorOptions;
+use berth_controllers::{cluster, cluster_status, namespace_sync};
 use berth_scheduler::go_duration::go_duration;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ pub const NAME: &str = "cluster controllers";
 #[derive(Args, Clone, Debug)]
 pub struct ClusterArgs {
     /// Which controllers of clusters run: `*` for all, NAME for one, -NAME for all but one; they are `cluster`
-    /// (execution namespaces, taints) and `clusterStatus`
+    /// (execution namespaces, taints), `clusterStatus` and `namespace` (namespaces get into all members)
     #[arg(
         long,
         value_name = "LIST",
@@ -57,6 +58,8 @@ pub struct Choice {
     pub cluster: bool,
     /// The status of Push clusters.
     pub cluster_status: bool,
+    /// Namespaces get into all members.
+    pub namespace: bool,
 }
 
 impl Default for Choice {
@@ -65,6 +68,7 @@ impl Default for Choice {
         Self {
             cluster: true,
             cluster_status: true,
+            namespace: true,
         }
     }
 }
@@ -74,6 +78,7 @@ impl Choice {
     pub const NONE: Self = Self {
         cluster: false,
         cluster_status: false,
+        namespace: false,
     };
 }
 
@@ -96,9 +101,10 @@ impl FromStr for Choice {
                 "*" | "" => {}
                 "cluster" => choice.cluster = wanted,
                 "clusterStatus" => choice.cluster_status = wanted,
+                "namespace" => choice.namespace = wanted,
                 other => {
                     return Err(format!(
-                        "there is no controller {other:?}; there are cluster and clusterStatus"
+                        "there is no controller {other:?}; there are cluster, clusterStatus and namespace"
                     ));
                 }
             }
@@ -107,8 +113,14 @@ impl FromStr for Choice {
     }
 }
 
-/// Runs those that were chosen until the token is cancelled.
-pub async fn run(client: kube::Client, args: ClusterArgs, cancel: CancellationToken) {
+/// Runs those that were chosen until the token is cancelled. The namespaces that the detector skips stay.
+pub async fn run(
+    client: kube::Client,
+    args: ClusterArgs,
+    detector: &DetectorOptions,
+    cancel: CancellationToken,
+) {
+    let skipped = detector.skipped_namespaces.clone();
     let options = ClusterStatusOptions {
         update_frequency: args
             .cluster_status_update_frequency
@@ -118,7 +130,7 @@ pub async fn run(client: kube::Client, args: ClusterArgs, cancel: CancellationTo
     };
     let life = async {
         if args.controllers.cluster {
-            cluster::run(client.clone(), cancel.clone()).await;
+            Box::pin(cluster::run(client.clone(), cancel.clone())).await;
         }
     };
     let status = async {
@@ -126,8 +138,13 @@ pub async fn run(client: kube::Client, args: ClusterArgs, cancel: CancellationTo
             cluster_status::run(client.clone(), options, cancel.clone()).await;
         }
     };
+    let namespaces = async {
+        if args.controllers.namespace {
+            namespace_sync::run(client.clone(), skipped, cancel.clone()).await;
+        }
+    };
     // Where none was chosen, there is still somebody to be told to stop.
-    tokio::join!(life, status, cancel.cancelled());
+    tokio::join!(life, status, namespaces, cancel.cancelled());
 }
 
 #[cfg(test)]
@@ -136,22 +153,20 @@ mod tests {
 
     #[test]
     fn a_list_chooses_as_in_karmada() {
-        let both = Choice::default();
-        let (only_life, only_status) = (
-            Choice {
-                cluster_status: false,
-                ..both
-            },
-            Choice {
-                cluster: false,
-                ..both
-            },
-        );
+        let all = Choice::default();
+        let without = Choice {
+            cluster_status: false,
+            ..all
+        };
+        let only = Choice {
+            cluster_status: true,
+            ..Choice::NONE
+        };
         for (text, expected) in [
-            ("*", both),
-            ("*,-clusterStatus", only_life),
-            ("-cluster,*", only_status),
-            ("clusterStatus", only_status),
+            ("*", all),
+            ("*,-clusterStatus", without),
+            ("-clusterStatus,*", without),
+            ("clusterStatus", only),
             ("", Choice::NONE),
             ("-cluster", Choice::NONE),
         ] {

@@ -121,7 +121,13 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     ));
     let failover = args.failover.parts(Setting::Real);
     let failing_over = Box::pin(failover.run(client.clone(), cancel.clone()));
-    let clusters = cluster_controllers::run(client.clone(), args.clusters, cancel.clone());
+    let detecting = options.clone();
+    let clusters = Box::pin(cluster_controllers::run(
+        client.clone(),
+        args.clusters,
+        &detecting,
+        cancel.clone(),
+    ));
     tokio::try_join!(
         async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
         async { Ok(propagation.await?) },

@@ -109,10 +109,10 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
     }
     let clusters: Api<Cluster> = Api::all(client);
     let value = (mishap == Mishap::Fail).then_some(UNREACHABLE);
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { FAILS: value } } }));
+    let change = Patch::Merge(json!({ "metadata": { "annotations": { FAILS: value } } }));
     for name in &args.members {
         clusters
-            .patch(name, &PatchParams::default(), &patch)
+            .patch(name, &PatchParams::default(), &change)
             .await
             .map_err(|source| MishapError::Refused {
                 name: name.clone(),

@@ -316,7 +316,7 @@ impl ControlPlane {
         self.members = members?;
         prepared?;
         self.join(&client, fleet).await?;
-        self.look_after_clusters(&client, args.clusters.clone());
+        self.look_after_clusters(&client, args.clusters.clone(), detector.clone());
         let (cancel, detector_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
             let outcome = detector::run(detector_client, detector, cancel).await;
@@ -342,10 +342,15 @@ impl ControlPlane {
         Ok(())
     }
 
-    fn look_after_clusters(&mut self, client: &kube::Client, args: ClusterArgs) {
+    fn look_after_clusters(
+        &mut self,
+        client: &kube::Client,
+        args: ClusterArgs,
+        detector: DetectorOptions,
+    ) {
         let (cancel, controllers_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
-            cluster_controllers::run(controllers_client, args, cancel).await;
+            cluster_controllers::run(controllers_client, args, &detector, cancel).await;
             (cluster_controllers::NAME, Ok(()))
         });
         let switches = self

@@ -1,6 +1,7 @@
 //! What surrounds scheduling on a control plane: the [`detector`] turns policies and resource templates into
 //! bindings; [`propagation`] turns placed bindings into Works, brings these into the members, and what is seen
-//! there back; [`cluster`] and [`cluster_status`] look after the members themselves.
+//! there back; [`cluster`] and [`cluster_status`] look after the
+//! members themselves, and [`namespace_sync`] brings namespaces into them.
 //!
 //! Controllers talk to API servers through clients that they are given or make from what a Cluster says, and to
 //! nothing else: they know no engine, no scheduler and no embedded server. What can be decided without a server is
@@ -19,6 +20,7 @@ pub mod interpreter;
 mod kinds;
 pub mod member_client;
 mod merge_diff;
+pub mod namespace_sync;
 pub mod overrides;
 pub mod propagation;
 mod queue;

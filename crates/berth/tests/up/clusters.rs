@@ -222,3 +222,38 @@ fn nothing_is_left_of_a_cluster_that_goes() {
     });
     assert!(cluster(&up, "member2").is_some());
 }
+
+#[test]
+fn namespaces_get_into_all_members_and_go_with_their_own() {
+    let up = start(&["--members=2"]);
+    if cluster(&up, "member1").is_none() {
+        return;
+    }
+    let there = |member: &str, name: &str| {
+        let context = format!("--context={member}");
+        let listed = up
+            .kubectl(&[&context, "get", "namespaces", "-o", "name"])
+            .unwrap();
+        listed
+            .lines()
+            .any(|line| line == format!("namespace/{name}"))
+    };
+    up.kubectl(&["create", "namespace", "shop"]).unwrap();
+    for member in ["member1", "member2"] {
+        until("the namespace in the member", || {
+            there(member, "shop")
+                .then_some(())
+                .ok_or_else(|| format!("not in {member}"))
+        });
+        assert!(!there(member, "karmada-system"));
+    }
+    up.kubectl(&["delete", "namespace", "shop", "--timeout=60s"])
+        .unwrap();
+    for member in ["member1", "member2"] {
+        until("the namespace to go from the member", || {
+            (!there(member, "shop"))
+                .then_some(())
+                .ok_or_else(|| format!("still in {member}"))
+        });
+    }
+}

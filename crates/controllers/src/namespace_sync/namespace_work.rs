@@ -1,0 +1,162 @@
+//! Which namespaces get into the members, and what their Works say.
+
+use std::collections::BTreeMap;
+
+use berth_api::well_known::{
+    APPLIED_CLUSTER_OVERRIDES, MANAGED, MANAGED_VALUE, SKIP_AUTO_PROPAGATION, TEMPLATE_GENERATION,
+    TEMPLATE_UID, WORK_NAME, WORK_NAMESPACE,
+};
+use berth_api::{Cluster, Work, manifest, names};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Resource as _, ResourceExt as _};
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::binding::desired_work::DesiredWork;
+use crate::binding::work_change;
+use crate::overrides::{OverrideError, OverrideSet};
+
+/// Whether a namespace gets into the members.
+pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
+    let name = namespace.name_any();
+    let opts_out = namespace.labels().get(SKIP_AUTO_PROPAGATION);
+    name != "default"
+        && namespace.metadata.deletion_timestamp.is_none()
+        && !names::is_reserved_namespace(&name)
+        && !skipped.iter().any(|expression| expression.is_match(&name))
+        && !opts_out.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// Whether a Work is that of this namespace, and not of a former one of the same name.
+pub fn owned_by(work: &Work, namespace: &Namespace) -> bool {
+    let owners = work.owner_references().iter();
+    let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
+    owners.into_iter().any(|owner| owner.uid == uid)
+}
+
+/// The Work of a namespace in a cluster.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// What it says.
+    pub work: DesiredWork,
+    owner: Value,
+}
+
+impl Desired {
+    /// What the Work should say.
+    ///
+    /// # Errors
+    /// When an override does not fit the namespace.
+    pub fn of(
+        namespace: &Namespace,
+        cluster: &Cluster,
+        overrides: &OverrideSet,
+    ) -> Result<Self, OverrideError> {
+        let cluster_name = cluster.name_any();
+        let name = names::work_name("Namespace", &namespace.name_any(), "");
+        let mut manifest = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": namespace.metadata,
+            "spec": namespace.spec,
+        });
+        let applied = overrides.apply(&mut manifest, cluster)?;
+        let metadata = &mut manifest["metadata"];
+        let marks = [
+            (TEMPLATE_UID, namespace.uid().unwrap_or_default()),
+            (WORK_NAME, name.clone()),
+            (WORK_NAMESPACE, names::execution_namespace(&cluster_name)),
+        ];
+        for (key, value) in marks {
+            metadata["annotations"][key] = json!(value);
+        }
+        if let Some(generation) = namespace.metadata.generation {
+            metadata["annotations"][TEMPLATE_GENERATION] = json!(generation.to_string());
+        }
+        metadata["labels"][MANAGED] = json!(MANAGED_VALUE);
+        manifest::prune(&mut manifest);
+        let annotations = applied
+            .cluster
+            .map(|json| (APPLIED_CLUSTER_OVERRIDES.to_owned(), json));
+        Ok(Self {
+            work: DesiredWork {
+                cluster: cluster_name,
+                name,
+                labels: BTreeMap::new(),
+                annotations: annotations.into_iter().collect(),
+                manifest,
+                suspended: false,
+                preserved: false,
+            },
+            owner: json!(namespace.controller_owner_ref(&())),
+        })
+    }
+
+    /// The Work as it is created, with this permanent id.
+    pub fn new_work(&self, id: &str) -> Value {
+        let mut work = work_change::new_work(&self.work, id);
+        work["metadata"]["ownerReferences"] = json!([self.owner]);
+        work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace(value: Value) -> Namespace {
+        serde_json::from_value(json!({ "metadata": value })).unwrap()
+    }
+
+    #[test]
+    fn the_systems_namespaces_stay_and_so_do_those_that_opt_out() {
+        let skipped = [Regex::new("^(?:kube-.*)$").unwrap()];
+        for (metadata, expected) in [
+            (json!({"name": "shop"}), true),
+            (json!({"name": "kube"}), true),
+            (json!({"name": "kube-system"}), false),
+            (json!({"name": "default"}), false),
+            (json!({"name": "karmada-es-m1"}), false),
+            (json!({"name": "karmada-cluster"}), false),
+            (
+                json!({"name": "shop", "labels": {(SKIP_AUTO_PROPAGATION): "True"}}),
+                false,
+            ),
+            (
+                json!({"name": "shop", "labels": {(SKIP_AUTO_PROPAGATION): "no"}}),
+                true,
+            ),
+            (
+                json!({"name": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+                false,
+            ),
+        ] {
+            let text = metadata.to_string();
+            assert_eq!(
+                is_synced(&namespace(metadata), &skipped),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_work_carries_the_namespace_and_goes_with_it() {
+        let cluster = Cluster::new("m1", berth_api::cluster::ClusterSpec::default());
+        let shop = namespace(json!({"name": "shop", "uid": "u-1", "resourceVersion": "7",
+            "labels": {"team": "a"}}));
+        let desired = Desired::of(&shop, &cluster, &OverrideSet::default()).unwrap();
+        let work: Work = serde_json::from_value(desired.new_work("w-1")).unwrap();
+        assert_eq!(work.name_any(), names::work_name("Namespace", "shop", ""));
+        assert_eq!(work.namespace().as_deref(), Some("karmada-es-m1"));
+        assert!(owned_by(&work, &shop));
+        assert!(!owned_by(
+            &work,
+            &namespace(json!({"name": "shop", "uid": "u-2"}))
+        ));
+        let manifest = &work.spec.workload.manifests[0];
+        assert_eq!(manifest["metadata"]["labels"]["team"], "a");
+        assert_eq!(manifest["metadata"]["labels"][MANAGED], MANAGED_VALUE);
+        assert_eq!(manifest["metadata"]["annotations"][TEMPLATE_UID], "u-1");
+        assert_eq!(manifest["metadata"]["resourceVersion"], Value::Null);
+        assert_eq!(work_change::change(&work, &desired.work), None);
+    }
+}
