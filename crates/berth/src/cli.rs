@@ -193,13 +193,9 @@ impl Command {
                 let version = env!("CARGO_PKG_VERSION");
                 writeln!(std::io::stdout(), "berth {version}").map_err(Failure::run)
             }
-            Self::Simulate(args) => simulate::run(*args, cancel).await.map_err(|error| {
-                if error.is_usage() {
-                    Failure::usage(error)
-                } else {
-                    Failure::run(error)
-                }
-            }),
+            Self::Simulate(args) => simulate::run(*args, cancel)
+                .await
+                .map_err(Failure::of_simulation),
             Self::Scheduler(args) => {
                 let ran = SchedulerCommand::new().execute(*args, cancel).await;
                 ran.map_err(|error| {
@@ -214,7 +210,7 @@ impl Command {
     }
 }
 
-/// What went wrong, in one line, and the exit code that says whose turn it is.
+/// What went wrong, in one line each, and the exit code that says whose turn it is.
 #[derive(Debug)]
 struct Failure {
     /// One for each thing that is wrong.
@@ -245,6 +241,7 @@ impl Failure {
                 messages: problems.iter().map(ToString::to_string).collect(),
                 code: 1,
             },
+            error if error.is_usage() => Self::usage(error),
             error => Self::run(error),
         }
     }
