@@ -102,6 +102,11 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
         self.end(key);
     }
 
+    /// Work on a key has ended, and it is not known yet whether well: its failures still count.
+    pub(crate) fn release(&mut self, key: &K) {
+        self.end(key);
+    }
+
     /// Work on a key has failed: it comes back later. Returns the number of failures in a row.
     pub(crate) fn fail(&mut self, key: &K, reason: R) -> u32 {
         let failures = self.failures.entry(key.clone()).or_default();
@@ -189,6 +194,11 @@ mod tests {
             delays.push(due.duration_since(start).as_millis());
         }
         assert_eq!(delays, [5, 10, 20]);
+        queue.release(&"a");
+        assert_eq!(queue.fail(&"a", vec![]), 4);
+        let due = queue.next_due().unwrap();
+        assert_eq!(due.duration_since(start).as_millis(), 40);
+        queue.take_due(due);
         queue.finish(&"a");
         queue.fail(&"a", vec![]);
         assert_eq!(

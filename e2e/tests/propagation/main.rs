@@ -19,6 +19,7 @@ mod clusters;
 mod documented;
 mod evicting;
 mod fleet;
+mod interrupting;
 mod manifests;
 mod overriding;
 mod owning;

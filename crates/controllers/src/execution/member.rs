@@ -240,12 +240,16 @@ impl Member {
     /// Forgets the client and all that was seen through it.
     fn disconnect(&mut self) {
         self.connection = Connection::Missing;
+        self.forget_what_was_seen();
+        self.look_at_all();
+    }
+
+    fn forget_what_was_seen(&mut self) {
         self.connections += 1;
         self.views.clear();
         for record in self.works.values_mut() {
             record.settled.fill(None);
         }
-        self.look_at_all();
     }
 
     fn look_at(&mut self, work: String, lane: Lane) {
@@ -307,25 +311,28 @@ impl Member {
     fn connected(&mut self, outcome: Result<kube::Client, String>) {
         match outcome {
             Ok(client) => {
-                self.queue.finish(&Key::Connection);
+                // Whether the member lets us in is not known yet.
+                self.queue.release(&Key::Connection);
                 self.connection = Connection::Made(Kinds::new(client));
+                self.look_at_all();
             }
-            Err(reason) => {
-                self.queue.fail(&Key::Connection, ());
-                tracing::warn!(
-                    cluster = self.name,
-                    reason,
-                    "cannot connect, trying again later"
-                );
-                let reason = format!("no connection to cluster {}: {reason}", self.name);
-                // Works that have been told the reason need not be told again.
-                if matches!(&self.connection, Connection::Failed(known) if *known == reason) {
-                    return;
-                }
-                self.connection = Connection::Failed(reason);
-            }
+            Err(reason) => self.fail_connection(&reason),
         }
-        self.look_at_all();
+    }
+
+    /// There is no way to the member for now: its Works are told, once.
+    fn fail_connection(&mut self, reason: &str) {
+        self.queue.fail(&Key::Connection, ());
+        tracing::warn!(
+            cluster = self.name,
+            reason,
+            "no connection, trying again later"
+        );
+        let reason = format!("no connection to cluster {}: {reason}", self.name);
+        if !matches!(&self.connection, Connection::Failed(known) if *known == reason) {
+            self.connection = Connection::Failed(reason);
+            self.look_at_all();
+        }
     }
 
     fn worked(&mut self, name: &str, report: Report) {
@@ -342,6 +349,7 @@ impl Member {
             let size = record.work.spec.workload.manifests.len();
             record.settled.resize(size, None);
         }
+        let answered = !report.kinds.is_empty() && !report.unauthorized;
         for resource in report.kinds {
             self.watch(resource);
         }
@@ -365,9 +373,15 @@ impl Member {
                 );
             }
         }
-        if report.unauthorized && matches!(self.connection, Connection::Made(_)) {
-            tracing::warn!(cluster = self.name, "the member refuses our credentials");
-            self.disconnect();
+        if !matches!(self.connection, Connection::Made(_)) {
+            return;
+        }
+        if answered {
+            self.queue.finish(&Key::Connection);
+        } else if report.unauthorized {
+            // The next connection is made with what the secret says then.
+            self.forget_what_was_seen();
+            self.fail_connection("the member refuses the token of its secret (Unauthorized)");
         }
     }
 
