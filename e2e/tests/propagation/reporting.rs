@@ -3,10 +3,33 @@
 use berth_api::binding::ResourceHealth;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{deployment, divided, policy};
+
+/// Reports from both members that so many replicas are ready, until the template says so and is up to date.
+async fn reported(fleet: &Fleet, web: &Value, replicas: [i64; 2]) {
+    let total: i64 = replicas.iter().sum();
+    berth_e2e::eventually(&format!("{total} replicas"), async || {
+        for (member, replicas) in fleet.members.iter().zip(replicas) {
+            let generation = member.has(web).await["metadata"]["generation"].clone();
+            let status = json!({ "replicas": replicas, "updatedReplicas": replicas,
+                "readyReplicas": replicas, "availableReplicas": replicas,
+                "observedGeneration": generation });
+            member.report(web, status).await;
+        }
+        let template = fleet.until(web, "there", |_| true).await;
+        let (status, meta) = (&template["status"], &template["metadata"]);
+        let sums = status["replicas"] == total && status["readyReplicas"] == total;
+        if sums && status["observedGeneration"] == meta["generation"] {
+            Ok(())
+        } else {
+            Err(format!("it is {template}"))
+        }
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_template_shows_the_sum_of_its_copies() {
@@ -14,20 +37,7 @@ async fn a_template_shows_the_sum_of_its_copies() {
     let web = deployment("web", 3);
     fleet.apply(web.clone()).await;
     fleet.apply(divided(&web, &[("m1", 2), ("m2", 1)])).await;
-    let report = |replicas: i64| {
-        json!({ "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
-            "availableReplicas": replicas, "observedGeneration": 1 })
-    };
-    for (member, replicas) in fleet.members.iter().zip([2, 1]) {
-        member.has(&web).await;
-        member.report(&web, report(replicas)).await;
-    }
-    let status = fleet
-        .until(&web, "all ready", |web| web["status"]["readyReplicas"] == 3)
-        .await["status"]
-        .clone();
-    assert_eq!(status["replicas"], 3);
-    assert_eq!(status["observedGeneration"], 1);
+    reported(&fleet, &web, [2, 1]).await;
     let binding = fleet
         .until_typed(&fleet.bindings(), "web-deployment", "healthy", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
@@ -46,17 +56,7 @@ async fn a_template_shows_the_sum_of_its_copies() {
             .until(&web, "scaled", |web| web["spec"]["replicas"] == replicas)
             .await;
     }
-    for (member, replicas) in fleet.members.iter().zip([4, 2]) {
-        let generation = member.get(&web).await.unwrap()["metadata"]["generation"].clone();
-        let mut report = report(replicas);
-        report["observedGeneration"] = generation;
-        member.report(&web, report).await;
-    }
-    fleet
-        .until(&web, "up to date", |web| {
-            web["status"]["observedGeneration"] == 2 && web["status"]["readyReplicas"] == 6
-        })
-        .await;
+    reported(&fleet, &web, [4, 2]).await;
     fleet.stop().await;
 }
 
