@@ -3,6 +3,7 @@
 //! A rule is parsed once, with the schema it belongs to ([`expression`]); [`evaluate`] runs the rules of a
 //! schema against an object, with [`values`] as what CEL sees of it. Nothing here knows kinds or requests.
 
+mod bounds;
 pub(crate) mod evaluate;
 pub(crate) mod expression;
 mod values;

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::bounds::{self, Depth};
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators,
@@ -28,6 +29,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Expression {
     root: IdedExpr,
+    depth: Depth,
 }
 
 /// Why an evaluation came to nothing.
@@ -42,9 +44,10 @@ pub(super) enum Failure {
 impl Expression {
     /// Parses `source`, or says what is wrong with it in the words of the CEL compiler.
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
-        let mut root = Parser::new()
-            .enable_optional_syntax(true)
-            .parse(source)
+        let depth = bounds::measure(source)?;
+        let parse = || Parser::new().enable_optional_syntax(true).parse(source);
+        let mut root = with_room(depth, parse)
+            .ok_or_else(|| "ERROR: <input>:-1:0: the expression cannot be parsed".to_owned())?
             .map_err(|errors| {
                 let lines: Vec<String> = errors
                     .errors
@@ -71,11 +74,16 @@ impl Expression {
             let position = (1, isize::try_from(column).unwrap_or(1));
             return Err(located(source, position, &what.problem));
         }
-        Ok(Self { root })
+        Ok(Self { root, depth })
     }
 
     /// Runs it with these variables.
     pub(super) fn run(&self, variables: Vec<(&'static str, Value)>) -> Result<Value, Failure> {
+        let ended = with_room(self.depth, || self.run_here(variables));
+        ended.unwrap_or_else(|| Err(Failure::Other("the rule cannot be evaluated".to_owned())))
+    }
+
+    fn run_here(&self, variables: Vec<(&'static str, Value)>) -> Result<Value, Failure> {
         STEPS.with(|steps| steps.set(0));
         FUNCTIONS.with(|functions| {
             let mut scope = functions.new_inner_scope();
@@ -138,6 +146,20 @@ impl Expression {
         });
         all
     }
+}
+
+/// The stack for what is nested as deep as it may be, without optimisation.
+const ROOM: usize = 64 << 20;
+
+/// Does something with as much stack as it needs; none if that is not to be had.
+fn with_room<T: Send>(depth: Depth, work: impl FnOnce() -> T + Send) -> Option<T> {
+    if !depth.needs_room() {
+        return Some(work());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(ROOM);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
 }
 
 fn chain(e: &IdedExpr) -> Option<Vec<String>> {
@@ -465,6 +487,27 @@ mod tests {
         Expression::parse(source)
             .map_err(Failure::Other)?
             .run(vec![("self", Value::Int(3))])
+    }
+
+    #[test]
+    fn what_is_as_deep_as_may_be_ends_somehow() {
+        let nested = |open: &str, close: &str, times: usize| {
+            format!("{}true{}", open.repeat(times), close.repeat(times))
+        };
+        for source in [
+            nested("(", ")", 240),
+            format!("{} == []", nested("[", "]", 240)),
+            nested("[true].all(a, ", ")", 27),
+            format!("self{} == 1", ".x".repeat(240)),
+            format!("{} > 0", vec!["1"; 240].join(" + ")),
+            format!("{}true{}", "true ? ".repeat(110), " : true".repeat(110)),
+            nested("{1: ", "}", 120),
+            nested("size([", "])", 120),
+        ] {
+            // Whether it is accepted or not: nothing overflows.
+            drop(value(&source));
+        }
+        assert_eq!(value(&nested("(", ")", 60)), Ok(Value::Bool(true)));
     }
 
     #[test]
