@@ -77,6 +77,11 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static s
         let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
         all.push(("scale", scale, vec!["get", "patch", "update"]));
     }
+    if resource.is("", "serviceaccounts") {
+        let token =
+            json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"});
+        all.push(("token", token, vec!["create"]));
+    }
     if resource.is("", "namespaces") {
         all.push(("finalize", own, vec!["update"]));
     }

@@ -13,6 +13,7 @@
 //! | `registry`, `discovery`, `openapi` | which resources there are, and telling clients so |
 //! | `schema` | structural schemas: defaulting, pruning, validation, CEL rules |
 //! | `builtin` | what is special about built-in kinds |
+//! | `limits`, `quota` | how large things may be, and how much of them there may be in a namespace |
 //! | `patch` | JSON, merge, strategic merge and apply |
 //! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
 //! | `table`, `selector` | the human view; what a request selects |
@@ -31,10 +32,12 @@ mod discovery;
 mod error;
 mod http;
 mod identity;
+mod limits;
 mod metrics;
 mod openapi;
 mod patch;
 mod protobuf;
+mod quota;
 mod registry;
 mod schema;
 mod selector;

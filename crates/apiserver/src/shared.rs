@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
+    /// Held by whoever creates something in a namespace with quotas.
+    pub(crate) quotas: Mutex<()>,
     /// The compiled resources of each CRD by name.
     definitions: Mutex<HashMap<Arc<str>, Definition>>,
 }
@@ -68,6 +70,7 @@ impl Shared {
             metrics: Metrics::default(),
             work,
             stopping,
+            quotas: Mutex::default(),
             definitions: Mutex::default(),
         };
         shared.refresh_crds();

@@ -14,6 +14,7 @@ mod definitions;
 mod deploy;
 mod expiry;
 mod kubectl;
+mod quotas;
 mod refusals;
 mod server;
 

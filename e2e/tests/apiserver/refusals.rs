@@ -127,3 +127,75 @@ async fn what_is_refused_before_its_body_is_read_still_gets_the_answer() {
         .await;
     assert_eq!(answer.code, 404);
 }
+
+#[tokio::test]
+async fn options_and_texts_that_make_no_sense_get_the_words_of_a_real_server() {
+    let server = server().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let json_type = ("content-type", "application/json");
+    let merge = ("content-type", "application/merge-patch+json");
+    let body = r#"{"metadata": {"name": "never"}}"#;
+    let long = format!("fieldManager={}", "a".repeat(129));
+    for (method, kind, header) in [
+        ("POST", "CreateOptions", json_type),
+        ("PUT", "UpdateOptions", json_type),
+        ("PATCH", "PatchOptions", merge),
+    ] {
+        for (option, why) in [
+            (
+                "dryRun=foo",
+                "dryRun: Unsupported value: [\"foo\"]: supported values: \"All\"",
+            ),
+            (
+                "fieldValidation=foo",
+                "fieldValidation: Unsupported value: \"foo\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+            ),
+            (
+                long.as_str(),
+                "fieldManager: Too long: may not be more than 128 bytes",
+            ),
+        ] {
+            let path = if method == "POST" {
+                format!("{maps}?{option}")
+            } else {
+                format!("{maps}/never?{option}")
+            };
+            let answer = server.raw(method, &path, &[header], body).await;
+            let message = format!("{kind}.meta.k8s.io \"\" is invalid: {why}");
+            assert_eq!(
+                (answer.code, &answer.json["message"]),
+                (422, &json!(message))
+            );
+        }
+    }
+    for (text, why) in [
+        ("{\"a\":", "unexpected end of JSON input ({\"a\":)"),
+        (
+            "x",
+            "invalid character 'x' looking for beginning of value (78)",
+        ),
+        ("", "unexpected end of JSON input (<empty>)"),
+        (
+            "{\"a\":tru}",
+            "invalid character '}' in literal true (expecting 'e') ({\"a\":tru})",
+        ),
+        (
+            "{\"a\":1,}",
+            "invalid character '}' looking for beginning of object key string ({\"a\":1,})",
+        ),
+        (
+            "{\"a\":1} x",
+            "invalid character 'x' after top-level value ({\"a\":1} x)",
+        ),
+    ] {
+        let answer = server.raw("POST", maps, &[json_type], text).await;
+        let message = format!(
+            "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse \
+             error: {why}"
+        );
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (400, &json!(message))
+        );
+    }
+}

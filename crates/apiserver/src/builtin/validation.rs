@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::metadata;
 use crate::error::Cause;
 use crate::registry::{Resource, definition};
+use crate::schema::quantity::Quantity;
 use crate::verbs::Subresource;
 
 /// What is wrong with an object of a built-in kind.
@@ -202,6 +203,22 @@ fn pod_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
             if container["image"].as_str().unwrap_or_default().is_empty() {
                 causes.push(Cause::required(format!("{at}.image"), ""));
             }
+            resources(&container["resources"], &format!("{at}.resources"), causes);
+        }
+    }
+}
+
+/// Nobody may ask for more than they may use.
+fn resources(resources: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let requests = resources["requests"].as_object().into_iter().flatten();
+    for (name, asked) in requests {
+        let limit = &resources["limits"][name.as_str()];
+        let quantity = |value: &Value| value.as_str().and_then(Quantity::parse);
+        if let (Some(asked_for), Some(most)) = (quantity(asked), quantity(limit))
+            && asked_for > most
+        {
+            let detail = format!("must be less than or equal to {name} limit of {most}");
+            causes.push(Cause::invalid(format!("{path}.requests"), asked, &detail));
         }
     }
 }

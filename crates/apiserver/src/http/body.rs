@@ -1,5 +1,7 @@
 //! Reading and decoding request bodies.
 
+mod malformed;
+
 use std::time::Duration;
 
 use axum::body::Body;
@@ -45,29 +47,16 @@ pub(crate) struct Decoded {
 
 /// Decodes an object sent with POST, PUT or DELETE.
 pub(crate) fn object(content_type: &str, bytes: &Bytes) -> Result<Decoded, ApiError> {
-    match content_type.split(';').next().unwrap_or_default().trim() {
-        "" | "application/json" => json(bytes),
+    check_type(content_type)?;
+    match media(content_type) {
         "application/yaml" => yaml(bytes),
         "application/vnd.kubernetes.protobuf" => Ok(Decoded {
             value: protobuf::decode(bytes)?,
             duplicates: Vec::new(),
         }),
-        other => Err(unsupported(
-            other,
-            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
-        )),
+        _ => json(bytes),
     }
 }
-
-pub(crate) fn unsupported(found: &str, served: &str) -> ApiError {
-    ApiError::new(
-        Reason::UnsupportedMediaType,
-        format!(
-            "the body of the request was in an unknown format - accepted media types include: {served} (got \"{found}\")"
-        ),
-    )
-}
-
 /// JSON, noting duplicate fields.
 pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
     let mut duplicates = Vec::new();
@@ -80,9 +69,60 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
         .deserialize(&mut deserializer)
         .and_then(|v| deserializer.end().map(|()| v))
         .map_err(|e| {
-            ApiError::bad_request(format!("couldn't get version/kind; json parse error: {e}"))
+            let why = malformed::problem(bytes).unwrap_or_else(|| e.to_string());
+            ApiError::bad_request(format!(
+                "couldn't get version/kind; json parse error: {why}"
+            ))
         })?;
     Ok(Decoded { value, duplicates })
+}
+
+/// Refuses a body of a type that is not known, before anything of it is read.
+pub(crate) fn check_type(content_type: &str) -> Result<(), ApiError> {
+    match media(content_type) {
+        "" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => {
+            Ok(())
+        }
+        _ => Err(ApiError::new(
+            Reason::UnsupportedMediaType,
+            "the body of the request was in an unknown format - accepted media types include: application/json, \
+             application/yaml, application/vnd.kubernetes.protobuf",
+        )),
+    }
+}
+
+/// The media type without its parameters.
+pub(crate) fn media(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// An object of a kind, sent to be stored.
+pub(crate) fn typed(content_type: &str, bytes: &Bytes, kind: &str) -> Result<Decoded, ApiError> {
+    object(content_type, bytes).map_err(|mut error| {
+        if error.reason == Reason::BadRequest && media(content_type) != "application/yaml" {
+            let shown = match (bytes.first(), std::str::from_utf8(bytes)) {
+                (None, _) => "<empty>".to_owned(),
+                (Some(b'{'), Ok(text)) => text.to_owned(),
+                _ => hexadecimal(bytes),
+            };
+            error.message = format!(
+                "the object provided is unrecognized (must be of type {kind}): {} ({shown})",
+                error.message
+            );
+        }
+        error
+    })
+}
+
+/// The beginning of a body that is no text, or none that could be an object.
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for byte in bytes.iter().take(128) {
+        for digit in [byte >> 4, byte & 15] {
+            out.extend(char::from_digit(u32::from(digit), 16));
+        }
+    }
+    out
 }
 
 /// YAML, as server-side apply sends it. JSON is YAML, and the faster decoder is tried first.

@@ -237,13 +237,18 @@ async fn resource_request(
         namespace: target.namespace,
         name: target.name,
         subresource,
-        options: query.write_options(user_agent)?,
+        options: query.write_options(&parts.method, user_agent)?,
         identity,
         rendering,
         resource,
     };
     if let Some(scope_error) = scope_mismatch(&call) {
         return Err(scope_error);
+    }
+    if matches!(parts.method, Method::POST | Method::PUT) {
+        body::check_type(&content_type)?;
+    } else if parts.method == Method::PATCH {
+        verbs::update::check_patch_type(&call, &content_type)?;
     }
     let patience = shared.load.limits.patience;
     let read = async |body: Body| body::read(body, patience).await;

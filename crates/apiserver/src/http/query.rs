@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
-use http::Uri;
+use http::{Method, Uri};
+use serde_json::json;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
+
+/// The longest name of a manager, in bytes.
+const MAX_MANAGER: usize = 128;
 
 /// What to do about fields a kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,26 +95,51 @@ impl Query {
         })
     }
 
-    pub(crate) fn write_options(&self, user_agent: &str) -> Result<WriteOptions, ApiError> {
+    /// The options of a write with this method; reads have none.
+    pub(crate) fn write_options(
+        &self,
+        method: &Method,
+        user_agent: &str,
+    ) -> Result<WriteOptions, ApiError> {
+        let kind = match *method {
+            Method::POST => "CreateOptions",
+            Method::PUT => "UpdateOptions",
+            Method::PATCH => "PatchOptions",
+            Method::DELETE => "DeleteOptions",
+            _ => "",
+        };
+        let refused = |cause| Err(ApiError::invalid("meta.k8s.io", kind, "", vec![cause]));
+        let allowed = |values: &[&str]| values.iter().map(|&v| v.to_owned()).collect::<Vec<_>>();
         let dry_run = match self.get("dryRun") {
             None => false,
             Some("All") => true,
+            Some(_) if kind.is_empty() => false,
             Some(other) => {
-                return Err(ApiError::bad_request(format!(
-                    "dryRun: Unsupported value: \"{other}\": supported values: \"All\""
-                )));
+                let cause = Cause::not_supported("dryRun", &json!([other]), &allowed(&["All"]));
+                return refused(cause);
             }
         };
+        // Deletes have no fields.
+        let checks_fields = !kind.is_empty() && *method != Method::DELETE;
         let field_validation = match self.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
             Some("Ignore") => FieldValidation::Ignore,
+            Some(_) if !checks_fields => FieldValidation::Warn,
             Some(other) => {
-                return Err(ApiError::bad_request(format!(
-                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
-                )));
+                let allowed = allowed(&["", "Ignore", "Strict", "Warn"]);
+                let cause = Cause::not_supported("fieldValidation", &json!(other), &allowed);
+                return refused(cause);
             }
         };
+        if checks_fields
+            && self
+                .get("fieldManager")
+                .is_some_and(|name| name.len() > MAX_MANAGER)
+        {
+            let most = u64::try_from(MAX_MANAGER).unwrap_or_default();
+            return refused(Cause::too_long("fieldManager", most));
+        }
         let named = self.get("fieldManager");
         let field_manager = named.map_or_else(
             || match user_agent.split('/').next() {

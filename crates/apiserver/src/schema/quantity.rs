@@ -12,36 +12,110 @@ const NANO: i128 = 1_000_000_000;
 /// The largest value, as everywhere in Kubernetes.
 const MAX: i128 = i64::MAX as i128 * NANO;
 
+/// An amount, and how it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quantity {
+    /// In billionths.
+    nanos: i128,
+    notation: Notation,
+}
+
+impl Quantity {
+    pub(crate) const ZERO: Self = Self::whole(0);
+
+    pub(crate) const fn whole(count: i64) -> Self {
+        Self {
+            nanos: count as i128 * NANO,
+            notation: Notation::Decimal,
+        }
+    }
+
+    /// None if `text` is no quantity.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let negative = text.starts_with('-');
+        let end = unsigned
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(unsigned.len());
+        let (number, suffix) = unsigned.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return None;
+        }
+        let (notation, power10, shift) = unit(suffix)?;
+        let nanos = nanos(whole, fraction, power10, shift);
+        let nanos = if negative { -nanos } else { nanos };
+        Some(Self { nanos, notation })
+    }
+
+    pub(crate) fn is_zero(self) -> bool {
+        self.nanos == 0
+    }
+
+    /// How many times `other` this is.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a ratio is shown with six digits"
+    )]
+    pub(crate) fn ratio(self, other: Self) -> f64 {
+        self.nanos as f64 / other.nanos as f64
+    }
+}
+
+impl std::ops::Add for Quantity {
+    type Output = Self;
+
+    /// Written as the first that is not zero.
+    fn add(self, other: Self) -> Self {
+        let notation = if self.is_zero() {
+            other.notation
+        } else {
+            self.notation
+        };
+        Self {
+            nanos: (self.nanos + other.nanos).min(MAX),
+            notation,
+        }
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let nanos = self.nanos.abs();
+        let shown = match self.notation {
+            // Small binary quantities are plain numbers.
+            Notation::Binary if nanos >= 1024 * NANO => binary(round_up(nanos)),
+            Notation::Binary | Notation::Decimal => decimal(nanos),
+            Notation::Exponent => exponent(nanos),
+        };
+        let sign = if self.nanos < 0 { "-" } else { "" };
+        write!(f, "{sign}{shown}")
+    }
+}
+
 /// The canonical form of `text`; none if it is no quantity.
 pub(crate) fn canonical(text: &str) -> Option<String> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let negative = text.starts_with('-');
-    let end = unsigned
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(unsigned.len());
-    let (number, suffix) = unsigned.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return None;
-    }
-    let (notation, power10, shift) = unit(suffix)?;
-    let nanos = nanos(whole, fraction, power10, shift);
-    // Small binary quantities are plain numbers.
-    let notation = if notation == Notation::Binary && nanos < 1024 * NANO {
-        Notation::Decimal
-    } else {
-        notation
-    };
-    let shown = match notation {
-        Notation::Binary => binary(round_up(nanos)),
-        Notation::Decimal => decimal(nanos),
-        Notation::Exponent => exponent(nanos),
-    };
-    Some(if negative && nanos != 0 {
-        format!("-{shown}")
-    } else {
-        shown
-    })
+    Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
 /// Notation, power of ten and power of two of a suffix.

@@ -1,5 +1,5 @@
 //! What the server does on its own: garbage collection, emptying namespaces, removing the objects of deleted
-//! CRDs, expiring events, giving namespaces their default account, summing up aggregated roles. Driven by writes through [`queue`], never by polling.
+//! CRDs, expiring events, giving namespaces their default account, noting the use of quotas, summing up aggregated roles. Driven by writes through [`queue`], never by polling.
 
 mod accounts;
 pub(crate) mod aggregation;
@@ -7,6 +7,7 @@ mod collector;
 mod events;
 mod namespaces;
 pub(crate) mod queue;
+mod quotas;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,7 @@ async fn work(shared: Arc<Shared>) {
                 Work::Namespace(name) => namespaces::empty(&shared, &name),
                 Work::Definition(name) => namespaces::definition(&shared, &name),
                 Work::Account(namespace) => accounts::give(&shared, &namespace),
+                Work::Quotas(namespace) => quotas::sum_up(&shared, &namespace),
                 Work::Aggregation => aggregation::sum_up(&shared),
             }
         }

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::accounts::DEFAULT;
 use super::aggregation::CLUSTER_ROLES;
+use crate::quota::QUOTAS;
 use crate::shared::CRDS;
 use crate::store::{Change, Dependent, TableName};
 use crate::verbs::delete::{FOREGROUND, ORPHAN};
@@ -29,6 +30,8 @@ pub(crate) enum Work {
     Definition(Box<str>),
     /// A namespace that may want a default service account.
     Account(Box<str>),
+    /// A namespace with quotas, whose use may have changed.
+    Quotas(Box<str>),
     /// A ClusterRole has changed: those that aggregate others may have to.
     Aggregation,
 }
@@ -40,6 +43,8 @@ struct Inner {
     /// Namespaces and CRD tables being emptied: deletes in them are worth a look.
     terminating: HashSet<Box<str>>,
     definitions: HashSet<Box<str>>,
+    /// Namespaces that have or had quotas.
+    limited: HashSet<Box<str>>,
     /// Objects whose collection was refused: whatever refused it may not after they change.
     refused: HashSet<Dependent>,
 }
@@ -79,6 +84,27 @@ impl WorkQueue {
         }
     }
 
+    /// Notes that the use of quotas may have changed.
+    fn observe_use(&self, table: &TableName, change: &Change) {
+        let namespace = &*change.current().key.namespace;
+        let limited = {
+            let mut inner = self.inner.lock();
+            if &**table == QUOTAS && matches!(change, Change::Added(_)) {
+                inner.limited.insert(namespace.into());
+            }
+            !inner.limited.is_empty() && inner.limited.contains(namespace)
+        };
+        // What is changed in place may use more or less only for some kinds.
+        let counts = !matches!(change, Change::Modified { .. })
+            || matches!(
+                &**table,
+                "pods" | "services" | "persistentvolumeclaims" | QUOTAS
+            );
+        if limited && counts {
+            self.push(Work::Quotas(namespace.into()));
+        }
+    }
+
     /// Notes what a change means. Called with the store locked.
     pub(crate) fn observe(&self, table: &TableName, change: &Change) {
         let object = change.current();
@@ -86,6 +112,7 @@ impl WorkQueue {
             table: table.clone(),
             key: object.key.clone(),
         };
+        self.observe_use(table, change);
         match &**table {
             CLUSTER_ROLES => self.push(Work::Aggregation),
             "namespaces" if matches!(change, Change::Added(_)) => {

@@ -17,7 +17,7 @@ pub(crate) fn create(
     if call.resource.namespaced() && call.namespace.is_none() {
         return Err(method_not_allowed());
     }
-    let decoded = body::object(content_type, bytes)?;
+    let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
     let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
     if value["metadata"]["resourceVersion"]

@@ -13,7 +13,9 @@ use crate::builtin;
 use crate::clock;
 use crate::error::{ApiError, Cause};
 use crate::http::query::FieldValidation;
+use crate::limits;
 use crate::patch::managed;
+use crate::quota;
 use crate::registry::{Resource, custom};
 use crate::schema::builtin::object_meta;
 use crate::schema::{shape, validate};
@@ -194,6 +196,9 @@ fn admit(
         managed::record(call, old, value);
     }
     if !resource.is_custom() {
+        if old.is_none() {
+            limits::fill_in(call, key, value);
+        }
         builtin::prepare(resource, value, old.is_none());
     }
     let request = request(call, operation, key, old);
@@ -371,6 +376,11 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     if &*resource.table == CRDS {
         custom::set_status(&mut value, &call.shared.registry.snapshot());
     }
+    limits::check(call, &key, &value)?;
+    let turn = quota::turn(call, &key);
+    if turn.is_some() {
+        quota::check(call, &key, &value)?;
+    }
     let mut stored_value = to_stored(value, resource);
     let store = &call.shared.store;
     if call.options.dry_run {
@@ -386,6 +396,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let object = store
         .create(&resource.table, key.clone(), &mut stored_value)
         .map_err(|e| commit_error(call, &key, e))?;
+    drop(turn);
     call.shared.written(&resource.table);
     Ok(Written { object })
 }

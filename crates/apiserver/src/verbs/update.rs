@@ -28,7 +28,7 @@ pub(crate) fn replace(
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let decoded = body::object(content_type, bytes)?;
+    let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
     let key = call.key();
     if call.subresource == Some(Subresource::Scale) {
@@ -63,7 +63,7 @@ pub(crate) fn patch(
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    let kind = body::media(content_type);
     if call.options.force && kind != "application/apply-patch+yaml" {
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
         return Err(ApiError::invalid(
@@ -104,18 +104,26 @@ pub(crate) fn patch(
             })
         }
         "application/apply-patch+yaml" => server_side(call, bytes),
-        other => {
-            let mut served = vec![
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/apply-patch+yaml",
-            ];
-            if !call.resource.is_custom() {
-                served.insert(2, "application/strategic-merge-patch+json");
-            }
-            Err(body::unsupported(other, &served.join(", ")))
-        }
+        _ => Err(unknown_patch()),
     }
+}
+
+/// Refuses a kind of patch that is not known, before anything of it is read.
+pub(crate) fn check_patch_type(call: &Call, content_type: &str) -> Result<(), ApiError> {
+    match body::media(content_type) {
+        "application/json-patch+json"
+        | "application/merge-patch+json"
+        | "application/apply-patch+yaml" => Ok(()),
+        "application/strategic-merge-patch+json" if !call.resource.is_custom() => Ok(()),
+        _ => Err(unknown_patch()),
+    }
+}
+
+fn unknown_patch() -> ApiError {
+    let text = "415: Unsupported Media Type";
+    let mut error = ApiError::new(crate::error::Reason::UnsupportedMediaType, text);
+    error.subject = Some(Box::default());
+    error
 }
 
 /// Runs one of the client-side patches through the pipeline.

@@ -1,0 +1,253 @@
+//! ResourceQuotas and LimitRanges: what is filled in, what is refused, and in which words.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::{Answer, Served};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+async fn create(server: &Served, namespace: &str, plural: &str, object: Value) -> Answer {
+    let base = if plural == "deployments" {
+        "/apis/apps/v1"
+    } else {
+        "/api/v1"
+    };
+    let path = format!("{base}/namespaces/{namespace}/{plural}");
+    server.raw("POST", &path, &[JSON], object.to_string()).await
+}
+
+fn pod(name: &str, one: Value, two: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"containers": [
+        {"name": "c", "image": "i", "resources": one}, {"name": "d", "image": "i", "resources": two}]}})
+}
+
+fn claim(storage: &str) -> Value {
+    json!({"metadata": {"name": "p"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": storage}}}})
+}
+
+#[tokio::test]
+async fn limit_ranges_fill_in_and_refuse() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let range = json!({"metadata": {"name": "lr"}, "spec": {"limits": [
+        {"type": "Container", "max": {"cpu": "2", "memory": "1Gi"}, "min": {"cpu": "100m"},
+            "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "200m", "memory": "64Mi"},
+            "maxLimitRequestRatio": {"cpu": "4"}},
+        {"type": "Pod", "max": {"cpu": "3"}},
+        {"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}, "min": {"storage": "1Gi"}}]}});
+    assert_eq!(
+        create(&server, &namespace, "limitranges", range).await.code,
+        201
+    );
+
+    // A server may take a moment to know of a new range.
+    let made = eventually("the range to count", async || {
+        let made = create(&server, &namespace, "pods", pod("a", json!({}), json!({}))).await;
+        if made.json["metadata"]["annotations"].is_object() {
+            return Ok(made.json);
+        }
+        let path = format!("/api/v1/namespaces/{namespace}/pods/a?gracePeriodSeconds=0");
+        server.raw("DELETE", &path, &[], "").await;
+        Err(made.text)
+    })
+    .await;
+    let filled = json!({"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": "200m", "memory": "64Mi"}});
+    for container in made["spec"]["containers"].as_array().unwrap() {
+        assert_eq!(container["resources"], filled);
+    }
+    assert_eq!(
+        made["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c; \
+         cpu, memory request for container d; cpu, memory limit for container d"
+    );
+    assert_eq!(made["status"]["qosClass"], "Burstable");
+
+    for (plural, object, why) in [
+        (
+            "pods",
+            pod("b", json!({"limits": {"cpu": "3"}}), json!({})),
+            "pods \"b\" is forbidden: [maximum cpu usage per Container is 2, but limit is 3, maximum cpu usage per \
+             Pod is 3, but limit is 3500m]",
+        ),
+        (
+            "pods",
+            pod("c", json!({"requests": {"cpu": "50m"}}), json!({})),
+            "pods \"c\" is forbidden: [minimum cpu usage per Container is 100m, but request is 50m, cpu max limit \
+             to request ratio per Container is 4, but provided ratio is 10.000000]",
+        ),
+        (
+            "pods",
+            pod(
+                "d",
+                json!({"limits": {"cpu": "2"}, "requests": {"cpu": "100m"}}),
+                json!({}),
+            ),
+            "pods \"d\" is forbidden: cpu max limit to request ratio per Container is 4, but provided ratio is \
+             20.000000",
+        ),
+        (
+            "persistentvolumeclaims",
+            claim("5Gi"),
+            "persistentvolumeclaims \"p\" is forbidden: maximum storage usage per PersistentVolumeClaim is 2Gi, but \
+             request is 5Gi",
+        ),
+        (
+            "persistentvolumeclaims",
+            claim("5Mi"),
+            "persistentvolumeclaims \"p\" is forbidden: minimum storage usage per PersistentVolumeClaim is 1Gi, but \
+             request is 5Mi",
+        ),
+    ] {
+        let answer = create(&server, &namespace, plural, object).await;
+        assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
+    }
+    let greedy = pod("g", json!({"requests": {"cpu": "1500m"}}), json!({}));
+    let answer = create(&server, &namespace, "pods", greedy).await;
+    assert_eq!(answer.code, 422);
+    assert_eq!(
+        answer.json["message"],
+        "Pod \"g\" is invalid: spec.containers[0].resources.requests: Invalid value: \"1500m\": must be less than or \
+         equal to cpu limit of 500m"
+    );
+}
+
+#[tokio::test]
+async fn quotas_refuse_what_there_is_no_room_for() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let hard = json!({"pods": "1", "requests.cpu": "1", "limits.memory": "1Gi", "configmaps": "2",
+        "count/deployments.apps": "1", "services": "1", "services.nodeports": "0", "cpu": "1"});
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+    assert_eq!(
+        create(&server, &namespace, "resourcequotas", quota)
+            .await
+            .code,
+        201
+    );
+    let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q");
+    if server.is_real() {
+        // Its controllers do not run.
+        let mut used = hard.clone();
+        for amount in used.as_object_mut().unwrap().values_mut() {
+            *amount = json!("0");
+        }
+        let status = json!({"status": {"hard": hard, "used": used}}).to_string();
+        let merge = ("content-type", "application/merge-patch+json");
+        let path = format!("{path}/status");
+        assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
+        // It keeps what it knows of quotas for a while.
+        eventually("the quota to be known", async || {
+            let trial = pod("a", json!({}), json!({}));
+            let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+            let answer = server.raw("POST", &pods, &[JSON], trial.to_string()).await;
+            if answer.code == 403 {
+                Ok(())
+            } else {
+                Err(answer.text)
+            }
+        })
+        .await;
+    }
+
+    let resources =
+        |memory: &str, cpu: &str| json!({"limits": {"memory": memory}, "requests": {"cpu": cpu}});
+    let container = |name: &str, one: Value, two: Value| ("pods", pod(name, one, two));
+    let map = |name: &str| ("configmaps", json!({"metadata": {"name": name}}));
+    let deployment = |name: &str| {
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+        (
+            "deployments",
+            json!({"metadata": {"name": name}, "spec": spec}),
+        )
+    };
+    let service = |name: &str, kind: &str| {
+        let spec = json!({"type": kind, "ports": [{"port": 80}]});
+        (
+            "services",
+            json!({"metadata": {"name": name}, "spec": spec}),
+        )
+    };
+    let steps = [
+        (
+            container("a", json!({}), json!({})),
+            Some(
+                "pods \"a\" is forbidden: failed quota: q: must specify cpu for: c,d; limits.memory for: c,d; requests.cpu for: c,d",
+            ),
+        ),
+        (
+            container("b", resources("1Gi", "1"), json!({})),
+            Some(
+                "pods \"b\" is forbidden: failed quota: q: must specify cpu for: d; limits.memory for: d; requests.cpu for: d",
+            ),
+        ),
+        (
+            container("c", resources("2Gi", "1500m"), resources("1", "1")),
+            Some(
+                "pods \"c\" is forbidden: exceeded quota: q, requested: cpu=2500m,limits.memory=2147483649,requests.cpu=2500m, used: cpu=0,limits.memory=0,requests.cpu=0, limited: cpu=1,limits.memory=1Gi,requests.cpu=1",
+            ),
+        ),
+        (
+            container("d", resources("512Mi", "500m"), resources("1", "100m")),
+            None,
+        ),
+        (
+            container("e", resources("512Mi", "100m"), resources("1", "100m")),
+            Some(
+                "pods \"e\" is forbidden: exceeded quota: q, requested: limits.memory=536870913,pods=1, used: limits.memory=536870913,pods=1, limited: limits.memory=1Gi,pods=1",
+            ),
+        ),
+        (map("one"), None),
+        (map("two"), None),
+        (
+            map("three"),
+            Some(
+                "configmaps \"three\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2",
+            ),
+        ),
+        (deployment("one"), None),
+        (
+            deployment("two"),
+            Some(
+                "deployments.apps \"two\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1, used: count/deployments.apps=1, limited: count/deployments.apps=1",
+            ),
+        ),
+        (
+            service("open", "NodePort"),
+            Some(
+                "services \"open\" is forbidden: exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=0, limited: services.nodeports=0",
+            ),
+        ),
+        (service("one", "ClusterIP"), None),
+        (
+            service("two", "ClusterIP"),
+            Some(
+                "services \"two\" is forbidden: exceeded quota: q, requested: services=1, used: services=1, limited: services=1",
+            ),
+        ),
+    ];
+    for ((plural, object), refused) in steps {
+        let name = object["metadata"]["name"].clone();
+        let answer = create(&server, &namespace, plural, object).await;
+        match refused {
+            None => assert_eq!(answer.code, 201, "{name}: {}", answer.text),
+            Some(why) => {
+                assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
+            }
+        }
+    }
+    let used = json!({"pods": "1", "requests.cpu": "600m", "limits.memory": "536870913", "configmaps": "2",
+        "count/deployments.apps": "1", "services": "1", "services.nodeports": "0", "cpu": "600m"});
+    eventually("the use to be noted", async || {
+        let quota = server.raw("GET", &path, &[], "").await.json;
+        if quota["status"]["used"] == used && quota["status"]["hard"] == hard {
+            Ok(())
+        } else {
+            Err(quota["status"].to_string())
+        }
+    })
+    .await;
+}
