@@ -6,6 +6,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::too_many_lines, reason = "tables of cases are long")]
 
 mod answers;
 mod auth;
@@ -17,5 +18,6 @@ mod kubectl;
 mod quotas;
 mod refusals;
 mod server;
+mod validation;
 
 pub(crate) use server::server;

@@ -47,6 +47,20 @@ pub(crate) fn subdomain(text: &str) -> Option<String> {
     })
 }
 
+/// What is wrong with an RFC 1123 label.
+pub(super) fn dns_label(text: &str) -> Option<String> {
+    name(text, NameRule::Label)
+}
+
+/// Checks the keys of a map of labels found at `path`.
+pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
+    for key in map.as_object().into_iter().flatten().map(|(key, _)| key) {
+        if let Some(problem) = qualified_name(key) {
+            causes.push(Cause::invalid(path, &json!(key), &problem));
+        }
+    }
+}
+
 /// What is wrong with an RFC 1035 label.
 pub(crate) fn dns_1035(text: &str) -> Option<String> {
     name(text, NameRule::Service)
@@ -198,20 +212,11 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
 
 fn owners(meta: &Value, causes: &mut Vec<Cause>) {
     let mut controllers = 0;
-    for (i, owner) in meta["ownerReferences"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for owner in meta["ownerReferences"].as_array().into_iter().flatten() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().unwrap_or_default().is_empty() {
-                let path = format!("metadata.ownerReferences[{i}].{field}");
-                causes.push(Cause::invalid(
-                    path,
-                    &json!(""),
-                    &format!("{field} must not be empty"),
-                ));
+                let path = format!("metadata.ownerReferences.{field}");
+                causes.push(Cause::invalid(path, &json!(""), "must not be empty"));
             }
         }
         controllers += usize::from(owner["controller"] == true);

@@ -1,5 +1,11 @@
 //! The checks of built-in kinds that users run into.
 
+mod batch;
+mod claim;
+mod container;
+mod secret;
+mod service;
+
 use serde_json::{Value, json};
 
 use super::metadata;
@@ -7,6 +13,10 @@ use crate::error::Cause;
 use crate::registry::{Resource, definition};
 use crate::schema::quantity::Quantity;
 use crate::verbs::Subresource;
+use container::pod_spec;
+
+/// Numbers of workloads that are at least zero.
+const NUMBERS: &[&str] = &["replicas", "minReadySeconds", "revisionHistoryLimit"];
 
 /// What is wrong with an object of a built-in kind.
 pub(crate) fn validate(
@@ -35,27 +45,25 @@ pub(crate) fn validate(
                     &["Always".into()],
                 ));
             }
-            replicas(spec, &mut causes);
+            not_negative(spec, "spec", NUMBERS, &mut causes);
+            if resource.plural == "deployments" {
+                strategy(&spec["strategy"], &mut causes);
+            }
         }
         ("", "replicationcontrollers") => {
             template(&spec["template"], "spec.template", &mut causes);
-            replicas(spec, &mut causes);
+            not_negative(spec, "spec", NUMBERS, &mut causes);
         }
-        ("batch", "jobs") => job(value, old, &mut causes),
-        ("batch", "cronjobs") => {
-            if spec["schedule"].as_str().unwrap_or_default().is_empty() {
-                causes.push(Cause::required("spec.schedule", ""));
-            }
-            template(
-                &spec["jobTemplate"]["spec"]["template"],
-                "spec.jobTemplate.spec.template",
-                &mut causes,
-            );
-        }
+        ("batch", "jobs") => batch::job(value, old, &mut causes),
+        ("batch", "cronjobs") => batch::cron_job(spec, &mut causes),
         ("", "pods") => pod_spec(spec, "spec", &mut causes),
-        ("", "services") => service(spec, &mut causes),
+        ("", "services") => service::service(spec, old, &mut causes),
+        ("", "persistentvolumeclaims") => claim::claim(value, old, &mut causes),
         ("", "configmaps") => data(value, old, &["data", "binaryData"], &mut causes),
-        ("", "secrets") => data(value, old, &["data"], &mut causes),
+        ("", "secrets") => {
+            secret::secret(value, old, &mut causes);
+            data(value, old, &["data"], &mut causes);
+        }
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             causes.extend(definition::validate(value, old));
         }
@@ -104,12 +112,26 @@ pub(crate) fn validate(
     causes
 }
 
-fn replicas(spec: &Value, causes: &mut Vec<Cause>) {
-    if let Some(replicas) = spec["replicas"].as_i64()
-        && replicas < 0
-    {
-        let detail = "must be greater than or equal to 0";
-        causes.push(Cause::invalid("spec.replicas", &json!(replicas), detail));
+/// One of a few, if it is there at all.
+fn one_of(value: &Value, path: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
+    let known = value.as_str().is_none_or(|text| allowed.contains(&text));
+    if !known {
+        let allowed: Vec<String> = allowed.iter().map(|&a| a.to_owned()).collect();
+        causes.push(Cause::not_supported(path, value, &allowed));
+    }
+}
+
+/// Numbers that are at least zero where they are there at all.
+fn not_negative(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Cause>) {
+    for field in fields {
+        if let Some(number) = spec[*field].as_i64().filter(|number| *number < 0) {
+            let detail = "must be greater than or equal to 0";
+            causes.push(Cause::invalid(
+                format!("{path}.{field}"),
+                &json!(number),
+                detail,
+            ));
+        }
     }
 }
 
@@ -122,9 +144,29 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
+fn strategy(strategy: &Value, causes: &mut Vec<Cause>) {
+    let rolling = &strategy["rollingUpdate"];
+    if strategy["type"] == "Recreate" && !rolling.is_null() {
+        let why = "may not be specified when strategy `type` is 'Recreate'";
+        causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));
+    }
+    let zero = |value: &Value| *value == 0 || *value == "0%";
+    if zero(&rolling["maxSurge"]) && zero(&rolling["maxUnavailable"]) {
+        causes.push(Cause::invalid(
+            "spec.strategy.rollingUpdate.maxUnavailable",
+            &rolling["maxUnavailable"],
+            "may not be 0 when `maxSurge` is 0",
+        ));
+    }
+}
+
 fn selector(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
-    if is_empty(&spec["selector"]) {
+    if spec["selector"].is_object() && is_empty(&spec["selector"]) && value["kind"] == "Deployment"
+    {
+        let detail = "empty selector is invalid for deployment";
+        causes.push(Cause::invalid("spec.selector", &json!({}), detail));
+    } else if is_empty(&spec["selector"]) {
         causes.push(Cause::required("spec.selector", ""));
     } else if !selected(&spec["selector"], &spec["template"]["metadata"]["labels"]) {
         let labels = &spec["template"]["metadata"]["labels"];
@@ -185,29 +227,6 @@ fn template(template: &Value, path: &str, causes: &mut Vec<Cause>) {
     pod_spec(&template["spec"], &format!("{path}.spec"), causes);
 }
 
-fn pod_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if spec["containers"].as_array().is_none_or(Vec::is_empty) {
-        causes.push(Cause::required(format!("{path}.containers"), ""));
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for list in ["initContainers", "containers"] {
-        for (i, container) in spec[list].as_array().into_iter().flatten().enumerate() {
-            let at = format!("{path}.{list}[{i}]");
-            let name = container["name"].as_str().unwrap_or_default();
-            if name.is_empty() {
-                causes.push(Cause::required(format!("{at}.name"), ""));
-            } else if names.contains(&name) {
-                causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
-            }
-            names.push(name);
-            if container["image"].as_str().unwrap_or_default().is_empty() {
-                causes.push(Cause::required(format!("{at}.image"), ""));
-            }
-            resources(&container["resources"], &format!("{at}.resources"), causes);
-        }
-    }
-}
-
 /// Nobody may ask for more than they may use.
 fn resources(resources: &Value, path: &str, causes: &mut Vec<Cause>) {
     let requests = resources["requests"].as_object().into_iter().flatten();
@@ -219,56 +238,6 @@ fn resources(resources: &Value, path: &str, causes: &mut Vec<Cause>) {
         {
             let detail = format!("must be less than or equal to {name} limit of {most}");
             causes.push(Cause::invalid(format!("{path}.requests"), asked, &detail));
-        }
-    }
-}
-
-fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &value["spec"];
-    template(&spec["template"], "spec.template", causes);
-    let policy = &spec["template"]["spec"]["restartPolicy"];
-    if policy == "Always" {
-        let allowed = ["OnFailure".to_owned(), "Never".to_owned()];
-        causes.push(Cause::not_supported(
-            "spec.template.spec.restartPolicy",
-            policy,
-            &allowed,
-        ));
-    }
-    let Some(old) = old else { return };
-    let suspended = old["spec"]["suspend"] == true;
-    for (field, frozen) in [
-        ("selector", true),
-        ("template", !suspended),
-        ("completionMode", true),
-    ] {
-        if frozen && old["spec"][field] != spec[field] {
-            causes.push(Cause::invalid(
-                format!("spec.{field}"),
-                &spec[field],
-                "field is immutable",
-            ));
-        }
-    }
-}
-
-fn service(spec: &Value, causes: &mut Vec<Cause>) {
-    let ports = spec["ports"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if ports.is_empty() && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
-        causes.push(Cause::required("spec.ports", ""));
-    }
-    for (i, port) in ports.iter().enumerate() {
-        let at = format!("spec.ports[{i}]");
-        if ports.len() > 1 && port["name"].as_str().unwrap_or_default().is_empty() {
-            causes.push(Cause::required(format!("{at}.name"), ""));
-        }
-        let number = port["port"].as_i64().unwrap_or(0);
-        if !(1..=65535).contains(&number) {
-            let detail = "must be between 1 and 65535, inclusive";
-            causes.push(Cause::invalid(format!("{at}.port"), &json!(number), detail));
         }
     }
 }

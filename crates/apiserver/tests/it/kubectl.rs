@@ -199,7 +199,7 @@ async fn imperative_commands_work() {
     expect(&h, &["create", "serviceaccount", "sa"], "created").await;
     expect(
         &h,
-        &["create", "quota", "q", "--hard=cpu=2,pods=3"],
+        &["create", "quota", "q", "--hard=secrets=20,pods=3"],
         "created",
     )
     .await;
