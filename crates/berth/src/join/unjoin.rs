@@ -1,4 +1,7 @@
 //! `berth unjoin`: a member ceases to be one.
+//!
+//! Its workloads leave it first. Karmada's cluster controller sees to that, and holds the Cluster by a finalizer; where none
+//! does, the Cluster is held here until its works are gone: a Cluster that is being deleted takes no workloads.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -6,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
-use berth_api::well_known::{EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
+use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
 use berth_api::work::Work;
 use berth_scheduler::connect::{self, ConnectError};
 use clap::Args;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -19,6 +23,8 @@ use super::hand::said;
 use super::{Hand, JoinError, Telling, control_plane, member};
 use crate::control_plane::ControlPlaneArgs;
 
+/// Holds a Cluster until its works are gone.
+const HELD: &str = "members.berth/unjoin";
 /// The pause between two looks.
 const STEP: Duration = Duration::from_millis(200);
 
@@ -81,7 +87,7 @@ pub enum UnjoinError {
     },
     /// It does not go.
     #[error(
-        "{name} is still there after {seconds} s, held by {finalizers}: its controllers remove the workloads first; wait longer with --wait, or --force it"
+        "{name} is still there after {seconds} s, held by {holder}: its controllers remove the workloads first; wait longer with --wait, or --force it"
     )]
     Stays {
         /// The member.
@@ -89,7 +95,7 @@ pub enum UnjoinError {
         /// How long it was waited for.
         seconds: u64,
         /// What holds it.
-        finalizers: String,
+        holder: String,
     },
     /// A server refuses.
     #[error(transparent)]
@@ -141,12 +147,22 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     if args.dry_run {
         hand.delete(&clusters, name).await?;
     } else {
+        let end = Instant::now() + Duration::from_secs(args.wait);
+        let held = hold(&clusters, &cluster).await?;
         let _ = clusters
             .delete(name, &DeleteParams::background())
             .await
             .map_err(refused(format!("delete the member {name}")))?;
-        goes(&client, &args).await?;
+        if held {
+            is_left(&client, &args, end).await?;
+            release(&clusters, name).await?;
+        }
+        goes(&client, &args, end).await?;
         hand.tell(&format!("Cluster {name}"), "deleted");
+        if held {
+            let namespaces: Api<Namespace> = Api::all(client.clone());
+            hand.delete(&namespaces, &space_of(name)).await?;
+        }
     }
     control_plane::forget(&hand, &cluster).await?;
     let rest = match &member_client {
@@ -186,11 +202,84 @@ async fn the_member(args: &UnjoinArgs, cluster: &Cluster) -> Result<Option<Clien
     Ok(Some(client))
 }
 
+/// Where the works of a member are.
+fn space_of(name: &str) -> String {
+    format!("{EXECUTION_SPACE_PREFIX}{name}")
+}
+
+/// Holds a Cluster that no controller holds, and says whether it does.
+async fn hold(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<bool, UnjoinError> {
+    let finalizers = cluster.finalizers();
+    if finalizers.iter().any(|one| one == CLUSTER_FINALIZER) {
+        return Ok(false);
+    }
+    if finalizers.iter().any(|one| one == HELD) {
+        return Ok(true);
+    }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return Ok(false);
+    }
+    let mut all = finalizers.to_vec();
+    all.push(HELD.to_owned());
+    let metadata = json!({ "finalizers": all, "resourceVersion": cluster.resource_version() });
+    let (name, patch) = (
+        cluster.name_any(),
+        Patch::Merge(json!({ "metadata": metadata })),
+    );
+    let held = clusters.patch(&name, &PatchParams::default(), &patch).await;
+    held.map_err(refused(format!("hold the member {name}")))?;
+    Ok(true)
+}
+
+/// Waits until the works of a member are gone.
+async fn is_left(client: &Client, args: &UnjoinArgs, end: Instant) -> Result<(), UnjoinError> {
+    let space = space_of(&args.name);
+    let works: Api<Work> = Api::namespaced(client.clone(), &space);
+    loop {
+        let left = match works.list_metadata(&ListParams::default()).await {
+            Ok(list) => list.items.len(),
+            // A control plane without works.
+            Err(kube::Error::Api(status)) if status.code == 404 => 0,
+            Err(error) => return Err(refused(format!("list the works in {space}"))(error)),
+        };
+        if left == 0 {
+            return Ok(());
+        }
+        if Instant::now() < end {
+            tokio::time::sleep(STEP).await;
+        } else if args.force {
+            return let_go(client, &args.name).await;
+        } else {
+            return Err(UnjoinError::Stays {
+                name: args.name.clone(),
+                seconds: args.wait,
+                holder: format!("works in {space} ({left} left)"),
+            });
+        }
+    }
+}
+
+/// Gives up a Cluster that was held here.
+async fn release(clusters: &Api<Cluster>, name: &str) -> Result<(), UnjoinError> {
+    let failed = || format!("let the member {name} go");
+    let Some(stored) = clusters
+        .get_metadata_opt(name)
+        .await
+        .map_err(refused(failed()))?
+    else {
+        return Ok(());
+    };
+    let finalizers = stored.finalizers().iter();
+    let others: Vec<_> = finalizers.filter(|one| *one != HELD).collect();
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": others } }));
+    let patched = clusters.patch(name, &PatchParams::default(), &patch).await;
+    unless_gone(patched).map_err(refused(failed()))
+}
+
 /// Waits until the Cluster is gone.
-async fn goes(client: &Client, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+async fn goes(client: &Client, args: &UnjoinArgs, end: Instant) -> Result<(), UnjoinError> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let name = &args.name;
-    let end = Instant::now() + Duration::from_secs(args.wait);
     loop {
         let stored = clusters.get_metadata_opt(name).await;
         let Some(stored) = stored.map_err(refused(format!("read the member {name}")))? else {
@@ -204,7 +293,7 @@ async fn goes(client: &Client, args: &UnjoinArgs) -> Result<(), UnjoinError> {
             return Err(UnjoinError::Stays {
                 name: name.clone(),
                 seconds: args.wait,
-                finalizers: stored.finalizers().join(", "),
+                holder: stored.finalizers().join(", "),
             });
         }
     }
@@ -212,7 +301,7 @@ async fn goes(client: &Client, args: &UnjoinArgs) -> Result<(), UnjoinError> {
 
 /// Takes away what holds a Cluster, and the works that are to leave its member.
 async fn let_go(client: &Client, name: &str) -> Result<(), UnjoinError> {
-    let space = format!("{EXECUTION_SPACE_PREFIX}{name}");
+    let space = space_of(name);
     let works: Api<Work> = Api::namespaced(client.clone(), &space);
     let parameters = PatchParams::default();
     let list = works.list(&ListParams::default()).await;

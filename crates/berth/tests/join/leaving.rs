@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use berth_api::Cluster;
+use berth_api::work::Work;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Resource;
@@ -104,6 +105,40 @@ async fn what_another_control_plane_uses_stays() {
         remains(&scene).await,
         ["karmada-impersonator", "karmada-cluster"]
     );
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works_that_nobody_removes_hold_a_member_until_it_is_forced() {
+    let scene = Scene::start().await;
+    scene.says(JOIN).await;
+    let client = scene.control_plane.client();
+    let space = json!({ "metadata": { "name": "karmada-es-member1" } });
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let space = serde_json::from_value(space).unwrap();
+    namespaces
+        .create(&PostParams::default(), &space)
+        .await
+        .unwrap();
+    let works: Api<Work> = Api::namespaced(client, "karmada-es-member1");
+    let work = json!({ "metadata": { "name": "web", "finalizers": ["karmada.io/execution-controller"] },
+        "spec": { "workload": {} } });
+    let work = serde_json::from_value(work).unwrap();
+    works.create(&PostParams::default(), &work).await.unwrap();
+    for _ in 0..2 {
+        let ran = scene.berth("unjoin member1 --wait 0").await;
+        assert_eq!(ran.code, Some(1));
+        let said =
+            "error: member1 is still there after 0 s, held by works in karmada-es-member1 (1 left)";
+        assert!(ran.err.starts_with(said), "{}", ran.err);
+        let cluster = scene.clusters().get("member1").await.unwrap();
+        let finalizers = cluster.metadata.finalizers.unwrap();
+        assert_eq!(finalizers, ["members.berth/unjoin"]);
+        assert!(cluster.metadata.deletion_timestamp.is_some());
+    }
+    scene.says("unjoin member1 --wait 0 --force").await;
+    let left = scene.clusters().get_opt("member1").await.unwrap();
+    assert!(left.is_none());
     scene.stop().await;
 }
 

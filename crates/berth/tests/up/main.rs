@@ -10,6 +10,7 @@
 mod clusters;
 mod durable;
 mod instance;
+mod leaving;
 mod members;
 mod program;
 mod start;
