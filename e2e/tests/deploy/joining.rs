@@ -8,6 +8,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use serde_json::json;
 
@@ -100,7 +101,7 @@ async fn token_of(place: &Place, outsider: &Outsider, secret: &str) -> (String, 
     let data = secrets.get(secret).await.unwrap().data.unwrap();
     let token = String::from_utf8(data["token"].0.clone()).unwrap();
     let kubeconfig = kube::config::Kubeconfig::read_from(outsider.server.kubeconfig()).unwrap();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .unwrap();
     config.auth_info = kube::config::AuthInfo {
