@@ -146,6 +146,23 @@ fn event(text: &str, reason: &str, words: &[&str]) -> Result<(), String> {
     if found { Ok(()) } else { Err(text.to_owned()) }
 }
 
+/// Ctrl-C in the terminal of a program.
+fn interrupt(running: &Running) {
+    let pid = running.0.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Both deployments are in two members each.
+fn shows_what_was_placed(deployments: &str, works: &str) -> Result<(), String> {
+    let applied = |row: &&str| row.contains(" Deployment ") && row.contains(" True ");
+    if deployments.contains("\nnginx ") && works.lines().filter(applied).count() == 4 {
+        Ok(())
+    } else {
+        Err(format!("{deployments}{works}"))
+    }
+}
+
 fn shows_four_nodes(listed: &str) {
     for number in 1..=4 {
         event(listed, &format!("member1-node-{number}"), &["Ready"]).unwrap();
@@ -174,6 +191,8 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
         apply_second,
         describe_second,
         nodes,
+        deployments,
+        works,
         tests,
     ] = commands.as_slice()
     else {
@@ -242,15 +261,11 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
     });
 
     shows_four_nodes(&user.run(export, nodes).unwrap());
+    user.until("what was placed", || {
+        shows_what_was_placed(&user.run(export, deployments)?, &user.run(export, works)?)
+    });
 
-    let pid = first.0.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    interrupt(&first);
     user.until("`up` to end", || match first.0.try_wait().unwrap() {
         Some(status) if status.success() => Ok(()),
         Some(status) => panic!("`up` ended with {status}: {}", user.log("up.log")),
