@@ -47,7 +47,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start a control plane with a simulated fleet: API server, detector and scheduler in one process
+    /// Start a control plane with a simulated fleet: API servers, controllers and scheduler in one process
     Up(UpArgs),
     /// Show what is up: servers, members, where and since when
     Status(StatusArgs),
