@@ -309,12 +309,9 @@ impl ControlPlane {
         failover: failover::Parts,
     ) -> Result<(), UpError> {
         let client = self.server.client();
-        let (prepared, members) = tokio::join!(
-            furnishing::definitions(&client),
-            members::start(fleet, args.bind_address, args.port, kept),
-        );
-        self.members = members?;
-        prepared?;
+        furnishing::definitions(&client).await?;
+        // After the definitions: a hundred members that start would keep those waiting.
+        self.members = members::start(fleet, args.bind_address, args.port, kept).await?;
         self.join(&client, fleet).await?;
         self.look_after_clusters(&client, args.clusters.clone(), detector.clone());
         let (cancel, detector_client) = (self.cancel.clone(), client.clone());
