@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{UpError, short};
 
 /// How long a server may take to serve a new definition.
-const ESTABLISHED: Duration = Duration::from_secs(60);
+const ESTABLISHED: Duration = Duration::from_mins(1);
 
 /// Installs the definitions and makes the namespaces.
 ///
