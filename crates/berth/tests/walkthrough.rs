@@ -170,6 +170,30 @@ fn shows_four_nodes(listed: &str) {
     }
 }
 
+/// The first terminal, with what it tells about the second one.
+fn comes_up(user: &User, up: &str) -> Running {
+    let mut first = user.start(up, "up.log");
+    user.until("`up` to be ready", || {
+        let log = user.log("up.log");
+        assert!(first.0.try_wait().unwrap().is_none(), "`up` ended: {log}");
+        if log.contains("Press Ctrl-C") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    });
+    let exact = format!(
+        "export KUBECONFIG={}/.berth/kubeconfig",
+        user.home.path().display()
+    );
+    assert!(
+        user.log("up.log").contains(&exact),
+        "{}",
+        user.log("up.log")
+    );
+    first
+}
+
 fn loses_a_member_and_gets_it_back(user: &User, export: &str, lines: [&String; 7]) {
     let [leave, fail, names_after, heal, clusters, scale, names_again] = lines;
     let shows = |line: &str, expected: &str| {
@@ -237,26 +261,7 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
     assert_eq!(up, "cargo run --release -- up");
     assert_eq!(tests, "cargo test --workspace");
     let user = User::new();
-    let mut first = user.start(up, "up.log");
-    user.until("`up` to be ready", || {
-        let log = user.log("up.log");
-        assert!(first.0.try_wait().unwrap().is_none(), "`up` ended: {log}");
-        if log.contains("Press Ctrl-C") {
-            Ok(())
-        } else {
-            Err(log)
-        }
-    });
-    let exact = format!(
-        "export KUBECONFIG={}/.berth/kubeconfig",
-        user.home.path().display()
-    );
-    assert!(
-        user.log("up.log").contains(&exact),
-        "{}",
-        user.log("up.log")
-    );
-
+    let mut first = comes_up(&user, up);
     user.run(export, apply).unwrap();
     user.until("the binding to be scheduled", || {
         let table = user.run(export, get)?;
