@@ -43,16 +43,17 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let bare = Bare::start(&clusters).await;
     let namespaces = ["default".to_owned()];
     let ours = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
-    let theirs = workload::bindings("w", burst.bindings, &namespaces, "nobody")?;
-    bare.bind_all(&theirs).await;
-    bare.bind_all(&ours).await;
-
-    let writes = plans(&clusters, &theirs)?;
+    // The bare writer writes before the scheduler and after it, so that a machine that becomes slower or faster
+    // meanwhile favours neither.
+    let before = workload::bindings("v", burst.bindings, &namespaces, "nobody")?;
+    let after = workload::bindings("w", burst.bindings, &namespaces, "nobody")?;
+    for bindings in [&before, &after, &ours] {
+        bare.bind_all(bindings).await;
+    }
+    let (before, after) = (plans(&clusters, &before)?, plans(&clusters, &after)?);
     let own = || process::processor_time(std::process::id());
-    let (began, own_before) = (Instant::now(), own());
-    write(bare.remote_client().await, &writes, burst.in_flight).await?;
-    let written = began.elapsed();
-    let writer_and_server = own().saturating_sub(own_before);
+    let mut writer = Written::default();
+    writer.add(&bare, &before, burst.in_flight).await?;
 
     let flags = [
         "--leader-elect=false".to_owned(),
@@ -68,6 +69,8 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let scheduler_and_server = (own() + subject.processor_time()).saturating_sub(all_before);
     let processor = subject.processor_time();
     let peak = subject.peak_mib();
+    drop(subject);
+    writer.add(&bare, &after, burst.in_flight).await?;
     let settled = bare
         .all_bindings()
         .await
@@ -85,7 +88,7 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         )));
     }
     let from_first = rate(burst.bindings, last.saturating_sub(first));
-    let bare_writer = rate(burst.bindings, written);
+    let bare_writer = rate(writer.bindings, writer.took);
     let bindings = u32::try_from(burst.bindings).unwrap_or(u32::MAX).max(1);
     bare.stop().await;
     Ok(json!({
@@ -96,12 +99,39 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         "scheduler from its first, bindings/s": from_first,
         "part of the bare writer": (from_first / bare_writer * 1000.0).round() / 1000.0,
         "start to first, ms": millis(first),
-        "CPU per binding of bare writer and server, ms": millis(writer_and_server / bindings),
+        "CPU per binding of bare writer and server, ms": millis(writer.processor / bindings / 2),
         "CPU per binding of scheduler and server from the first, ms":
             millis(scheduler_and_server / bindings),
         "CPU per binding, ms": millis(processor / bindings),
         "peak memory, MiB": peak,
     }))
+}
+
+/// What the bare writer has written.
+#[derive(Debug, Default)]
+struct Written {
+    bindings: usize,
+    took: Duration,
+    /// Of writer and embedded server.
+    processor: Duration,
+}
+
+impl Written {
+    async fn add(
+        &mut self,
+        bare: &Bare,
+        writes: &[Write],
+        in_flight: usize,
+    ) -> Result<(), LoadError> {
+        let own = || process::processor_time(std::process::id());
+        let client = bare.remote_client().await;
+        let (began, own_before) = (Instant::now(), own());
+        write(client, writes, in_flight).await?;
+        self.took += began.elapsed();
+        self.processor += own().saturating_sub(own_before);
+        self.bindings += writes.len();
+        Ok(())
+    }
 }
 
 /// The two patches of a binding, as the scheduler would send them.
