@@ -40,7 +40,8 @@ fn workloads_leave_a_member_before_it_leaves() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
-    let begin = "control plane: Cluster member2 deleted\ncontrol plane: Namespace karmada-es-member2 deleted\n";
+    // The namespace of its Works goes as well; the cluster controller may be there first.
+    let begin = "control plane: Cluster member2 deleted\n";
     assert!(said.starts_with(begin), "{said}");
     assert!(said.ends_with("member2 is no member any more\n"), "{said}");
     assert_eq!(works("karmada-es-member2"), "");
