@@ -331,27 +331,6 @@ async fn a_template_waits_for_the_overrides_of_its_policy() {
     plane.create(web.clone()).await;
     plane.settle("seen").await;
     assert_eq!(claimed_by(&plane.get(&web).await), None);
-    // Override policies are not served yet: their definition comes first.
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "overridepolicies.policy.karmada.io"},
-        "spec": {
-            "group": "policy.karmada.io", "scope": "Namespaced",
-            "names": {"plural": "overridepolicies", "singular": "overridepolicy",
-                "kind": "OverridePolicy", "listKind": "OverridePolicyList"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    });
-    plane.create(definition.clone()).await;
-    plane
-        .until(&definition, "the kind to be served", |crd| {
-            crd["status"]["conditions"]
-                .to_string()
-                .contains("Established")
-        })
-        .await;
     plane
         .create(
             json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
