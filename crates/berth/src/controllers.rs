@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
-use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_controllers::detector::{self, DetectorError, DetectorOptions, Gates, OptionsError};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::connect::{self, ConnectError, Target};
+use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
@@ -48,11 +49,20 @@ impl DetectorArgs {
     ///
     /// # Errors
     /// When a flag cannot be understood.
-    pub fn options(&self) -> Result<DetectorOptions, OptionsError> {
-        DetectorOptions::parse(
+    pub fn options(&self, gates: FeatureGates) -> Result<DetectorOptions, OptionsError> {
+        let options = DetectorOptions::parse(
             &self.skipped_propagating_apis,
             &self.skipped_propagating_namespaces,
-        )
+        )?;
+        Ok(DetectorOptions {
+            gates: Gates {
+                policy_preemption: gates.controllers.policy_preemption,
+                priority_based_scheduling: gates.priority_based_scheduling,
+                resource_quota_estimate: gates.controllers.resource_quota_estimate,
+                workload_affinity: gates.engine.workload_affinity,
+            },
+            ..options
+        })
     }
 }
 
@@ -68,6 +78,10 @@ pub struct ControllersArgs {
     /// Address of the API server; wins over the kubeconfig
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
+
+    /// Feature gates, as for karmada-controller-manager
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    feature_gates: FeatureGates,
 
     #[command(flatten)]
     detector: DetectorArgs,
@@ -104,7 +118,7 @@ pub enum ControllersError {
 /// # Errors
 /// When they cannot begin, or one of them fails.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
-    let options = args.detector.options()?;
+    let options = args.detector.options(args.feature_gates)?;
     let target = Target {
         kubeconfig: args.kubeconfig,
         context: None,
@@ -119,7 +133,9 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         PropagationOptions::default(),
         cancel.clone(),
     ));
-    let failover = args.failover.parts(Setting::Real);
+    let failover = args
+        .failover
+        .parts(args.feature_gates.controllers, Setting::Real);
     let failing_over = Box::pin(failover.run(client.clone(), cancel.clone()));
     let detecting = options.clone();
     let clusters = Box::pin(cluster_controllers::run(
@@ -138,4 +154,27 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         },
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_gate_of_the_detector_has_its_effect() {
+        let detector = |list: &str| {
+            let gates = gates::parse(list).unwrap();
+            DetectorArgs::default().options(gates).unwrap().gates
+        };
+        assert_eq!(detector(""), Gates::default());
+        let list = "PropagationPolicyPreemption=true,PriorityBasedScheduling=false,\
+                    ResourceQuotaEstimate=true,WorkloadAffinity=true";
+        let expected = Gates {
+            policy_preemption: true,
+            priority_based_scheduling: false,
+            resource_quota_estimate: true,
+            workload_affinity: true,
+        };
+        assert_eq!(detector(list), expected);
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use berth_api::policy::PurgeMode;
 use berth_controllers::failover::{self, FailoverError, FailoverOptions, TaintEviction};
 use berth_controllers::taint_policy::{self, TaintPolicyError};
-use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::gates::ControllerGates;
 use berth_scheduler::go_duration::go_duration;
 use clap::{Args, ValueEnum};
 use kube::Client;
@@ -16,10 +16,6 @@ use tokio_util::sync::CancellationToken;
 /// Flags of failover.
 #[derive(Args, Clone, Debug)]
 pub struct FailoverArgs {
-    /// Feature gates: Failover for ClusterTaintPolicies and eviction by taints, GracefulEviction for eviction tasks
-    #[arg(long, value_name = "LIST", value_parser = gates::parse)]
-    pub feature_gates: Option<FeatureGates>,
-
     /// Let NoExecute taints of clusters evict what does not tolerate them; needs the gate Failover
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub enable_no_execute_taint_eviction: Option<bool>,
@@ -69,7 +65,6 @@ impl Default for FailoverArgs {
     /// What no flag at all says.
     fn default() -> Self {
         Self {
-            feature_gates: None,
             enable_no_execute_taint_eviction: None,
             no_execute_taint_eviction_purge_mode: Purge::Gracefully,
             resource_eviction_rate: 0.5,
@@ -81,10 +76,9 @@ impl Default for FailoverArgs {
 
 impl FailoverArgs {
     /// What the flags say.
-    pub fn parts(&self, setting: Setting) -> Parts {
+    pub fn parts(&self, gates: ControllerGates, setting: Setting) -> Parts {
         let simulated = setting == Setting::Simulated;
-        let gates = self.feature_gates.unwrap_or_default();
-        let gate = gates.failover || (simulated && self.feature_gates.is_none());
+        let gate = gates.failover.unwrap_or(simulated);
         let evicts = gate && self.enable_no_execute_taint_eviction.unwrap_or(simulated);
         let options = FailoverOptions {
             taint_eviction: evicts.then_some(TaintEviction {
@@ -150,12 +144,15 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
+    use berth_scheduler::gates::{self, FeatureGates};
     use clap::Parser;
 
     use super::*;
 
     #[derive(Parser)]
     struct Command {
+        #[arg(long, default_value = "", value_parser = gates::parse)]
+        feature_gates: FeatureGates,
         #[command(flatten)]
         failover: FailoverArgs,
     }
@@ -163,7 +160,8 @@ mod tests {
     fn options(setting: Setting, flags: &[&str]) -> FailoverOptions {
         let flags = std::iter::once(&"test").chain(flags);
         let command = Command::try_parse_from(flags).unwrap();
-        command.failover.parts(setting).options
+        let gates = command.feature_gates.controllers;
+        command.failover.parts(gates, setting).options
     }
 
     #[test]
@@ -178,6 +176,11 @@ mod tests {
             (Setting::Real, vec![flag], false),
             (Setting::Real, vec![gate, flag], true),
             (Setting::Simulated, vec![], true),
+            (
+                Setting::Simulated,
+                vec!["--feature-gates=WorkloadAffinity=true"],
+                true,
+            ),
             (
                 Setting::Simulated,
                 vec!["--enable-no-execute-taint-eviction=false"],

@@ -14,6 +14,7 @@ use berth_api::Cluster;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError, StorageError};
 use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
+use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::{Options, ServiceError};
 use clap::Args;
 use tokio::task::JoinSet;
@@ -73,6 +74,10 @@ pub struct UpArgs {
     #[command(flatten)]
     pub keeping: Keeping,
 
+    /// Feature gates of controllers and scheduler; unlike elsewhere, Failover is on unless it is switched off
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
     /// Flags of the detector
     #[command(flatten)]
     pub detector: DetectorArgs,
@@ -96,6 +101,7 @@ impl Default for UpArgs {
             fleet: None,
             kubeconfig: None,
             keeping: Keeping::default(),
+            feature_gates: FeatureGates::default(),
             detector: DetectorArgs::default(),
             failover: FailoverArgs::default(),
             clusters: ClusterArgs::default(),
@@ -247,8 +253,10 @@ impl ControlPlane {
             Some(path) => fleet::read(path)?,
             None => fleet::made_up(args.members),
         };
-        let detector = args.detector.options()?;
-        let failover = args.failover.parts(Setting::Simulated);
+        let detector = args.detector.options(args.feature_gates)?;
+        let failover = args
+            .failover
+            .parts(args.feature_gates.controllers, Setting::Simulated);
         let listen = SocketAddr::new(args.bind_address, args.port);
         if !listen.ip().is_loopback() {
             tracing::warn!(
@@ -331,7 +339,10 @@ impl ControlPlane {
             (FAILOVER, outcome.map_err(UpError::from))
         });
         let cancel = self.cancel.clone();
-        let options = Options::embedded();
+        let options = Options {
+            gates: args.feature_gates.engine,
+            ..Options::embedded()
+        };
         self.parts.spawn(async move {
             let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
             (SCHEDULER, outcome.map_err(UpError::from))

@@ -11,10 +11,32 @@ pub struct FeatureGates {
     pub priority_based_scheduling: bool,
     /// Those of the engine.
     pub engine: Gates,
-    /// Failover: taints evict. Read by the controllers.
-    pub failover: bool,
-    /// GracefulEviction: eviction tasks are drained. Read by the controllers.
+    /// Those of the controllers.
+    pub controllers: ControllerGates,
+}
+
+/// The gates that the controllers read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerGates {
+    /// Failover: ClusterTaintPolicies and eviction by taints; none where the list does not say.
+    pub failover: Option<bool>,
+    /// GracefulEviction: eviction tasks are drained.
     pub graceful_eviction: bool,
+    /// PropagationPolicyPreemption: `preemption: Always` has effect.
+    pub policy_preemption: bool,
+    /// ResourceQuotaEstimate: requirements carry namespace and priority class.
+    pub resource_quota_estimate: bool,
+}
+
+impl Default for ControllerGates {
+    fn default() -> Self {
+        Self {
+            failover: None,
+            graceful_eviction: true,
+            policy_preemption: false,
+            resource_quota_estimate: false,
+        }
+    }
 }
 
 impl Default for FeatureGates {
@@ -22,8 +44,7 @@ impl Default for FeatureGates {
         Self {
             priority_based_scheduling: true,
             engine: Gates::default(),
-            failover: false,
-            graceful_eviction: true,
+            controllers: ControllerGates::default(),
         }
     }
 }
@@ -94,17 +115,25 @@ const GATES: &[(&str, Stage, Effect)] = &[
     (
         "Failover",
         Stage::Beta,
-        Set(|gates, on| gates.failover = on),
+        Set(|gates, on| gates.controllers.failover = Some(on)),
     ),
     (
         "GracefulEviction",
         Stage::Beta,
-        Set(|gates, on| gates.graceful_eviction = on),
+        Set(|gates, on| gates.controllers.graceful_eviction = on),
     ),
     ("PropagateDeps", Stage::Beta, Elsewhere),
-    ("PropagationPolicyPreemption", Stage::Alpha, Elsewhere),
+    (
+        "PropagationPolicyPreemption",
+        Stage::Alpha,
+        Set(|gates, on| gates.controllers.policy_preemption = on),
+    ),
     ("MultiClusterService", Stage::Alpha, Elsewhere),
-    ("ResourceQuotaEstimate", Stage::Alpha, Elsewhere),
+    (
+        "ResourceQuotaEstimate",
+        Stage::Alpha,
+        Set(|gates, on| gates.controllers.resource_quota_estimate = on),
+    ),
     ("StatefulFailoverInjection", Stage::Alpha, Elsewhere),
     ("FederatedQuotaEnforcement", Stage::Alpha, Elsewhere),
     ("ControllerPriorityQueue", Stage::Beta, Elsewhere),
