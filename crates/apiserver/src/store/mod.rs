@@ -57,6 +57,11 @@ impl Table {
             wake: watch::Sender::new(version),
         }
     }
+
+    /// One that nothing was ever written to: whatever version a client names, it has missed nothing.
+    fn untouched() -> Self {
+        Self::new(0)
+    }
 }
 
 #[derive(Debug)]
@@ -258,11 +263,10 @@ impl Store {
     /// A receiver that changes with each write to the table.
     pub(crate) fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
         let mut inner = self.inner.lock();
-        let version = inner.version;
         inner
             .tables
             .entry(table.clone())
-            .or_insert_with(|| Table::new(version))
+            .or_insert_with(Table::untouched)
             .wake
             .subscribe()
     }
@@ -417,7 +421,6 @@ impl Store {
     }
 
     fn publish(&self, inner: &mut Inner, name: &TableName, change: Change) {
-        let before_this = inner.version;
         inner.version = change.version();
         let after = match &change {
             Change::Deleted { .. } => None,
@@ -427,7 +430,7 @@ impl Store {
         let table = inner
             .tables
             .entry(name.clone())
-            .or_insert_with(|| Table::new(before_this));
+            .or_insert_with(Table::untouched);
         match after {
             Some(object) => drop(table.objects.insert(object.key.clone(), object.clone())),
             None => drop(table.objects.remove(&change.current().key)),
@@ -479,6 +482,32 @@ mod tests {
         let versions: Vec<u64> = then.items.iter().map(|o| o.version).collect();
         assert_eq!(versions, [a1.version, b1.version]);
         assert_eq!(store.list("things", None).items.len(), 1);
+    }
+
+    #[test]
+    fn who_listed_a_kind_before_its_first_object_has_missed_nothing() {
+        let (store, table): (_, TableName) = (store(), "things".into());
+        let listed = store.list("things", None).version;
+        let mut other = json!({"metadata": {"name": "o"}});
+        store
+            .create(&"others".into(), Key::new("n", "o"), &mut other)
+            .unwrap();
+        let watching = store.subscribe(&table);
+        assert!(
+            store
+                .changes_after("things", listed, 10)
+                .unwrap()
+                .0
+                .is_empty()
+        );
+        drop(watching);
+        let (first, mut value): (TableName, _) = ("firsts".into(), other);
+        let created = store
+            .create(&first, Key::new("n", "o"), &mut value)
+            .unwrap();
+        let (changes, upto) = store.changes_after("firsts", listed, 10).unwrap();
+        assert_eq!(changes.len(), 1);
+        assert_eq!(upto, created.version);
     }
 
     #[test]
