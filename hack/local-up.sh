@@ -5,8 +5,9 @@ export LC_ALL=C
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 IMAGE=berth:latest
+# The network that kind puts its clusters in.
+NETWORK=${KIND_EXPERIMENTAL_DOCKER_NETWORK:-kind}
 SYSTEM_NAMESPACE=karmada-system
-CLUSTER_NAMESPACE=karmada-cluster
 # The file name that the manifests in deploy/ expect inside the secret.
 CONFIG_KEY=karmada.config
 # How often, once a second, a value is asked for that something in the cluster fills in.
@@ -29,8 +30,8 @@ Usage: hack/local-up.sh [--dry-run] [--down]
   --help      this text
 
 It needs docker, kind and kubectl, and about 4 GiB of free memory. It builds the image from this checkout,
-creates the clusters, applies crds/ and deploy/ on the host, and registers the members. Running it again
-reuses the clusters it made, builds the image again and refreshes what it registered. A kind cluster of the
+creates the clusters, applies crds/ and deploy/ on the host, and joins the members. Running it again reuses
+the clusters it made, builds the image again and joins what is not joined. A kind cluster of the
 same name that it did not make is left alone: the script stops and names it.
 
 Environment variables, as for Karmada's hack/local-up-karmada.sh:
@@ -49,7 +50,6 @@ Environment variables, as for Karmada's hack/local-up-karmada.sh:
   CLUSTER_VERSION                 node image                           kindest/node:v1.36.1
 
 The host's own controllers run as well: a Deployment that you propagate also starts its pods on the host.
-No controller moves workloads to the members yet: look at the placement in the bindings.
 
 Without Docker: `cargo run --release -- up` starts a control plane with simulated members in a second.
 USAGE
@@ -141,18 +141,6 @@ capture() {
   cat "$WORK/stderr" >&2
   printf 'error: no answer in %s tries: %s\n' "$TRIES" "$(quoted "$@")" >&2
   return 1
-}
-
-# derive VARIABLE FUNCTION INPUT...: what the function makes of the inputs.
-derive() {
-  local variable=$1 output
-  shift
-  if $DRY_RUN; then
-    printf -v "$variable" '%s' "\$$variable"
-  else
-    output=$("$@")
-    printf -v "$variable" '%s' "$output"
-  fi
 }
 
 # write FILE: the standard input goes to the file.
@@ -356,33 +344,19 @@ apply_api() {
   run "${HOST[@]}" wait --for=condition=Established --timeout=60s --filename=crds
 }
 
-# apply_secret NAMESPACE NAME FROM-FILE...: a secret of these files, without their contents on a command line.
-apply_secret() {
-  local namespace=$1 name=$2 manifest="$WORK/secret.yaml"
-  shift 2
-  run_into "$manifest" "${HOST[@]}" create secret generic "$name" "--namespace=$namespace" "$@" --dry-run=client --output=yaml
-  # Server-side: the contents are not repeated in an annotation.
-  run "${HOST[@]}" apply --server-side --force-conflicts "--filename=$manifest"
-}
-
-# The manifest of a secret that the control plane fills with a token of the service account.
-token_secret() {
-  cat <<MANIFEST
-apiVersion: v1
-kind: Secret
-metadata:
-  name: $2-token
-  namespace: $1
-  annotations:
-    kubernetes.io/service-account.name: $2
-type: kubernetes.io/service-account-token
-MANIFEST
-}
-
 # give_kubeconfig ACCOUNT SECRET: the kubeconfig with which a component finds the control plane.
 give_kubeconfig() {
   local account=$1 secret=$2 token="" ca=""
-  token_secret "$SYSTEM_NAMESPACE" "$account" | write "$WORK/token.yaml"
+  write "$WORK/token.yaml" <<MANIFEST
+apiVersion: v1
+kind: Secret
+metadata:
+  name: $account-token
+  namespace: $SYSTEM_NAMESPACE
+  annotations:
+    kubernetes.io/service-account.name: $account
+type: kubernetes.io/service-account-token
+MANIFEST
   run "${HOST[@]}" apply "--filename=$WORK/token.yaml"
   capture token "${HOST[@]}" get secret "$account-token" "--namespace=$SYSTEM_NAMESPACE" \
     '--output=go-template={{.data.token | base64decode}}'
@@ -406,7 +380,10 @@ contexts:
     cluster: control-plane
     user: $account
 MANIFEST
-  apply_secret "$SYSTEM_NAMESPACE" "$secret" "--from-file=$CONFIG_KEY=$WORK/$CONFIG_KEY"
+  # From a file, because everybody can read a command line; and server-side, so that no annotation repeats it.
+  run_into "$WORK/secret.yaml" "${HOST[@]}" create secret generic "$secret" "--namespace=$SYSTEM_NAMESPACE" \
+    "--from-file=$CONFIG_KEY=$WORK/$CONFIG_KEY" --dry-run=client --output=yaml
+  run "${HOST[@]}" apply --server-side --force-conflicts "--filename=$WORK/secret.yaml"
 }
 
 deploy_components() {
@@ -427,171 +404,25 @@ deploy_components() {
 
 # --- members -------------------------------------------------------------------------------------------
 
-# The account through which the control plane acts in a member: what `karmadactl join` makes.
-member_account() {
-  local account=$1
-  cat <<MANIFEST
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: $CLUSTER_NAMESPACE
----
-apiVersion: v1
-kind: ServiceAccount
-metadata:
-  name: $account
-  namespace: $CLUSTER_NAMESPACE
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: karmada-controller-manager:$account
-rules:
-- apiGroups: ["*"]
-  resources: ["*"]
-  verbs: ["*"]
-- nonResourceURLs: ["*"]
-  verbs: ["get"]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata:
-  name: karmada-controller-manager:$account
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ClusterRole
-  name: karmada-controller-manager:$account
-subjects:
-- kind: ServiceAccount
-  name: $account
-  namespace: $CLUSTER_NAMESPACE
----
-MANIFEST
-  token_secret "$CLUSTER_NAMESPACE" "$account"
+# joining COMMAND...: in a container of the network that the clusters are in, because the addresses that they
+# have there are the ones that the host's pods use, too.
+joining() {
+  run docker run --rm "--network=$NETWORK" "--user=$UID:${GROUPS[0]}" "--volume=$WORK:/kubeconfigs:ro" "$IMAGE" join "$@"
 }
 
-# give_credentials NAME: an account in the member, and its token in the control plane.
-give_credentials() {
-  local name=$1 account="karmada-$1" token="" ca=""
-  member_account "$account" | write "$WORK/account.yaml"
-  run "${MEMBER[@]}" apply "--filename=$WORK/account.yaml"
-  capture token "${MEMBER[@]}" get secret "$account-token" "--namespace=$CLUSTER_NAMESPACE" \
-    '--output=go-template={{.data.token | base64decode}}'
-  capture ca "${MEMBER[@]}" get secret "$account-token" "--namespace=$CLUSTER_NAMESPACE" \
-    '--output=go-template={{index .data "ca.crt" | base64decode}}'
-  printf '%s' "$token" | write "$WORK/token"
-  printf '%s\n' "$ca" | write "$WORK/ca.crt"
-  apply_secret "$CLUSTER_NAMESPACE" "$name" "--from-file=token=$WORK/token" "--from-file=caBundle=$WORK/ca.crt"
-}
-
-apply_cluster() {
-  local name=$1 address="" id=""
-  # The address in the network of the containers: 127.0.0.1 of the kubeconfig means nothing to the host's pods.
-  capture address docker inspect '--format={{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$name-control-plane"
-  capture id "${MEMBER[@]}" get namespace kube-system '--output=jsonpath={.metadata.uid}'
-  write "$WORK/cluster.yaml" <<MANIFEST
-apiVersion: cluster.karmada.io/v1alpha1
-kind: Cluster
-metadata:
-  name: $name
-spec:
-  id: $id
-  syncMode: Push
-  apiEndpoint: https://$address:6443
-  secretRef:
-    namespace: $CLUSTER_NAMESPACE
-    name: $name
-MANIFEST
-  run "${HOST[@]}" apply "--filename=$WORK/cluster.yaml"
-}
-
-server_version() {
-  awk '/^serverVersion:/ { server = 1 } server && $1 == "gitVersion:" { print $2; exit }' <<<"$1"
-}
-
-# The lines of `kubectl api-resources --no-headers` as JSON. Short names may be missing from a line.
-api_enablements() {
-  sort <<<"$1" | awk '
-    { group = $(NF - 2); list[group] = list[group] (list[group] ? "," : "") "{\"name\":\"" $1 "\",\"kind\":\"" $NF "\"}" }
-    END { for (group in list) printf "{\"groupVersion\":\"%s\",\"resources\":[%s]}\n", group, list[group] }
-  ' | sort | awk '{ printf "%s%s", (NR > 1 ? "," : "["), $0 } END { print (NR ? "]" : "[]") }'
-}
-
-# resource_status NODES PODS: nodeSummary and resourceSummary as members of a JSON object.
-# A line of NODES is `cpu|memory|pods|ephemeral-storage|ready`; a line of PODS is `pod`, then one
-# `cpu|memory|ephemeral-storage` for each container of it.
-resource_status() {
-  printf '%s\n%s\n' "$1" "$2" | awk -F'|' '
-    BEGIN {
-      factor["n"] = 1e-9; factor["u"] = 1e-6; factor["m"] = 1e-3; factor[""] = 1
-      split("k M G T P E", decimal, " "); split("Ki Mi Gi Ti Pi Ei", binary, " ")
-      for (i = 1; i <= 6; i++) { factor[decimal[i]] = 1000 ^ i; factor[binary[i]] = 1024 ^ i }
-    }
-    function value(quantity,   suffix) {
-      suffix = quantity; sub(/^[0-9.]+([eE][-+]?[0-9]+)?/, "", suffix)
-      return quantity * factor[suffix]
-    }
-    function resources(cpu, memory, pods, storage) {
-      return sprintf("{\"cpu\":\"%.0fm\",\"memory\":\"%.0f\",\"pods\":\"%.0f\",\"ephemeral-storage\":\"%.0f\"}",
-        cpu * 1000, memory, pods, storage)
-    }
-    NF == 5 {
-      nodes++; ready += $5 == "True"
-      cpu += value($1); memory += value($2); pods += value($3); storage += value($4)
-    }
-    $0 == "pod" { used_pods++ }
-    NF == 3 { used_cpu += value($1); used_memory += value($2); used_storage += value($3) }
-    END {
-      printf "\"nodeSummary\":{\"totalNum\":%d,\"readyNum\":%d},", nodes, ready
-      printf "\"resourceSummary\":{\"allocatable\":%s,", resources(cpu, memory, pods, storage)
-      printf "\"allocated\":%s}", resources(used_cpu, used_memory, used_pods, used_storage)
-    }
-  '
-}
-
-# condition TYPE REASON MESSAGE: one that holds.
-condition() {
-  printf '{"type":"%s","status":"True","reason":"%s","message":"%s","lastTransitionTime":"%s"}' \
-    "$1" "$2" "$3" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
-}
-
-# No controller keeps the status of a Cluster yet, and a cluster without one is not scheduled to. So the
-# status is taken once, here; run the script again to refresh it. Of an API group, kubectl lists the
-# preferred version only: a template of another version finds no cluster.
-write_status() {
-  local name=$1 versions="" apis="" nodes="" pods="" version="" enablements="" resources=""
-  capture versions "${MEMBER[@]}" version --output=yaml
-  capture apis "${MEMBER[@]}" api-resources --no-headers
-  capture nodes "${MEMBER[@]}" get nodes '--output=jsonpath={range .items[*]}{.status.allocatable.cpu}|{.status.allocatable.memory}|{.status.allocatable.pods}|{.status.allocatable.ephemeral-storage}|{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}'
-  capture pods "${MEMBER[@]}" get pods --all-namespaces \
-    '--field-selector=spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed' \
-    '--output=jsonpath={range .items[*]}pod{"\n"}{range .spec.containers[*]}{.resources.requests.cpu}|{.resources.requests.memory}|{.resources.requests.ephemeral-storage}{"\n"}{end}{end}'
-  derive version server_version "$versions"
-  derive enablements api_enablements "$apis"
-  derive resources resource_status "$nodes" "$pods"
-  write "$WORK/status.json" <<STATUS
-{"status":{
-"kubernetesVersion":"$version",
-"conditions":[
-$(condition Ready ClusterReady "the cluster answered when hack/local-up.sh registered it"),
-$(condition CompleteAPIEnablements Complete "all API groups were read")],
-"apiEnablements":$enablements,
-$resources
-}}
-STATUS
-  run "${HOST[@]}" patch clusters.cluster.karmada.io "$name" --subresource=status --type=merge "--patch-file=$WORK/status.json"
-}
-
-register_members() {
-  local name
-  step "registering the members"
+join_members() {
+  local name address=""
+  step "joining the members"
+  run_into "$WORK/$HOST_CLUSTER_NAME" kind get kubeconfig --internal "--name=$HOST_CLUSTER_NAME"
   for name in "${MEMBERS[@]}"; do
     say "$name"
-    MEMBER=(kubectl "--kubeconfig=$MEMBER_CLUSTER_KUBECONFIG" "--context=$name")
-    give_credentials "$name"
-    apply_cluster "$name"
-    write_status "$name"
+    run_into "$WORK/$name" kind get kubeconfig --internal "--name=$name"
+    # Pods do not resolve the names of containers.
+    capture address docker inspect "--format={{(index .NetworkSettings.Networks \"$NETWORK\").IPAddress}}" "$name-control-plane"
+    joining "$name" "--kubeconfig=/kubeconfigs/$HOST_CLUSTER_NAME" "--cluster-kubeconfig=/kubeconfigs/$name" \
+      "--cluster-endpoint=https://$address:6443"
   done
+  run "${HOST[@]}" wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io "${MEMBERS[@]}"
 }
 
 # --- up and down ---------------------------------------------------------------------------------------
@@ -604,9 +435,10 @@ Berth is up. To use it:
   kubectl get clusters
   kubectl apply -f examples/nginx.yaml
   kubectl get resourcebindings
+  kubectl --kubeconfig $(quoted "$MEMBER_CLUSTER_KUBECONFIG") --context ${MEMBERS[0]} get deployments
 A second scheduler, for policies with schedulerName: my-scheduler:
   kubectl --context $HOST_CLUSTER_NAME apply -f deploy/scheduler/my-scheduler.yaml
-The members are the contexts ${MEMBERS[*]} of $MEMBER_CLUSTER_KUBECONFIG.
+The members are the contexts ${MEMBERS[*]} of that second file.
 To remove all of it:
   hack/local-up.sh --down
 NEXT
@@ -619,7 +451,7 @@ up() {
   load_image
   apply_api
   deploy_components
-  register_members
+  join_members
   if ! $DRY_RUN; then
     say_what_next
   fi

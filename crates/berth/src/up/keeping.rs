@@ -40,11 +40,17 @@ impl Keeping {
 
     /// In a few words.
     pub(super) fn describe(&self) -> String {
-        match (&self.data_dir, self.fsync) {
-            (None, _) => "in memory, gone when it ends".to_owned(),
-            (Some(path), false) => path.display().to_string(),
-            (Some(path), true) => format!("{}, waits for the disk", path.display()),
-        }
+        let Some(path) = &self.data_dir else {
+            return "in memory, gone when it ends".to_owned();
+        };
+        // Who asks for the status may be in another folder.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let waits = if self.fsync {
+            ", waits for the disk"
+        } else {
+            ""
+        };
+        format!("{}{waits}", path.display())
     }
 }
 

@@ -1,0 +1,186 @@
+//! What is typed: help, refusals, the dry run and the environment.
+
+use crate::machine::{Machine, repository, stderr, stdout};
+
+#[test]
+fn the_help_teaches() {
+    let machine = Machine::bare();
+    let help = machine.succeed(&["--help"]);
+    for word in [
+        "Usage: hack/local-up.sh",
+        "--dry-run",
+        "--down",
+        "--help",
+        "KUBECONFIG_PATH",
+        "MAIN_KUBECONFIG",
+        "MEMBER_CLUSTER_KUBECONFIG",
+        "HOST_CLUSTER_NAME",
+        "KARMADA_APISERVER_CLUSTER_NAME",
+        "MEMBER_CLUSTER_1_NAME",
+        "MEMBER_CLUSTER_2_NAME",
+        "MEMBER_CLUSTER_3_NAME",
+        "PULL_MODE_CLUSTER_NAME",
+        "CLUSTER_VERSION",
+        "cargo run --release -- up",
+    ] {
+        assert!(help.contains(word), "{word}\n{help}");
+    }
+    machine.assert_untouched();
+}
+
+#[test]
+fn a_wrong_command_line_is_refused() {
+    let machine = Machine::complete();
+    for arguments in [&["--dryrun"][..], &["--dry-run", "--upp"], &["192.0.2.1"]] {
+        let output = machine.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(stdout(&output), "");
+        let wrong = arguments[arguments.len() - 1];
+        assert!(
+            stderr(&output).contains(&format!("unknown argument '{wrong}'")),
+            "{}",
+            stderr(&output)
+        );
+        assert!(stderr(&output).contains("--help"), "{}", stderr(&output));
+    }
+    machine.assert_untouched();
+}
+
+#[test]
+fn names_that_no_cluster_can_have_are_refused() {
+    let machine = Machine::complete();
+    let long = "m".repeat(49);
+    for (variable, name, reason) in [
+        (
+            "MEMBER_CLUSTER_1_NAME",
+            "Member",
+            "'Member' cannot name a cluster",
+        ),
+        (
+            "MEMBER_CLUSTER_2_NAME",
+            "a.b",
+            "'a.b' cannot name a cluster",
+        ),
+        ("HOST_CLUSTER_NAME", long.as_str(), "at most 48"),
+        (
+            "MEMBER_CLUSTER_1_NAME",
+            "member2",
+            "'member2' is given to two clusters",
+        ),
+        (
+            "PULL_MODE_CLUSTER_NAME",
+            "karmada-host",
+            "'karmada-host' is given to two clusters",
+        ),
+    ] {
+        let output = machine.command(&[]).env(variable, name).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{variable}={name}");
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
+    machine.assert_untouched();
+}
+
+#[test]
+fn a_dry_run_needs_no_tools_and_names_every_step() {
+    let machine = Machine::bare();
+    let plan = machine.succeed(&["--dry-run"]);
+    let home = machine.path("home").display().to_string();
+    let mut rest = plan.as_str();
+    // In this order.
+    for step in [
+        "docker build --file=deploy/Dockerfile --tag=berth:latest .".to_owned(),
+        format!("kind create cluster --name=karmada-host --image=kindest/node:v1.36.1 --kubeconfig={home}/.kube/karmada.config"),
+        format!("kind create cluster --name=member1 --image=kindest/node:v1.36.1 --kubeconfig={home}/.kube/members.config"),
+        "kind create cluster --name=member2".to_owned(),
+        "kind create cluster --name=member3".to_owned(),
+        "kind load docker-image berth:latest --name=karmada-host".to_owned(),
+        "apply --filename=deploy/namespace.yaml".to_owned(),
+        "apply --server-side --force-conflicts --filename=crds".to_owned(),
+        "wait --for=condition=Established".to_owned(),
+        "--filename=deploy/scheduler/rbac.yaml --filename=deploy/controllers/rbac.yaml".to_owned(),
+        "create secret generic karmada-scheduler-config --namespace=karmada-system".to_owned(),
+        "create secret generic berth-controllers-config --namespace=karmada-system".to_owned(),
+        "--filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml".to_owned(),
+        "deployment/karmada-scheduler".to_owned(),
+        "deployment/berth-controllers".to_owned(),
+        "berth:latest join member1 --kubeconfig=/kubeconfigs/karmada-host".to_owned(),
+        "berth:latest join member2".to_owned(),
+        "kind get kubeconfig --internal --name=member3".to_owned(),
+        "berth:latest join member3".to_owned(),
+        "wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io member1 member2 member3".to_owned(),
+    ] {
+        let at = rest.find(&step);
+        assert!(at.is_some(), "{step:?} is not there, or too early:\n{plan}");
+        rest = &rest[at.unwrap_or_default() + step.len()..];
+    }
+    assert!(!plan.contains("is up"), "it did not happen:\n{plan}");
+    machine.assert_untouched();
+
+    let machine = Machine::complete();
+    machine.succeed(&["--dry-run"]);
+    machine.succeed(&["--dry-run", "--down"]);
+    machine.assert_untouched();
+}
+
+#[test]
+fn the_environment_of_karmadas_script_is_heard() {
+    let machine = Machine::bare();
+    let output = machine
+        .command(&["--dry-run"])
+        .env("KUBECONFIG_PATH", "configs")
+        .env("MEMBER_CLUSTER_KUBECONFIG", "/elsewhere/m")
+        .env("HOST_CLUSTER_NAME", "the-host")
+        .env("KARMADA_APISERVER_CLUSTER_NAME", "the-plane")
+        .env("MEMBER_CLUSTER_1_NAME", "one")
+        .env("MEMBER_CLUSTER_2_NAME", "two")
+        .env("PULL_MODE_CLUSTER_NAME", "three")
+        .env("CLUSTER_VERSION", "kindest/node:v1.31.0")
+        .output()
+        .unwrap();
+    let plan = stdout(&output);
+    let configs = machine
+        .path("home/configs")
+        .canonicalize()
+        .unwrap_or_else(|_| machine.path("home/configs"));
+    for expected in [
+        format!(
+            "--name=the-host --image=kindest/node:v1.31.0 --kubeconfig={}/karmada.config",
+            configs.display()
+        ),
+        "--name=one --image=kindest/node:v1.31.0 --kubeconfig=/elsewhere/m".to_owned(),
+        "set-context the-plane --cluster=kind-the-host".to_owned(),
+        "join two --kubeconfig=/kubeconfigs/the-host --cluster-kubeconfig=/kubeconfigs/two"
+            .to_owned(),
+        "join three".to_owned(),
+    ] {
+        assert!(plan.contains(&expected), "{expected}\n{plan}");
+    }
+    for default in [
+        "karmada-host",
+        "karmada-apiserver",
+        "member1",
+        "member2",
+        "member3",
+    ] {
+        assert!(!plan.contains(default), "{default}\n{plan}");
+    }
+    machine.assert_untouched();
+}
+
+#[test]
+fn every_file_that_the_script_applies_exists() {
+    let machine = Machine::bare();
+    let plan = machine.succeed(&["--dry-run"]);
+    let files: Vec<&str> = plan
+        .split_whitespace()
+        .filter_map(|word| {
+            word.strip_prefix("--filename=")
+                .or_else(|| word.strip_prefix("--file="))
+        })
+        .filter(|file| !file.starts_with("WORKDIR/"))
+        .collect();
+    assert!(files.len() >= 7, "{files:?}");
+    for file in files {
+        assert!(repository().join(file).exists(), "{file}");
+    }
+}

@@ -1,0 +1,69 @@
+//! `--down`.
+
+use std::fs;
+
+use crate::machine::{Machine, executed, planned};
+
+#[test]
+fn down_removes_what_up_made() {
+    let machine = Machine::complete();
+    fs::write(machine.path("stand-ins/clusters"), "somebody-elses\n").unwrap();
+    machine.succeed(&[]);
+    machine.forget_calls();
+
+    let plan = planned(&machine.succeed(&["--down", "--dry-run"]));
+    assert_eq!(machine.calls(), Vec::<Vec<String>>::new());
+    machine.succeed(&["--down"]);
+    let calls = executed(&machine);
+    for cluster in ["karmada-host", "member1", "member2", "member3"] {
+        let delete = format!("kind delete cluster --name={cluster} ");
+        assert_eq!(
+            calls
+                .iter()
+                .filter(|call| call.starts_with(&delete))
+                .count(),
+            1,
+            "{calls:#?}"
+        );
+        assert_eq!(
+            plan.iter().filter(|call| call.starts_with(&delete)).count(),
+            1,
+            "{plan:#?}"
+        );
+        assert!(
+            calls
+                .iter()
+                .any(|call| call.ends_with(&format!(" delete-context {cluster}"))),
+            "{calls:#?}"
+        );
+    }
+    assert!(
+        calls
+            .iter()
+            .any(|call| call.ends_with(" delete-context karmada-apiserver")),
+        "{calls:#?}"
+    );
+    assert_eq!(
+        calls
+            .iter()
+            .filter(|call| call.ends_with(" unset current-context"))
+            .count(),
+        1,
+        "{calls:#?}"
+    );
+    assert!(
+        calls
+            .iter()
+            .any(|call| call == "docker image rm --force berth:latest"),
+        "{calls:#?}"
+    );
+    assert_eq!(
+        fs::read_to_string(machine.path("stand-ins/clusters")).unwrap(),
+        "somebody-elses\n"
+    );
+
+    machine.forget_calls();
+    let told = machine.succeed(&["--down"]);
+    assert!(told.contains("Nothing to remove"), "{told}");
+    assert_eq!(executed(&machine), ["docker info"]);
+}

@@ -1,0 +1,224 @@
+//! A machine on which the script can run: what every system has, and stand-ins for docker, kind and kubectl that
+//! note how they were called.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// What the script needs of a system besides docker, kind and kubectl.
+pub(crate) const SYSTEM_TOOLS: [&str; 14] = [
+    "awk", "bash", "cat", "cp", "cut", "date", "dirname", "env", "grep", "mkdir", "mktemp", "rm",
+    "sed", "sort",
+];
+
+/// Notes its name and arguments, each after a unit separator.
+pub(crate) const NOTE: &str = r#"#!/usr/bin/env bash
+set -eu
+{ printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$STAND_INS/calls"
+"#;
+
+/// The address that the stand-in for docker gives.
+const ADDRESS: &str = "172.18.0.5";
+
+pub(crate) const DOCKER: &str = r#"
+case $1 in
+info) [ ! -e "$STAND_INS/engine-is-down" ] ;;
+inspect) echo 172.18.0.5 ;;
+run)
+  for argument in "$@"; do
+    case $argument in --volume=*:/kubeconfigs:ro) folder=${argument#--volume=}; folder=${folder%%:*} ;; esac
+  done
+  for argument in "$@"; do
+    case $argument in
+    --kubeconfig=/kubeconfigs/* | --cluster-kubeconfig=/kubeconfigs/*) cat "$folder/${argument##*/}" >>"$STAND_INS/given" ;;
+    esac
+  done
+  ;;
+esac
+"#;
+
+pub(crate) const KIND: &str = r#"
+clusters=$STAND_INS/clusters
+name=
+for argument in "$@"; do
+  case $argument in --name=*) name=${argument#--name=} ;; esac
+done
+touch_clusters() { cat "$clusters" 2>/dev/null || true; }
+case "$1 $2" in
+"get clusters") touch_clusters ;;
+"get kubeconfig") echo "a way into $name" ;;
+"create cluster") echo "$name" >>"$clusters" ;;
+"delete cluster") rest=$(grep -vxF -- "$name" "$clusters" || true); printf '%s\n' "$rest" >"$clusters" ;;
+esac
+"#;
+
+const KUBECTL: &str = r#"
+case " $* " in
+*" create secret generic "*) echo "kind: Secret" ;;
+*"ca\.crt"*) echo the-certificate ;;
+*".data.token"*) printf '%s' the-token ;;
+*" current-context "*) echo karmada-apiserver ;;
+esac
+"#;
+
+/// A machine on which the script can run.
+pub(crate) struct Machine {
+    root: TempDir,
+}
+
+impl Machine {
+    /// Has none of the three tools.
+    pub(crate) fn bare() -> Self {
+        let root = TempDir::new().expect("a temporary folder");
+        for folder in ["bin", "home", "tmp", "stand-ins"] {
+            fs::create_dir_all(root.path().join(folder)).expect("a folder");
+        }
+        for tool in SYSTEM_TOOLS {
+            symlink(find(tool), root.path().join("bin").join(tool)).expect("a link");
+        }
+        Self { root }
+    }
+
+    pub(crate) fn with(tools: &[&str]) -> Self {
+        let machine = Self::bare();
+        for tool in tools {
+            let answers = match *tool {
+                "docker" => DOCKER,
+                "kind" => KIND,
+                _ => KUBECTL,
+            };
+            let path = machine.path("bin").join(tool);
+            fs::write(&path, format!("{NOTE}{answers}")).expect("a stand-in");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+        }
+        machine
+    }
+
+    pub(crate) fn complete() -> Self {
+        Self::with(&["docker", "kind", "kubectl"])
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("bin/bash"));
+        command
+            .arg(repository().join("hack/local-up.sh"))
+            .args(arguments)
+            .current_dir(self.path("home"))
+            .env_clear()
+            .env("PATH", self.path("bin"))
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("STAND_INS", self.path("stand-ins"));
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("bash runs")
+    }
+
+    /// Runs, and says what was printed.
+    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}\n{}",
+            stdout(&output),
+            stderr(&output)
+        );
+        stdout(&output)
+    }
+
+    /// Every call of a stand-in so far, in words.
+    pub(crate) fn calls(&self) -> Vec<Vec<String>> {
+        let calls = fs::read_to_string(self.path("stand-ins/calls")).unwrap_or_default();
+        calls
+            .lines()
+            .map(|line| line.split('\x1f').map(str::to_owned).collect())
+            .collect()
+    }
+
+    pub(crate) fn forget_calls(&self) {
+        fs::write(self.path("stand-ins/calls"), "").expect("an empty file");
+    }
+
+    /// Holds that neither the home nor the temporary folder has anything in it, and no tool was called.
+    pub(crate) fn assert_untouched(&self) {
+        for folder in ["home", "tmp"] {
+            let entries: Vec<_> = fs::read_dir(self.path(folder))
+                .expect("the folder")
+                .collect();
+            assert!(entries.is_empty(), "{folder}: {entries:?}");
+        }
+        assert_eq!(self.calls(), Vec::<Vec<String>>::new());
+    }
+}
+
+pub(crate) fn find(tool: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(tool))
+        .find(|file| file.is_file())
+        .expect(tool)
+}
+
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository")
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The tool and its arguments in every line of a plan that calls one of the three tools.
+pub(crate) fn planned(plan: &str) -> Vec<String> {
+    plan.lines()
+        .filter_map(|line| line.strip_prefix("+ "))
+        .map(|line| {
+            line.split_once("=$(").map_or(line, |(_, command)| {
+                command.strip_suffix(')').unwrap_or(command)
+            })
+        })
+        .map(|line| line.split_once(" > ").map_or(line, |(command, _)| command))
+        .map(|line| {
+            line.strip_prefix("env ")
+                .and_then(|rest| rest.find("docker").map(|at| &rest[at..]))
+                .unwrap_or(line)
+        })
+        .filter(|line| {
+            ["docker ", "kind ", "kubectl "]
+                .iter()
+                .any(|tool| line.starts_with(tool))
+        })
+        .map(|line| line.replace('\'', ""))
+        .collect()
+}
+
+/// The calls as a dry run writes them.
+pub(crate) fn executed(machine: &Machine) -> Vec<String> {
+    let tmp = format!("{}/", machine.path("tmp").display());
+    let called = |call: Vec<String>| {
+        let line = call.join(" ").replace(ADDRESS, "$address");
+        // The temporary folder has a random name.
+        let mut parts = line.split(&tmp);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |line, part| {
+            let end = part.find(['/', ':']).unwrap_or(part.len());
+            line + "WORKDIR" + &part[end..]
+        })
+    };
+    machine.calls().into_iter().map(called).collect()
+}
