@@ -1,0 +1,157 @@
+//! What the numbers of fields mean, read from `messages.txt`.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// A field of a message.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) number: u64,
+    /// Its name in JSON; none where the fields of its message are fields of the one around it.
+    pub(super) name: Option<&'static str>,
+    pub(super) shape: Shape,
+    pub(super) kind: Kind,
+    /// Left out where it is zero, as Go's JSON encoding does; what is not sent at all is left out anyway.
+    pub(super) unless_zero: bool,
+}
+
+/// How often a field's value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    One,
+    List,
+    Map,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Int,
+    Bool,
+    Double,
+    Bytes,
+    /// A time in seconds.
+    Time,
+    /// A time in microseconds.
+    MicroTime,
+    Quantity,
+    IntOrString,
+    /// JSON as it is.
+    Raw,
+    Message(&'static str),
+    /// A message that JSON writes as the one field of it that is set.
+    Either(&'static str),
+}
+
+impl Kind {
+    fn parse(word: &'static str) -> Self {
+        match word {
+            "text" => Self::Text,
+            "int" => Self::Int,
+            "bool" => Self::Bool,
+            "double" => Self::Double,
+            "bytes" => Self::Bytes,
+            "time" => Self::Time,
+            "microtime" => Self::MicroTime,
+            "quantity" => Self::Quantity,
+            "intstr" => Self::IntOrString,
+            "raw" => Self::Raw,
+            message => match message.strip_prefix('|') {
+                Some(either) => Self::Either(either),
+                None => Self::Message(message),
+            },
+        }
+    }
+}
+
+impl Field {
+    fn parse(words: &'static str) -> Option<Self> {
+        let mut words = words.split(' ');
+        let (number, name, kind) = (words.next()?, words.next()?, words.next()?);
+        let (kind, unless_zero) = match kind.strip_suffix('?') {
+            Some(kind) => (kind, true),
+            None => (kind, false),
+        };
+        let (shape, kind) = if let Some(kind) = kind.strip_prefix("[]") {
+            (Shape::List, kind)
+        } else if let Some(kind) = kind.strip_prefix("{}") {
+            (Shape::Map, kind)
+        } else {
+            (Shape::One, kind)
+        };
+        Some(Self {
+            number: number.parse().ok()?,
+            name: (name != "-").then_some(name),
+            shape,
+            kind: Kind::parse(kind),
+            unless_zero,
+        })
+    }
+}
+
+type Messages = HashMap<&'static str, Vec<Field>>;
+
+fn all() -> &'static Messages {
+    static ALL: OnceLock<Messages> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let lines = include_str!("messages.txt").lines();
+        let lines = lines.filter(|line| !line.starts_with('#'));
+        let named = lines.filter_map(|line| line.split_once(':'));
+        named
+            .map(|(name, fields)| {
+                let fields = fields.split(',').map(str::trim);
+                (name, fields.filter_map(Field::parse).collect())
+            })
+            .collect()
+    })
+}
+
+/// The fields of a message.
+pub(super) fn named(message: &str) -> Option<&'static [Field]> {
+    all().get(message).map(Vec::as_slice)
+}
+
+/// The fields of a kind.
+pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static [Field]> {
+    if kind == "DeleteOptions" {
+        // It is sent in the name of the group that it is meant for.
+        return named("meta.v1.DeleteOptions");
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    let package = group.split('.').next().unwrap_or_default();
+    named(&format!("{package}.{version}.{kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_understood() {
+        let text = include_str!("messages.txt");
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (name, fields) = line.split_once(':').unwrap();
+            let parsed = named(name).unwrap();
+            let written = fields.split(',').filter(|field| !field.trim().is_empty());
+            assert_eq!(parsed.len(), written.count(), "{name}");
+            for field in parsed {
+                if let Kind::Message(message) | Kind::Either(message) = field.kind {
+                    assert!(named(message).is_some(), "{name}: {message}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_built_in_kind_is_there() {
+        for resource in crate::registry::Registry::new().snapshot().all() {
+            let api_version = resource.api_version();
+            assert!(
+                of_kind(&api_version, &resource.kind).is_some(),
+                "{api_version} {}",
+                resource.kind
+            );
+        }
+    }
+}
