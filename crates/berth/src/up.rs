@@ -3,6 +3,7 @@
 mod banner;
 mod furnishing;
 pub(crate) mod keeping;
+mod without;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -32,6 +33,7 @@ use crate::members::{self, Member, MemberError};
 use crate::mishap;
 use banner::Banner;
 pub use keeping::Keeping;
+pub use without::Part;
 
 /// How long the parts have to end after they were asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -74,6 +76,10 @@ pub struct UpArgs {
     #[command(flatten)]
     pub keeping: Keeping,
 
+    /// Leave out what shall be done by programs of your own, such as karmada-scheduler
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    pub without: Vec<Part>,
+
     /// Feature gates of controllers and scheduler; unlike elsewhere, Failover is on unless it is switched off
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
     pub feature_gates: FeatureGates,
@@ -101,6 +107,7 @@ impl Default for UpArgs {
             fleet: None,
             kubeconfig: None,
             keeping: Keeping::default(),
+            without: Vec::new(),
             feature_gates: FeatureGates::default(),
             detector: DetectorArgs::default(),
             failover: FailoverArgs::default(),
@@ -210,16 +217,7 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
         since: format!("{:.0}", jiff::Timestamp::now()),
         kubeconfig: place.path().to_owned(),
         store: args.keeping.describe(),
-        components: [
-            DETECTOR,
-            SCHEDULER,
-            PROPAGATION,
-            cluster_controllers::NAME,
-            FAILOVER,
-            mishap::NAME,
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        components: components(&args.without),
         ..Record::default()
     };
     claim.tell(&record)?;
@@ -230,7 +228,7 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
     let path = place.write(&control_plane.kubeconfig())?;
     record.api_server = control_plane.server.url();
     claim.tell(&record)?;
-    control_plane.welcome(&path, &record.store, began.elapsed());
+    control_plane.welcome(&path, &record.store, &args.without, began.elapsed());
     let outcome = tokio::select! {
         () = cancel.cancelled() => Ok(()),
         failure = control_plane.failure() => Err(failure),
@@ -321,7 +319,38 @@ impl ControlPlane {
         // After the definitions: a hundred members that start would keep those waiting.
         self.members = members::start(fleet, args.bind_address, args.port, kept).await?;
         self.join(&client, fleet).await?;
-        self.look_after_clusters(&client, args.clusters.clone(), detector.clone());
+        self.simulate(&client);
+        if !args.without.contains(&Part::Controllers) {
+            self.start_controllers(&client, args.clusters.clone(), detector, failover);
+        }
+        if !args.without.contains(&Part::Scheduler) {
+            let cancel = self.cancel.clone();
+            let options = Options {
+                gates: args.feature_gates.engine,
+                ..Options::embedded()
+            };
+            self.parts.spawn(async move {
+                let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
+                (SCHEDULER, outcome.map_err(UpError::from))
+            });
+        }
+        Ok(())
+    }
+
+    /// Runs what karmada-controller-manager does elsewhere.
+    fn start_controllers(
+        &mut self,
+        client: &kube::Client,
+        clusters: ClusterArgs,
+        detector: DetectorOptions,
+        failover: failover::Parts,
+    ) {
+        let (cancel, clusters_client) = (self.cancel.clone(), client.clone());
+        let detector_options = detector.clone();
+        self.parts.spawn(async move {
+            cluster_controllers::run(clusters_client, clusters, &detector_options, cancel).await;
+            (cluster_controllers::NAME, Ok(()))
+        });
         let (cancel, detector_client) = (self.cancel.clone(), client.clone());
         self.parts.spawn(async move {
             let outcome = detector::run(detector_client, detector, cancel).await;
@@ -338,29 +367,10 @@ impl ControlPlane {
             let outcome = failover.run(failover_client, cancel).await;
             (FAILOVER, outcome.map_err(UpError::from))
         });
-        let cancel = self.cancel.clone();
-        let options = Options {
-            gates: args.feature_gates.engine,
-            ..Options::embedded()
-        };
-        self.parts.spawn(async move {
-            let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
-            (SCHEDULER, outcome.map_err(UpError::from))
-        });
-        Ok(())
     }
 
-    fn look_after_clusters(
-        &mut self,
-        client: &kube::Client,
-        args: ClusterArgs,
-        detector: DetectorOptions,
-    ) {
-        let (cancel, controllers_client) = (self.cancel.clone(), client.clone());
-        self.parts.spawn(async move {
-            cluster_controllers::run(controllers_client, args, &detector, cancel).await;
-            (cluster_controllers::NAME, Ok(()))
-        });
+    /// Lets workloads in the members live, and members fail when they are asked to.
+    fn simulate(&mut self, client: &kube::Client) {
         let switches = self
             .members
             .iter()
@@ -435,18 +445,32 @@ impl ControlPlane {
         tokio::join!(self.server.shutdown(), futures::future::join_all(servers));
     }
 
-    fn welcome(&self, kubeconfig: &std::path::Path, store: &str, took: Duration) {
+    fn welcome(&self, kubeconfig: &std::path::Path, store: &str, without: &[Part], took: Duration) {
         let banner = Banner {
             url: self.server.url(),
             members: &self.members,
             others: self.others,
             kubeconfig,
             store,
+            without,
             took,
         };
         // Nobody may be reading; that is no reason to stop.
         let _ = banner.write(&mut std::io::stdout().lock());
     }
+}
+
+/// What runs besides the API server.
+fn components(without: &[Part]) -> Vec<String> {
+    let mut components = Vec::new();
+    if !without.contains(&Part::Controllers) {
+        components.extend([DETECTOR, PROPAGATION, cluster_controllers::NAME, FAILOVER]);
+    }
+    if !without.contains(&Part::Scheduler) {
+        components.push(SCHEDULER);
+    }
+    components.push(mishap::NAME);
+    components.into_iter().map(str::to_owned).collect()
 }
 
 /// Makes a Karmada control plane out of an API server: definitions, namespaces, and members without servers.

@@ -8,6 +8,8 @@ use crate::columns;
 use crate::kubeconfig::CONTEXT;
 use crate::members::Member;
 
+use super::Part;
+
 /// How many members have a line of their own.
 const SHOWN: usize = 5;
 
@@ -24,6 +26,8 @@ pub(super) struct Banner<'a> {
     pub(super) kubeconfig: &'a Path,
     /// Where the objects are.
     pub(super) store: &'a str,
+    /// What is left to others.
+    pub(super) without: &'a [Part],
     /// How long the start took.
     pub(super) took: Duration,
 }
@@ -67,6 +71,14 @@ impl Banner<'_> {
         let kubeconfig = self.kubeconfig.display();
         writeln!(out, "\n  kubeconfig   {kubeconfig}")?;
         writeln!(out, "  store        {}\n", self.store)?;
+        for part in self.without {
+            let (part, program) = part.told();
+            writeln!(
+                out,
+                "Without {part}: nobody does that work until you start `{program} --kubeconfig={}`.\n",
+                shell_word(&kubeconfig.to_string())
+            )?;
+        }
         writeln!(out, "In another terminal:\n")?;
         writeln!(
             out,

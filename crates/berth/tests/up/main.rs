@@ -15,4 +15,5 @@ mod members;
 mod program;
 mod start;
 mod watching;
+mod without;
 mod workloads;

@@ -1,0 +1,112 @@
+//! `berth up --without`: what is left out is done by a program of its own.
+
+use std::process::{Child, Stdio};
+
+use crate::program::{Up, berth, root, until};
+
+/// A part that runs beside; it is ended with the test.
+struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Beside {
+    fn start(up: &Up, arguments: &[&str]) -> Self {
+        let kubeconfig = up.kubeconfig();
+        let mut command = berth(up.home.path(), arguments);
+        command.arg("--kubeconfig").arg(kubeconfig);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Self(child.unwrap())
+    }
+}
+
+const CLUSTERS: [&str; 4] = [
+    "get",
+    "resourcebindings",
+    "-o",
+    "jsonpath={.items[*].spec.clusters[*].name}",
+];
+
+fn apply_nginx(up: &Up) -> Option<()> {
+    let nginx = root().join("examples/nginx.yaml");
+    up.kubectl(&["apply", "-f", nginx.to_str().unwrap()])?;
+    Some(())
+}
+
+#[test]
+fn without_the_scheduler_nothing_is_placed_until_another_one_comes() {
+    let up = Up::start(&["--without=scheduler"]);
+    let log = up.log();
+    assert!(
+        log.contains("Without the scheduler") && log.contains("karmada-scheduler --kubeconfig="),
+        "{log}"
+    );
+    if apply_nginx(&up).is_none() {
+        return;
+    }
+    until("the binding", || {
+        let names = up.kubectl(&["get", "resourcebindings", "-o", "name"]);
+        let names = names.unwrap_or_default();
+        names.contains("nginx").then_some(()).ok_or(names)
+    });
+    assert_eq!(up.kubectl(&CLUSTERS).unwrap(), "");
+    let _scheduler = Beside::start(
+        &up,
+        &[
+            "scheduler",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+        ],
+    );
+    until("the placement", || {
+        let clusters = up.kubectl(&CLUSTERS).unwrap();
+        (clusters == "member1 member2")
+            .then_some(())
+            .ok_or(clusters)
+    });
+}
+
+#[test]
+fn without_the_controllers_no_binding_is_made_until_others_come() {
+    let up = Up::start(&["--without=controllers", "--members=2"]);
+    assert!(up.log().contains("Without the controllers"), "{}", up.log());
+    let components = berth(up.home.path(), &["status"]).output().unwrap();
+    let components = String::from_utf8_lossy(&components.stdout).into_owned();
+    assert!(
+        components.contains("scheduler") && !components.contains("detector"),
+        "{components}"
+    );
+    if apply_nginx(&up).is_none() {
+        return;
+    }
+    assert_eq!(up.kubectl(&CLUSTERS).unwrap(), "");
+    let _controllers = Beside::start(&up, &["controllers"]);
+    until("the placement", || {
+        let clusters = up.kubectl(&CLUSTERS).unwrap();
+        (clusters == "member1 member2")
+            .then_some(())
+            .ok_or(clusters)
+    });
+    until("the copies", || {
+        let names = up.kubectl(&["--context=member1", "get", "deployments", "-o", "name"]);
+        let names = names.unwrap_or_default();
+        names.contains("nginx").then_some(()).ok_or(names)
+    });
+}
+
+#[test]
+fn a_part_that_is_not_there_is_refused_with_those_that_are() {
+    let home = tempfile::tempdir().unwrap();
+    let output = berth(home.path(), &["up", "--without=proxy"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("scheduler") && said.contains("controllers"),
+        "{said}"
+    );
+}
