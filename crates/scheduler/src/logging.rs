@@ -59,10 +59,12 @@ pub fn init(args: &LogArgs, default_level: &str) {
         4..=5 => "debug",
         _ => "trace",
     };
-    // The client logs each failed request as an error before it returns it; whoever asked says it better.
+    // The client logs each failed request and each watch that breaks before it returns it; whoever asked says it better.
+    let client = if args.verbosity < 4 { "error" } else { "debug" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(format!(
-            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client::builder=off"
+            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client={client},\
+             kube_client::client::builder=off"
         ))
     });
     let builder = tracing_subscriber::fmt()

@@ -1,6 +1,6 @@
 //! A binding as failover sees it.
 
-use berth_api::binding::{BindingSpec, BindingStatus, ResourceHealth};
+use berth_api::binding::{AggregatedStatusItem, BindingSpec, BindingStatus, ResourceHealth};
 use berth_api::placement::Placement;
 use berth_api::well_known::APPLIED_PLACEMENT;
 use kube::ResourceExt as _;
@@ -92,12 +92,14 @@ impl Bound {
         self.status.scheduler_observed_generation == self.generation
     }
 
+    /// What a cluster has reported of it last.
+    pub fn report(&self, cluster: &str) -> Option<&AggregatedStatusItem> {
+        let mut items = self.status.aggregated_status.iter();
+        items.find(|item| item.cluster_name == cluster)
+    }
+
     /// How it is in a cluster, where that is known.
     pub fn health(&self, cluster: &str) -> Option<&ResourceHealth> {
-        let mut items = self.status.aggregated_status.iter();
-        items
-            .find(|item| item.cluster_name == cluster)?
-            .health
-            .as_ref()
+        self.report(cluster)?.health.as_ref()
     }
 }

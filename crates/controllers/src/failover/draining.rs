@@ -21,7 +21,7 @@ pub struct Drained {
 
 /// Looks at the tasks of a binding. New ones get the time, so that their grace period begins.
 pub fn drain(binding: &Bound, timeout: Duration, now: Timestamp) -> Drained {
-    let recovered = binding.is_scheduled() && is_healthy_everywhere(binding);
+    let recovered = binding.is_scheduled() && has_recovered(binding);
     let mut kept = Vec::new();
     let mut evicted = Vec::new();
     let mut next: Option<Timestamp> = None;
@@ -69,9 +69,22 @@ fn end(task: &GracefulEvictionTask, created: Timestamp, timeout: Duration) -> Ti
     end.unwrap_or(Timestamp::MAX)
 }
 
-fn is_healthy_everywhere(binding: &Bound) -> bool {
+fn has_recovered(binding: &Bound) -> bool {
     let mut targets = binding.spec.clusters.iter();
-    targets.all(|target| binding.health(&target.name) == Some(&ResourceHealth::Healthy))
+    targets.all(|target| {
+        let report = binding.report(&target.name);
+        report.is_some_and(|report| {
+            report.health == Some(ResourceHealth::Healthy)
+                && is_about(report.status.as_ref(), target.replicas)
+        })
+    })
+}
+
+/// Whether a report can be about this share. One from before the share grew is healthy as well, with the fewer
+/// replicas that the cluster had then. Reports that count no replicas say nothing of it.
+fn is_about(status: Option<&Value>, share: i32) -> bool {
+    let counted = status.and_then(|status| status.get("replicas")?.as_i64());
+    counted.is_none_or(|counted| counted >= i64::from(share))
 }
 
 /// As times are written in Kubernetes.
@@ -203,6 +216,29 @@ pub(super) mod tests {
             let drained = drain(&binding, TIMEOUT, at(now));
             assert_eq!(drained.patch.is_none(), stays, "{about}");
             assert_eq!(drained.evicted.is_empty(), stays, "{about}");
+        }
+    }
+
+    #[test]
+    fn health_from_before_the_share_grew_does_not_count() {
+        let created = json!({ "creationTimestamp": "1970-01-01T00:16:40Z" });
+        for (status, stays) in [
+            (json!({ "replicas": 1, "readyReplicas": 1 }), true),
+            (json!({ "replicas": 2, "readyReplicas": 2 }), false),
+            (json!({ "replicas": 3, "readyReplicas": 3 }), false),
+            (json!({ "succeeded": 1 }), false),
+            (json!(null), false),
+        ] {
+            let binding = bound_with(
+                &json!({
+                    "clusters": [{ "name": "m2", "replicas": 2 }],
+                    "gracefulEvictionTasks": [task("m1", &created)],
+                }),
+                &json!({ "schedulerObservedGeneration": 3, "aggregatedStatus": [
+                    { "clusterName": "m2", "health": "Healthy", "status": status }] }),
+            );
+            let drained = drain(&binding, TIMEOUT, at(1001));
+            assert_eq!(drained.patch.is_none(), stays, "{status}");
         }
     }
 
