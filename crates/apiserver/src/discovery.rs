@@ -82,6 +82,9 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static s
             json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"});
         all.push(("token", token, vec!["create"]));
     }
+    if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        all.push(("approval", own.clone(), vec!["get", "patch", "update"]));
+    }
     if resource.is("", "namespaces") {
         all.push(("finalize", own, vec!["update"]));
     }

@@ -14,6 +14,7 @@ mod cel;
 mod definitions;
 mod deploy;
 mod expiry;
+mod go_clients;
 mod kubectl;
 mod quotas;
 mod refusals;

@@ -6,6 +6,7 @@ pub(crate) mod metadata;
 mod network;
 mod pod;
 pub(crate) mod seed;
+pub(crate) mod signing_request;
 mod storage;
 mod validation;
 mod workloads;
@@ -117,9 +118,10 @@ fn first_status(resource: &Resource, value: &Value) -> Option<Value> {
         ("policy", "poddisruptionbudgets") => json!({
             "disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
         }),
-        ("", "resourcequotas") | ("apps", "deployments") | ("batch", "jobs" | "cronjobs") => {
-            json!({})
-        }
+        ("", "resourcequotas")
+        | ("apps", "deployments")
+        | ("batch", "jobs" | "cronjobs")
+        | ("certificates.k8s.io", "certificatesigningrequests") => json!({}),
         _ => return None,
     })
 }

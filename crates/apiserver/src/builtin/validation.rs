@@ -27,7 +27,7 @@ pub(crate) fn validate(
 ) -> Vec<Cause> {
     if matches!(
         subresource,
-        Some(Subresource::Status | Subresource::Finalize)
+        Some(Subresource::Status | Subresource::Finalize | Subresource::Approval)
     ) {
         return Vec::new();
     }

@@ -244,6 +244,15 @@ const TABLE: &[Row] = &[
         "io.k8s.api.storage.v1",
     ),
     row(
+        ("certificates.k8s.io", "v1"),
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        "csr",
+        C,
+        "s",
+        "io.k8s.api.certificates.v1",
+    ),
+    row(
         ("apiextensions.k8s.io", "v1"),
         "CustomResourceDefinition",
         "customresourcedefinitions",

@@ -85,6 +85,7 @@ fn generate() -> Map<String, Value> {
         api::rbac::v1::RoleBinding,
         api::rbac::v1::ClusterRole,
         api::rbac::v1::ClusterRoleBinding,
+        api::certificates::v1::CertificateSigningRequest,
         api::coordination::v1::Lease,
         api::events::v1::Event,
         api::scheduling::v1::PriorityClass,

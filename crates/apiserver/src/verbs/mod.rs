@@ -19,6 +19,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
+use crate::builtin::signing_request;
 use crate::error::ApiError;
 use crate::http::accept::Rendering;
 use crate::http::query::WriteOptions;
@@ -37,6 +38,7 @@ pub(crate) enum Subresource {
     Status,
     Scale,
     Finalize,
+    Approval,
 }
 
 impl Subresource {
@@ -46,6 +48,7 @@ impl Subresource {
             "status" if resource.status => Some(Self::Status),
             "scale" if resource.scale.is_some() => Some(Self::Scale),
             "finalize" if resource.is("", "namespaces") => Some(Self::Finalize),
+            "approval" if signing_request::is_one(resource) => Some(Self::Approval),
             _ => None,
         }
     }
@@ -55,6 +58,7 @@ impl Subresource {
             Self::Status => "status",
             Self::Scale => "scale",
             Self::Finalize => "finalize",
+            Self::Approval => "approval",
         }
     }
 }

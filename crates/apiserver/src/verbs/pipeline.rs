@@ -9,7 +9,7 @@ use super::view::{to_stored, to_view};
 use super::{Call, Subresource, text};
 use crate::admission::{AdmissionRequest, Denial, Operation};
 use crate::authorization::escalation;
-use crate::builtin;
+use crate::builtin::{self, signing_request};
 use crate::clock;
 use crate::error::{ApiError, Cause};
 use crate::http::query::FieldValidation;
@@ -200,6 +200,9 @@ fn admit(
             limits::fill_in(call, key, value);
         }
         builtin::prepare(resource, value, old.is_none());
+        if old.is_none() && signing_request::is_one(resource) {
+            signing_request::asked_by(&call.identity, value);
+        }
     }
     let request = request(call, operation, key, old);
     let hooks: Vec<_> = call
@@ -537,7 +540,19 @@ fn carry_over(call: &Call, old: &Value, new: &mut Value) {
             merged["spec"]["finalizers"] = finalizers;
             *new = merged;
         }
+        Some(Subresource::Approval) => {
+            let conditions = new["status"]["conditions"].take();
+            let managed = new["metadata"].get("managedFields").cloned();
+            *new = old.clone();
+            new["status"]["conditions"] = conditions;
+            if let Some(managed) = managed {
+                new["metadata"]["managedFields"] = managed;
+            }
+        }
         Some(Subresource::Scale) | None => {
+            if signing_request::is_one(resource) {
+                new["spec"] = old["spec"].clone();
+            }
             if resource.status
                 && let Some(object) = new.as_object_mut()
             {

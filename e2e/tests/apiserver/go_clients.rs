@@ -1,0 +1,144 @@
+//! What Go clients send: protobuf, which they do not fall back from; and kinds that controllers cannot do without.
+
+use serde_json::{Value, json};
+
+use crate::server;
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// A field of bytes, as the wire format has it.
+fn field(number: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    let mut length = body.len();
+    while length > 127 {
+        out.push(u8::try_from(length & 127).unwrap() | 128);
+        length >>= 7;
+    }
+    out.push(u8::try_from(length).unwrap());
+    out.extend(body);
+    out
+}
+
+/// A Lease as client-go's leader election writes it.
+fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
+    let types = [field(1, b"coordination.k8s.io/v1"), field(2, b"Lease")].concat();
+    // Go writes times that are not set as empty messages.
+    let meta = [
+        field(1, name.as_bytes()),
+        field(2, b""),
+        field(6, version.as_bytes()),
+        field(8, b""),
+    ]
+    .concat();
+    // 1700000000.000120 s.
+    let time = [8, 0x80, 0xe2, 0xcf, 0xaa, 6, 16, 0xc0, 0xa9, 7];
+    let spec = [
+        field(1, holder.as_bytes()),
+        vec![2 << 3, 15],
+        field(3, &time),
+        field(4, &time),
+        vec![5 << 3, transitions],
+    ]
+    .concat();
+    let raw = [field(1, &meta), field(2, &spec)].concat();
+    let unknown = [
+        field(1, &types),
+        field(2, &raw),
+        field(3, b""),
+        field(4, b""),
+    ]
+    .concat();
+    [b"k8s\0".to_vec(), unknown].concat()
+}
+
+#[tokio::test]
+async fn leader_election_writes_leases_in_protobuf() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    let headers = [("content-type", PROTOBUF), ("accept", "application/json")];
+    let created = server
+        .raw("POST", &leases, &headers, lease("office", "a", "", 0))
+        .await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let expected = json!({ "holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+        "acquireTime": "2023-11-14T22:13:20.000120Z", "renewTime": "2023-11-14T22:13:20.000120Z" });
+    assert_eq!(created.json["spec"], expected);
+    let version = created.json["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap();
+    let renewed = lease("office", "b", version, 1);
+    let path = format!("{leases}/office");
+    let updated = server.raw("PUT", &path, &headers, renewed.clone()).await;
+    assert_eq!(updated.code, 200, "{}", updated.text);
+    assert_eq!(updated.json["spec"]["holderIdentity"], "b");
+    assert_eq!(updated.json["spec"]["leaseTransitions"], 1);
+    let uid = &updated.json["metadata"]["uid"];
+    assert_eq!(uid, &created.json["metadata"]["uid"]);
+    let stale = server.raw("PUT", &path, &headers, renewed).await;
+    assert_eq!(stale.code, 409, "{}", stale.text);
+}
+
+/// A request for a certificate, in PEM and base64 as it is sent.
+fn request() -> String {
+    use base64::Engine as _;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut wanted = rcgen::CertificateParams::default();
+    wanted
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "somebody");
+    let request = wanted.serialize_request(&key).unwrap().pem().unwrap();
+    base64::engine::general_purpose::STANDARD.encode(request)
+}
+
+#[tokio::test]
+async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let all = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let json_body = [("content-type", "application/json")];
+    let asked = json!({ "metadata": { "name": name },
+        "spec": { "request": request(), "signerName": "example.com/nobody",
+            "usages": ["client auth"], "username": "somebody-else", "groups": ["system:masters-too"] },
+        "status": { "conditions": [{ "type": "Approved", "status": "True" }] } });
+    let created = server.raw("POST", all, &json_body, asked.to_string()).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let spec = &created.json["spec"];
+    let me: Value = server
+        .raw(
+            "POST",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            &json_body,
+            json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" })
+                .to_string(),
+        )
+        .await
+        .json;
+    let me = &me["status"]["userInfo"];
+    assert_eq!(spec["username"], me["username"]);
+    assert_eq!(spec["groups"], me["groups"]);
+    assert_eq!(created.json["status"], json!({}));
+
+    let mut approved = created.json.clone();
+    approved["spec"]["signerName"] = json!("example.com/other");
+    approved["status"] = json!({ "conditions": [{ "type": "Approved", "status": "True",
+        "reason": "Test", "message": "by hand" }] });
+    let path = format!("{all}/{name}");
+    let plain = server
+        .raw("PUT", &path, &json_body, approved.to_string())
+        .await;
+    assert_eq!(plain.code, 200, "{}", plain.text);
+    assert_eq!(plain.json["spec"], *spec);
+    assert_eq!(plain.json["status"], json!({}));
+    let answer = server
+        .raw(
+            "PUT",
+            &format!("{path}/approval"),
+            &json_body,
+            approved.to_string(),
+        )
+        .await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    assert_eq!(answer.json["spec"], *spec);
+    assert_eq!(answer.json["status"]["conditions"][0]["type"], "Approved");
+}
