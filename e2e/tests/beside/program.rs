@@ -1,0 +1,98 @@
+//! Programs that run beside the control plane: ours, and Karmada's.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Flags that keep the ports of programs apart, and let taints evict soon.
+const SCHEDULER: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
+const CONTROLLERS: [&str; 4] = [
+    "--feature-gates=Failover=true",
+    "--enable-no-execute-taint-eviction=true",
+    "--resource-eviction-rate=100",
+    "--cluster-status-update-frequency=2s",
+];
+
+/// A program that runs; it is ended with the test.
+pub struct Program {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            let last = lines.len().saturating_sub(20);
+            eprintln!("{}:\n{}", self.log.display(), lines[last..].join("\n"));
+        }
+    }
+}
+
+/// The folder of Karmada's programs that the environment names.
+pub fn karmada() -> Option<PathBuf> {
+    let folder = std::env::var_os("BERTH_E2E_KARMADA").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("not run: BERTH_E2E_KARMADA names no folder with Karmada's programs");
+    }
+    folder
+}
+
+/// Who does a part of the work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    Ours,
+    /// Karmada's, from this folder.
+    Theirs(PathBuf),
+}
+
+impl Side {
+    /// Starts a scheduler.
+    pub fn scheduler(&self, folder: &Path, kubeconfig: &Path) -> Program {
+        let mut command = self.command("karmada-scheduler", "scheduler");
+        command.args(SCHEDULER);
+        start(command, "scheduler", folder, kubeconfig)
+    }
+
+    /// Starts controllers.
+    pub fn controllers(&self, folder: &Path, kubeconfig: &Path) -> Program {
+        let mut command = self.command("karmada-controller-manager", "controllers");
+        command.args(CONTROLLERS);
+        if *self != Self::Ours {
+            command.args(SCHEDULER);
+        }
+        start(command, "controllers", folder, kubeconfig)
+    }
+
+    fn command(&self, theirs: &str, ours: &str) -> Command {
+        match self {
+            Self::Ours => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
+                command.arg(ours);
+                command
+            }
+            Self::Theirs(folder) => Command::new(folder.join(theirs)),
+        }
+    }
+}
+
+fn start(mut command: Command, name: &str, folder: &Path, kubeconfig: &Path) -> Program {
+    let log = folder.join(format!("{name}.log"));
+    let file = File::create(&log).unwrap();
+    let child = command
+        .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        .env("HOME", "/nonexistent")
+        .env_remove("KUBECONFIG")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn();
+    Program {
+        child: child.unwrap_or_else(|error| panic!("{command:?}: {error}")),
+        log,
+    }
+}
