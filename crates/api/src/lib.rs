@@ -12,6 +12,7 @@ pub mod canonical;
 pub mod cluster;
 mod cluster_match;
 pub mod crds;
+pub mod dependency;
 pub mod manifest;
 pub mod names;
 mod open_enum;

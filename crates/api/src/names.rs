@@ -29,6 +29,15 @@ pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     format!("{name}-{hash}")
 }
 
+/// What the key of a label ends in that names a binding: a hash, because names may be too long for a label.
+pub fn binding_reference_key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        hash_text(name)
+    } else {
+        hash_text(&format!("{namespace}/{name}"))
+    }
+}
+
 /// A 32-bit FNV-1a hash, in an alphabet that makes no words.
 fn hash_text(text: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

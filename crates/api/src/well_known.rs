@@ -69,6 +69,9 @@ pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
 /// Annotation of a binding, which Karmada does not have: its [`PREEMPTIBLE`] was copied from its policy, and goes
 /// with the policy's.
 pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
+/// The beginning of the keys of labels that name the bindings which an attached one follows; the value is their
+/// permanent id.
+pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";
 /// Annotation: the dependencies of a binding, as a JSON array.
 pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
 
@@ -82,6 +85,8 @@ pub const CLUSTER_PROPAGATION_POLICY_FINALIZER: &str =
     "karmada.io/cluster-propagation-policy-controller";
 /// Finalizer of ResourceBindings.
 pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
+/// Finalizer of ResourceBindings that others follow.
+pub const DEPENDENCIES_FINALIZER: &str = "karmada.io/binding-dependencies-distributor";
 /// Finalizer of ClusterResourceBindings.
 pub const CLUSTER_RESOURCE_BINDING_FINALIZER: &str =
     "karmada.io/cluster-resource-binding-controller";

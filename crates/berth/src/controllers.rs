@@ -10,6 +10,7 @@ use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use crate::binding_controllers::{self, BindingControllersError};
 use crate::cluster_controllers::{self, ClusterArgs};
 use crate::failover::{FailoverArgs, FailoverFailure, Setting};
 
@@ -111,6 +112,9 @@ pub enum ControllersError {
     /// Failover has ended.
     #[error(transparent)]
     Failover(#[from] FailoverFailure),
+    /// What works on bindings has ended.
+    #[error(transparent)]
+    Bindings(#[from] BindingControllersError),
 }
 
 /// Runs the controllers until the token is cancelled.
@@ -137,6 +141,11 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         .failover
         .parts(args.feature_gates.controllers, Setting::Real);
     let failing_over = Box::pin(failover.run(client.clone(), cancel.clone()));
+    let bindings = Box::pin(binding_controllers::run(
+        client.clone(),
+        args.feature_gates.controllers,
+        cancel.clone(),
+    ));
     let detecting = options.clone();
     let clusters = Box::pin(cluster_controllers::run(
         client.clone(),
@@ -148,6 +157,7 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
         async { Ok(propagation.await?) },
         async { Ok(failing_over.await?) },
+        async { Ok(bindings.await?) },
         async {
             clusters.await;
             Ok(())

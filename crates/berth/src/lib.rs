@@ -3,6 +3,7 @@
 //! Nothing imports this crate but its own `main` and the end-to-end tests.
 
 pub mod admission;
+pub mod binding_controllers;
 pub mod cli;
 pub mod cluster_controllers;
 pub mod clusters;

@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
+use crate::binding_controllers::{self, BindingControllersError};
 use crate::cluster_controllers::{self, ClusterArgs};
 use crate::controllers::DetectorArgs;
 use crate::failover::{self, FailoverArgs, FailoverFailure, Setting};
@@ -176,6 +177,9 @@ pub enum UpError {
     /// Failover has ended.
     #[error(transparent)]
     Failover(#[from] FailoverFailure),
+    /// What works on bindings has ended.
+    #[error(transparent)]
+    Bindings(#[from] BindingControllersError),
     /// The scheduler cannot start, or ended.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
@@ -321,7 +325,7 @@ impl ControlPlane {
         self.join(&client, fleet).await?;
         self.simulate(&client);
         if !args.without.contains(&Part::Controllers) {
-            self.start_controllers(&client, args.clusters.clone(), detector, failover);
+            self.start_controllers(&client, args, detector, failover);
         }
         if !args.without.contains(&Part::Scheduler) {
             let cancel = self.cancel.clone();
@@ -341,12 +345,12 @@ impl ControlPlane {
     fn start_controllers(
         &mut self,
         client: &kube::Client,
-        clusters: ClusterArgs,
+        args: &UpArgs,
         detector: DetectorOptions,
         failover: failover::Parts,
     ) {
         let (cancel, clusters_client) = (self.cancel.clone(), client.clone());
-        let detector_options = detector.clone();
+        let (clusters, detector_options) = (args.clusters.clone(), detector.clone());
         self.parts.spawn(async move {
             cluster_controllers::run(clusters_client, clusters, &detector_options, cancel).await;
             (cluster_controllers::NAME, Ok(()))
@@ -366,6 +370,12 @@ impl ControlPlane {
         self.parts.spawn(async move {
             let outcome = failover.run(failover_client, cancel).await;
             (FAILOVER, outcome.map_err(UpError::from))
+        });
+        let (cancel, bindings_client) = (self.cancel.clone(), client.clone());
+        let gates = args.feature_gates.controllers;
+        self.parts.spawn(async move {
+            let outcome = binding_controllers::run(bindings_client, gates, cancel).await;
+            (binding_controllers::NAME, outcome.map_err(UpError::from))
         });
     }
 
@@ -464,7 +474,13 @@ impl ControlPlane {
 fn components(without: &[Part]) -> Vec<String> {
     let mut components = Vec::new();
     if !without.contains(&Part::Controllers) {
-        components.extend([DETECTOR, PROPAGATION, cluster_controllers::NAME, FAILOVER]);
+        components.extend([
+            DETECTOR,
+            PROPAGATION,
+            binding_controllers::NAME,
+            cluster_controllers::NAME,
+            FAILOVER,
+        ]);
     }
     if !without.contains(&Part::Scheduler) {
         components.push(SCHEDULER);

@@ -24,7 +24,7 @@ pub mod decision;
 mod decision_tests;
 pub mod desired_binding;
 mod discovery;
-mod fingerprint;
+pub(crate) mod fingerprint;
 mod happenings;
 pub mod index;
 mod intake;

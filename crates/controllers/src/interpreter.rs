@@ -1,5 +1,5 @@
-//! What is known of the kinds of resource: how many replicas a template wants and what each needs, what a
-//! member owns in its copy, what is reported of it, and what the reports make of the template's status.
+//! What is known of the kinds of resource: how many replicas a template wants and what each needs, what it
+//! depends on, what a member owns in its copy, what is reported of it, and what the reports make of the template's status.
 //!
 //! This is Karmada's native resource interpreter for the built-in kinds, as pure functions over JSON. It must
 //! not know policies, placements or who calls. A kind without a rule is no workload: the whole object goes to
@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod counters;
+mod dependencies;
 mod health;
 mod pod_requests;
 mod reflect;
@@ -16,6 +17,7 @@ mod retain;
 mod revise;
 
 pub use aggregate::aggregate;
+pub use dependencies::dependencies;
 pub use health::is_healthy;
 pub use reflect::reflect;
 pub use replicas::{InterpretError, Interpretation, interpret, is_interpreted};

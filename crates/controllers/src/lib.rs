@@ -11,6 +11,7 @@ pub mod binding;
 pub mod cluster;
 pub mod cluster_status;
 mod condition;
+pub mod dependencies;
 pub mod detector;
 pub mod events;
 pub mod execution;

@@ -22,6 +22,8 @@ pub struct ControllerGates {
     pub failover: Option<bool>,
     /// GracefulEviction: eviction tasks are drained.
     pub graceful_eviction: bool,
+    /// PropagateDeps: what a resource names follows it, where its policy says so.
+    pub propagate_deps: bool,
     /// PropagationPolicyPreemption: `preemption: Always` has effect.
     pub policy_preemption: bool,
     /// ResourceQuotaEstimate: requirements carry namespace and priority class.
@@ -33,6 +35,7 @@ impl Default for ControllerGates {
         Self {
             failover: None,
             graceful_eviction: true,
+            propagate_deps: true,
             policy_preemption: false,
             resource_quota_estimate: false,
         }
@@ -122,7 +125,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Beta,
         Set(|gates, on| gates.controllers.graceful_eviction = on),
     ),
-    ("PropagateDeps", Stage::Beta, Elsewhere),
+    (
+        "PropagateDeps",
+        Stage::Beta,
+        Set(|gates, on| gates.controllers.propagate_deps = on),
+    ),
     (
         "PropagationPolicyPreemption",
         Stage::Alpha,

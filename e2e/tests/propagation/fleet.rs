@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use berth::admission::KarmadaAdmission;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
+use berth_controllers::dependencies;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{RealServer, eventually};
@@ -124,7 +125,9 @@ impl Fleet {
         // What the tests place is served everywhere.
         let enablements = json!([
             { "groupVersion": "v1", "resources": [
-                { "name": "configmaps", "kind": "ConfigMap" }, { "name": "services", "kind": "Service" }] },
+                { "name": "configmaps", "kind": "ConfigMap" }, { "name": "secrets", "kind": "Secret" },
+                { "name": "services", "kind": "Service" }, { "name": "serviceaccounts", "kind": "ServiceAccount" },
+                { "name": "persistentvolumeclaims", "kind": "PersistentVolumeClaim" }] },
             { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
             { "groupVersion": "batch/v1", "resources": [{ "name": "jobs", "kind": "Job" }] },
             { "groupVersion": "rbac.authorization.k8s.io/v1",
@@ -139,7 +142,7 @@ impl Fleet {
             .unwrap();
     }
 
-    /// Runs detector, scheduler and propagation.
+    /// Runs detector, scheduler, propagation and what lets dependencies follow.
     pub fn start_controllers(&mut self) {
         let cancel = CancellationToken::new();
         let (client, token) = (self.client.clone(), cancel.clone());
@@ -153,6 +156,10 @@ impl Fleet {
             propagation::run(client, options, token).await.unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
+        let following = tokio::spawn(async move {
+            dependencies::run(client, token).await.unwrap();
+        });
+        let (client, token) = (self.client.clone(), cancel.clone());
         let scheduling = tokio::spawn(async move {
             let options = Options::embedded();
             berth_scheduler::run_with_client(options, client, token)
@@ -161,7 +168,7 @@ impl Fleet {
         });
         self.controllers = Some(Controllers {
             cancel,
-            tasks: vec![detecting, propagating, scheduling],
+            tasks: vec![detecting, propagating, following, scheduling],
         });
     }
 

@@ -19,6 +19,7 @@ mod clusters;
 mod documented;
 mod evicting;
 mod fleet;
+mod following;
 mod interrupting;
 mod manifests;
 mod overriding;

@@ -83,7 +83,7 @@ impl fmt::Debug for TemplateKey {
 }
 
 /// Names a ResourceBinding, or with an empty namespace a ClusterResourceBinding.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BindingKey {
     /// Its namespace.
     pub namespace: String,
