@@ -17,6 +17,10 @@ pub struct FeatureGates {
 
 /// The gates that the controllers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each gate is on or off, whatever the others are"
+)]
 pub struct ControllerGates {
     /// Failover: ClusterTaintPolicies and eviction by taints; none where the list does not say.
     pub failover: Option<bool>,

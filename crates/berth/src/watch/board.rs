@@ -20,6 +20,8 @@ pub(super) struct Row {
     pub(super) kind: String,
     /// The name of the policy; empty where none is known.
     pub(super) policy: String,
+    /// The bindings that it follows, by name.
+    pub(super) follows: Vec<String>,
     /// The replicas asked for; none where the resource has none.
     pub(super) wanted: Option<i32>,
     /// Where it is, and where it is leaving.
@@ -55,6 +57,11 @@ impl Row {
         for target in &binding.spec.clusters {
             places.entry(target.name.clone()).or_default().replicas = Some(target.replicas);
         }
+        // What follows others is where they are; it has no replicas of its own.
+        for target in binding.spec.required_by.iter().flat_map(|s| &s.clusters) {
+            let place = places.entry(target.name.clone()).or_default();
+            place.replicas.get_or_insert(0);
+        }
         for task in &binding.spec.graceful_eviction_tasks {
             places.entry(task.from_cluster.clone()).or_default();
         }
@@ -67,6 +74,12 @@ impl Row {
         Self {
             kind: binding.spec.resource.kind.clone(),
             policy: policy.unwrap_or_default(),
+            follows: binding
+                .spec
+                .required_by
+                .iter()
+                .map(|snapshot| snapshot.name.clone())
+                .collect(),
             wanted: binding.spec.is_workload().then_some(binding.spec.replicas),
             places,
             failure: failure(&binding.status),
@@ -309,6 +322,34 @@ mod tests {
             ),
         ] {
             assert_eq!(told(&mut board, seen), expected);
+        }
+    }
+
+    #[test]
+    fn what_follows_another_binding_is_where_that_is() {
+        let mut board = Board::default();
+        let settings = |clusters: &Value| {
+            let binding: ResourceBinding = serde_json::from_value(json!({
+                "metadata": { "name": "settings-configmap", "namespace": "shop" },
+                "spec": {
+                    "resource": { "apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings" },
+                    "requiredBy": [{ "namespace": "shop", "name": "web-deployment", "clusters": clusters }] },
+            }))
+            .unwrap();
+            Seen::Binding(Box::new(binding.into()))
+        };
+        let on = |cluster: &str| json!([{ "name": cluster, "replicas": 2 }]);
+        for (seen, expected) in [
+            (
+                settings(&on("m1")),
+                "shop/settings-configmap  there       ConfigMap follows web-deployment: m1",
+            ),
+            (
+                settings(&on("m2")),
+                "shop/settings-configmap  moved       m1 -> m2",
+            ),
+        ] {
+            assert_eq!(told(&mut board, seen), [expected]);
         }
     }
 

@@ -57,6 +57,9 @@ fn there(row: &Row) -> String {
     if !row.policy.is_empty() {
         text = format!("{text} of policy {}", row.policy);
     }
+    if !row.follows.is_empty() {
+        text = format!("{text} follows {}", row.follows.join(", "));
+    }
     if let Some(wanted) = row.wanted {
         text = format!("{text}, {wanted} replicas");
     }

@@ -154,11 +154,16 @@ fn binding_rows(board: &Board) -> Vec<Vec<String>> {
             Some(failure) if places.is_empty() => failure.clone(),
             _ => places.join(", "),
         };
+        let policy = if row.policy.is_empty() && !row.follows.is_empty() {
+            format!("follows {}", row.follows.join(", "))
+        } else {
+            row.policy.clone()
+        };
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         vec![
             key.to_string(),
             row.kind.clone(),
-            cell(given(&row.policy)),
+            cell(given(&policy)),
             cell(row.wanted),
             cell(row.ready()),
             cell(given(&place)),
@@ -197,6 +202,7 @@ mod tests {
             let row = Row {
                 kind: "Deployment".to_owned(),
                 policy: "web".to_owned(),
+                follows: Vec::new(),
                 wanted: Some(2),
                 places,
                 failure: None,

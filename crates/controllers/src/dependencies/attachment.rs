@@ -53,11 +53,10 @@ pub(super) fn plan(situation: &Situation) -> Plan {
         (None, Some(object)) if !situation.followed.is_empty() && !object.deleting => {
             create(situation, object)
         }
-        (None, _) => Plan::default(),
         (Some(existing), object) if is_ours(existing, object, situation) => {
             change(existing, object, situation)
         }
-        (Some(_), _) => Plan::default(),
+        _ => Plan::default(),
     }
 }
 
@@ -154,7 +153,7 @@ fn change(existing: &Record, object: Option<&Object>, situation: &Situation) -> 
         patch.insert("spec".to_owned(), Value::Object(spec));
     }
     Plan {
-        write: (!patch.is_empty()).then(|| Write::Patch(Value::Object(patch))),
+        write: (!patch.is_empty()).then_some(Write::Patch(Value::Object(patch))),
         informs,
         conflict: match strategy {
             Some(strategy) if !existing.is_placed => strategy.conflict,

@@ -90,7 +90,7 @@ fn what_is_named_gets_a_binding_that_says_by_whom() {
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true }),
     );
     let plan = plan(&situation(None, &[&web]));
-    assert_eq!(plan.informs, [web.key.clone()]);
+    assert_eq!(plan.informs, std::slice::from_ref(&web.key));
     assert_eq!(
         carried_out(None, &plan),
         json!({
@@ -136,7 +136,7 @@ fn it_follows_and_is_left_and_whoever_wants_more_gets_it() {
     let moved = followed("web", json!([{ "name": "m2", "new": 1 }]), json!({}));
     let informs;
     (stored, Plan { informs, .. }) = after(&stored, &[&moved]);
-    assert_eq!(informs, [web.key.clone()]);
+    assert_eq!(informs, std::slice::from_ref(&web.key));
     let clusters = &stored["spec"]["requiredBy"][0]["clusters"];
     assert_eq!(*clusters, json!([{ "name": "m2", "new": 1 }]));
     // Another one that wants more.
@@ -146,7 +146,7 @@ fn it_follows_and_is_left_and_whoever_wants_more_gets_it() {
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true }),
     );
     let (both, joined) = after(&stored, &[&api, &moved]);
-    assert_eq!(joined.informs, [api.key.clone()]);
+    assert_eq!(joined.informs, std::slice::from_ref(&api.key));
     assert_eq!(
         joined.conflict.message().unwrap(),
         "Dependency policy conflict detected: ConflictResolution conflicted (Overwrite vs Abort); \

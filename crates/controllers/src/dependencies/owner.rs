@@ -246,12 +246,11 @@ impl Owner {
         let Done { job, outcome } = done;
         let failure = match outcome {
             Outcome::Explored(record, Ok(explored)) => self.explored(&record, explored),
-            Outcome::Explored(_, Err(error)) => Some(error),
             Outcome::Released(record, Ok(stored)) => {
                 self.stored(&record, &stored);
                 None
             }
-            Outcome::Released(_, Err(error)) => Some(error),
+            Outcome::Explored(_, Err(error)) | Outcome::Released(_, Err(error)) => Some(error),
             Outcome::Attached {
                 existing,
                 informed,
