@@ -6,6 +6,7 @@ use berth_api::Cluster;
 use berth_controllers::detector;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_scheduler::Options;
+use berth_scheduler::gates::ControllerGates;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,11 @@ pub(crate) async fn furnish(client: &Client, members: usize, cancel: &Cancellati
     tokio::spawn(propagation::run(
         client.clone(),
         propagation,
+        cancel.clone(),
+    ));
+    tokio::spawn(berth::binding_controllers::run(
+        client.clone(),
+        ControllerGates::default(),
         cancel.clone(),
     ));
     let (client, cancel) = (client.clone(), cancel.clone());

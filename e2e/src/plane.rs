@@ -306,6 +306,7 @@ impl Plane {
             "CustomResourceDefinition",
             "Namespace",
             "PriorityClass",
+            "WorkloadRebalancer",
         ]
         .contains(&types.kind.as_str());
         let api = if cluster_scoped {

@@ -14,6 +14,7 @@ use crate::override_policy::OverrideSpec;
 use crate::policy::PropagationSpec;
 use crate::taint_policy::ClusterTaintPolicySpec;
 use crate::work::{WorkSpec, WorkStatus};
+use crate::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 
 /// A definition that cannot be made: a fault of the types, which the tests find.
 #[derive(Debug, thiserror::Error)]
@@ -321,6 +322,20 @@ const DEFINITIONS: &[Definition] = &[
         spec: schema_of::<WorkSpec>,
         status: Some(schema_of::<WorkStatus>),
         columns: WORK_COLUMNS,
+    },
+    Definition {
+        group: "apps.karmada.io",
+        version: "v1alpha1",
+        kind: "WorkloadRebalancer",
+        plural: "workloadrebalancers",
+        singular: "workloadrebalancer",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        about: "Asks for workloads to be placed afresh, once.",
+        spec: schema_of::<WorkloadRebalancerSpec>,
+        status: Some(schema_of::<WorkloadRebalancerStatus>),
+        columns: &[],
     },
 ];
 

@@ -28,6 +28,7 @@ pub mod taint_policy;
 pub mod toleration;
 pub mod well_known;
 pub mod work;
+pub mod workload_rebalancer;
 
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use cluster::Cluster;
@@ -35,3 +36,4 @@ pub use override_policy::{ClusterOverridePolicy, OverridePolicy};
 pub use policy::{ClusterPropagationPolicy, PropagationPolicy};
 pub use taint_policy::ClusterTaintPolicy;
 pub use work::Work;
+pub use workload_rebalancer::WorkloadRebalancer;

@@ -2,6 +2,7 @@
 //! `berth controllers` run them.
 
 use berth_controllers::dependencies::{self, DependenciesError};
+use berth_controllers::workload_rebalancer::{self, RebalancerError};
 use berth_scheduler::gates::ControllerGates;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,9 @@ pub enum BindingControllersError {
     /// What a resource names does not follow it any more.
     #[error(transparent)]
     Dependencies(#[from] DependenciesError),
+    /// WorkloadRebalancers have no effect any more.
+    #[error(transparent)]
+    Rebalancer(#[from] RebalancerError),
 }
 
 /// Runs those that the gates allow until the token is cancelled.
@@ -26,10 +30,13 @@ pub async fn run(
     gates: ControllerGates,
     cancel: CancellationToken,
 ) -> Result<(), BindingControllersError> {
-    if gates.propagate_deps {
-        dependencies::run(client, cancel.clone()).await?;
-    }
-    // Where none is allowed, there is still somebody to be told to stop.
-    cancel.cancelled().await;
+    let following = async {
+        if gates.propagate_deps {
+            dependencies::run(client.clone(), cancel.clone()).await?;
+        }
+        Ok::<_, BindingControllersError>(())
+    };
+    let rebalancing = async { Ok(workload_rebalancer::run(client.clone(), cancel.clone()).await?) };
+    tokio::try_join!(following, rebalancing)?;
     Ok(())
 }

@@ -27,3 +27,4 @@ pub mod propagation;
 mod queue;
 pub mod status;
 pub mod taint_policy;
+pub mod workload_rebalancer;

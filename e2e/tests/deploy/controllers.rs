@@ -65,7 +65,7 @@ async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
     // Some rights are no requests of their own. Without them, what they are for is refused.
     let mut fewer = roles.get(ACCOUNT).await.unwrap().rules.unwrap();
     fewer.retain(|rule| !has(&rule.verbs, "escalate") && !has(&rule.verbs, "update"));
-    assert_eq!(fewer.len(), 5);
+    assert_eq!(fewer.len(), 6);
     let fewer = json!({ "rules": fewer });
     roles
         .patch(ACCOUNT, &PatchParams::default(), &Patch::Merge(fewer))
@@ -108,6 +108,17 @@ async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
     place.kubectl(&[&["patch", "resourcebinding", "web-deployment"][..], &patch].concat());
     let works = ["work", "-n", "karmada-es-m1"];
     until("the work", || exists(&place, &works)).await;
+    // One that goes as soon as it has asked.
+    let rebalancer = json!({ "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer",
+        "metadata": { "name": "web" }, "spec": { "ttlSecondsAfterFinished": 0, "workloads": [
+            { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web" }] } });
+    let file = place.folder().join("rebalancer.json");
+    std::fs::write(&file, rebalancer.to_string()).unwrap();
+    place.kubectl(&["create", "-f", &file.display().to_string()]);
+    until("the rebalancer to go", || {
+        !exists(&place, &["workloadrebalancer", "web"])
+    })
+    .await;
     for policy in ["propagationpolicy/web", "clusterpropagationpolicy/web"] {
         place.kubectl(&["delete", policy, "--timeout=60s"]);
     }
@@ -130,7 +141,7 @@ async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
             right.resource != "*/finalizers" && !["escalate", "bind"].contains(&right.verb.as_str())
         })
         .collect();
-    assert_eq!(requests.len(), 11);
+    assert_eq!(requests.len(), 12);
     eventually("every right to be used", async || {
         rights::all_are_used(requests.iter().copied(), &place.audit.requests())
     })

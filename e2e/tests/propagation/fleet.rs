@@ -3,13 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use berth::admission::KarmadaAdmission;
+use berth::binding_controllers;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
-use berth_controllers::dependencies;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{RealServer, eventually};
 use berth_scheduler::Options;
+use berth_scheduler::gates::ControllerGates;
 use berth_scheduler::logging::LogArgs;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -156,8 +157,11 @@ impl Fleet {
             propagation::run(client, options, token).await.unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
+        let gates = ControllerGates::default();
         let following = tokio::spawn(async move {
-            dependencies::run(client, token).await.unwrap();
+            binding_controllers::run(client, gates, token)
+                .await
+                .unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let scheduling = tokio::spawn(async move {

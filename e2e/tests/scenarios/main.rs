@@ -15,6 +15,7 @@ mod manifests;
 mod no_fit;
 mod policy_edit;
 mod policy_priority;
+mod rebalancing;
 mod restart;
 mod scaling;
 mod scheduler_name;
