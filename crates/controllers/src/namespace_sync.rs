@@ -18,6 +18,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use regex::Regex;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::sync::has_code;
@@ -73,13 +74,16 @@ impl Sync {
     async fn run(&mut self) {
         let mut changes = self.watch();
         let mut later = BTreeSet::new();
+        // No sleep, which would begin anew with each change: in a large fleet there is always one.
+        let mut again = tokio::time::interval(AGAIN);
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 change = changes.next() => match change {
                     Some(change) => self.take(change),
                     None => return,
                 },
-                () = tokio::time::sleep(AGAIN), if !later.is_empty() => self.due.append(&mut later),
+                _ = again.tick(), if !later.is_empty() => self.due.append(&mut later),
             }
             // Whatever has been seen meanwhile counts at once.
             while let Some(Some(change)) = changes.next().now_or_never() {
