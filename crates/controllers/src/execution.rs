@@ -13,8 +13,6 @@
 //!
 //! Nothing is taken over or deleted that does not carry the label `karmada.io/managed`, unless the Work says
 //! `overwrite`. A deletion survives everything: the Work keeps its finalizer until it is done.
-//!
-//! A Cluster with a `proxyURL` gets nothing: see [`crate::member_client`].
 
 mod address;
 pub mod decision;

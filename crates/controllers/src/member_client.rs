@@ -1,7 +1,7 @@
 //! A client for a member, made of its Cluster and the Secret that the Cluster names.
 //!
-//! `spec.proxyURL` and `spec.proxyHeader` are not supported, and a cluster that needs them gets no client: a
-//! connection past the proxy would be worse than none.
+//! `spec.proxyURL` may be a proxy for HTTP, HTTPS or SOCKS5. Headers for it (`spec.proxyHeader`) are not supported, and a
+//! cluster that needs them gets no client: its proxy may take a request without them for somebody else's.
 
 use std::time::Duration;
 
@@ -56,9 +56,19 @@ pub enum MemberClientError {
         /// What is wrong.
         wrong: &'static str,
     },
-    /// The member is behind a proxy.
-    #[error("cluster {0} is behind a proxy (spec.proxyURL), which is not supported")]
-    Proxy(String),
+    /// The proxy is no URL of one.
+    #[error(
+        "the proxyURL of cluster {cluster}, {url:?}, is no http, https or socks5 URL of a proxy"
+    )]
+    Proxy {
+        /// The cluster.
+        cluster: String,
+        /// As written.
+        url: String,
+    },
+    /// The proxy wants headers.
+    #[error("cluster {0} has headers for its proxy (spec.proxyHeader), which are not supported")]
+    ProxyHeader(String),
     /// The client cannot be built.
     #[error("cannot build a client for cluster {cluster}: {source}")]
     Build {
@@ -107,9 +117,7 @@ pub async fn connect(
 pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, MemberClientError> {
     let name = cluster.name_any();
     let spec = &cluster.spec;
-    if spec.proxy_url.as_ref().is_some_and(|url| !url.is_empty()) {
-        return Err(MemberClientError::Proxy(name));
-    }
+    let proxy = proxy(cluster)?;
     let url = spec.api_endpoint.clone().unwrap_or_default();
     if url.is_empty() {
         return Err(MemberClientError::NoEndpoint(name));
@@ -136,6 +144,7 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
     let token =
         String::from_utf8(token.to_vec()).map_err(|_| wrong("has a token that is no text"))?;
     let mut config = kube::Config::new(parsed);
+    config.proxy_url = proxy;
     config.auth_info.token = Some(token.into());
     config.accept_invalid_certs = spec.insecure_skip_tls_verification.unwrap_or(false);
     if let Some(bundle) = entry("caBundle") {
@@ -152,6 +161,24 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
     config.connect_timeout = Some(CONNECT);
     config.write_timeout = Some(PATIENCE);
     Ok(config)
+}
+
+/// The proxy through which a member is reached, if there is one.
+fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, MemberClientError> {
+    let spec = &cluster.spec;
+    let Some(url) = spec.proxy_url.as_ref().filter(|url| !url.is_empty()) else {
+        return Ok(None);
+    };
+    if !spec.proxy_header.is_empty() {
+        return Err(MemberClientError::ProxyHeader(cluster.name_any()));
+    }
+    let known = |uri: &http::Uri| matches!(uri.scheme_str(), Some("http" | "https" | "socks5"));
+    let parsed = url.parse().ok().filter(known);
+    let proxy = parsed.ok_or_else(|| MemberClientError::Proxy {
+        cluster: cluster.name_any(),
+        url: url.clone(),
+    })?;
+    Ok(Some(proxy))
 }
 
 #[cfg(test)]
@@ -197,6 +224,16 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_is_gone_through() {
+        for url in ["http://p:3128", "https://p:3129", "socks5://p:1080"] {
+            let mut cluster = cluster();
+            cluster.spec.proxy_url = Some(url.to_owned());
+            let config = config(&cluster, &secret(&[("token", "t"), ("caBundle", PEM)])).unwrap();
+            assert_eq!(config.proxy_url, Some(url.parse().unwrap()));
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         let change = |edit: &dyn Fn(&mut ClusterSpec)| {
             let mut cluster = cluster();
@@ -211,9 +248,17 @@ mod tests {
                 "endpoint",
             ),
             (
-                change(&|s| s.proxy_url = Some("http://p".to_owned())),
+                change(&|s| s.proxy_url = Some("ftp://p".to_owned())),
+                whole.clone(),
+                "no http, https or socks5",
+            ),
+            (
+                change(&|s| {
+                    s.proxy_url = Some("http://p".to_owned());
+                    s.proxy_header = [("a".to_owned(), "b".to_owned())].into();
+                }),
                 whole,
-                "proxy",
+                "proxyHeader",
             ),
             (cluster(), secret(&[("caBundle", PEM)]), "no token"),
             (cluster(), secret(&[("token", "t")]), "no caBundle"),

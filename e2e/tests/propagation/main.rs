@@ -24,5 +24,6 @@ mod interrupting;
 mod manifests;
 mod overriding;
 mod owning;
+mod proxied;
 mod reporting;
 mod suspending;

@@ -1,5 +1,7 @@
 //! What a connection to a member depends on.
 
+use std::collections::BTreeMap;
+
 use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
 
@@ -10,6 +12,7 @@ pub(super) struct Address {
     secret: Option<LocalSecretReference>,
     skip_verification: bool,
     proxy: Option<String>,
+    proxy_header: BTreeMap<String, String>,
 }
 
 impl Address {
@@ -22,6 +25,7 @@ impl Address {
             secret: spec.secret_ref.clone(),
             skip_verification: spec.insecure_skip_tls_verification == Some(true),
             proxy: spec.proxy_url.clone(),
+            proxy_header: spec.proxy_header.clone(),
         })
     }
 }

@@ -1,0 +1,67 @@
+//! A member that only a proxy reaches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::fleet::Fleet;
+use crate::manifests::{config_map, policy};
+
+/// Serves CONNECT, as HTTP proxies do, and counts the tunnels. Returns its URL.
+async fn proxy(tunnels: Arc<AtomicUsize>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let tunnels = Arc::clone(&tunnels);
+            // An end that goes away in the middle is no concern of the proxy.
+            tokio::spawn(async move { tunnel(client, &tunnels).await.ok() });
+        }
+    });
+    url
+}
+
+async fn tunnel(client: TcpStream, tunnels: &AtomicUsize) -> std::io::Result<()> {
+    let mut client = BufReader::new(client);
+    let mut request = String::new();
+    client.read_line(&mut request).await?;
+    let mut header = String::new();
+    while client.read_line(&mut header).await? > 2 {
+        header.clear();
+    }
+    let target = request
+        .strip_prefix("CONNECT ")
+        .and_then(|rest| rest.split(' ').next())
+        .ok_or(std::io::ErrorKind::InvalidData)?;
+    let mut member = TcpStream::connect(target).await?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    tunnels.fetch_add(1, Ordering::Relaxed);
+    copy_bidirectional(&mut client, &mut member).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_placed_goes_through_the_proxy_of_the_cluster() {
+    let mut fleet = Fleet::bare(1).await;
+    fleet.join(0).await;
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    let url = proxy(Arc::clone(&tunnels)).await;
+    let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": { "name": "m1" } });
+    fleet
+        .edit(&cluster, json!({ "spec": { "proxyURL": url } }))
+        .await;
+    fleet.start_controllers();
+    let settings = config_map("settings");
+    fleet.apply(settings.clone()).await;
+    fleet.apply(policy(&settings, &["m1"])).await;
+    fleet.members[0].has(&settings).await;
+    assert!(tunnels.load(Ordering::Relaxed) > 0);
+    fleet.delete(&settings).await;
+    fleet.members[0].lacks(&settings).await;
+    fleet.stop().await;
+}
