@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::ClusterStatusOptions;
 use berth_controllers::detector::DetectorOptions;
 use berth_controllers::{cluster, cluster_status, namespace_sync};
@@ -37,16 +38,32 @@ pub struct ClusterArgs {
     /// How long a cluster must have been unreachable to be not ready
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
     pub cluster_failure_threshold: Duration,
+
+    /// How often is looked for agents of Pull clusters that are silent
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = go_duration)]
+    pub cluster_monitor_period: Duration,
+
+    /// How long the agent of a Pull cluster may be silent before the cluster is not ready
+    #[arg(long, value_name = "DURATION", default_value = "40s", value_parser = go_duration)]
+    pub cluster_monitor_grace_period: Duration,
+
+    /// The same for one that has never posted a status
+    #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = go_duration)]
+    pub cluster_startup_grace_period: Duration,
 }
 
 impl Default for ClusterArgs {
     fn default() -> Self {
         let options = ClusterStatusOptions::default();
+        let heartbeat = HeartbeatOptions::default();
         Self {
             controllers: Choice::default(),
             cluster_status_update_frequency: options.update_frequency,
             cluster_success_threshold: options.success_threshold,
             cluster_failure_threshold: options.failure_threshold,
+            cluster_monitor_period: heartbeat.monitor_period,
+            cluster_monitor_grace_period: heartbeat.grace_period,
+            cluster_startup_grace_period: heartbeat.startup_grace_period,
         }
     }
 }
@@ -128,9 +145,14 @@ pub async fn run(
         success_threshold: args.cluster_success_threshold,
         failure_threshold: args.cluster_failure_threshold,
     };
+    let heartbeat = HeartbeatOptions {
+        monitor_period: args.cluster_monitor_period.max(Duration::from_millis(1)),
+        grace_period: args.cluster_monitor_grace_period,
+        startup_grace_period: args.cluster_startup_grace_period,
+    };
     let life = async {
         if args.controllers.cluster {
-            Box::pin(cluster::run(client.clone(), cancel.clone())).await;
+            Box::pin(cluster::run(client.clone(), heartbeat, cancel.clone())).await;
         }
     };
     let status = async {

@@ -1,13 +1,15 @@
-//! The life of a Cluster on the control plane: its execution namespace, the taints that say how it is, and that nothing
-//! is left of it when it goes.
+//! The life of a Cluster on the control plane: its execution namespace, the taints that say how it is, what is said of
+//! it when its agent is silent, and that nothing is left of it when it goes.
 //!
 //! One task owns what it has heard of each Cluster and which of them are due; it looks at one at a time, and a look that
-//! finds all as it should be writes nothing. Which taints a Cluster should have is decided in [`taints`].
+//! finds all as it should be writes nothing. Which taints a Cluster should have is decided in [`taints`], and when an
+//! agent has been silent for too long, in [`heartbeat`].
 
+pub mod heartbeat;
 mod keeper;
 pub mod taints;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use berth_api::Cluster;
@@ -15,9 +17,12 @@ use futures::TryStreamExt as _;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::EventRecorder;
+pub use heartbeat::HeartbeatOptions;
+use heartbeat::{Heartbeats, Now, is_pulled};
 use keeper::{Keeper, Outcome};
 
 /// Who records events.
@@ -26,17 +31,17 @@ const COMPONENT: &str = "cluster-controller";
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Looks after all Clusters until the token is cancelled.
-pub async fn run(client: Client, shutdown: CancellationToken) {
+pub async fn run(client: Client, options: HeartbeatOptions, shutdown: CancellationToken) {
     let (events, writer) = EventRecorder::new(client.clone(), COMPONENT);
     let telling = writer.run(shutdown.clone());
-    let keeping = keep(client, events);
+    let keeping = keep(client, events, options);
     tokio::select! {
         () = shutdown.cancelled() => {}
         () = async { tokio::join!(telling, keeping); } => {}
     }
 }
 
-async fn keep(client: Client, events: EventRecorder) {
+async fn keep(client: Client, events: EventRecorder, options: HeartbeatOptions) {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let stream = watcher(clusters, watcher::Config::default().any_semantic()).default_backoff();
     let mut stream = std::pin::pin!(stream);
@@ -44,6 +49,12 @@ async fn keep(client: Client, events: EventRecorder) {
     let mut known: HashMap<String, Cluster> = HashMap::new();
     let mut due = BTreeSet::new();
     let mut later = BTreeSet::new();
+    let mut heartbeats = Heartbeats::new(options);
+    // Intervals, because a sleep would begin anew with everything that happens.
+    let mut again = tokio::time::interval(AGAIN);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut monitor = tokio::time::interval(options.monitor_period);
+    monitor.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             event = stream.try_next() => match event {
@@ -59,7 +70,8 @@ async fn keep(client: Client, events: EventRecorder) {
                 Ok(None) => return,
                 Err(error) => tracing::debug!(%error, "the watch of clusters broke; trying again"),
             },
-            () = tokio::time::sleep(AGAIN), if !later.is_empty() => due.append(&mut later),
+            _ = again.tick(), if !later.is_empty() => due.append(&mut later),
+            _ = monitor.tick() => listen(&keeper, &known, &mut heartbeats).await,
         }
         while let Some(name) = due.pop_first() {
             let Some(cluster) = known.get(&name) else {
@@ -75,6 +87,44 @@ async fn keep(client: Client, events: EventRecorder) {
                     later.insert(name);
                 }
             }
+        }
+    }
+}
+
+/// Looks for clusters whose agents are silent.
+async fn listen(keeper: &Keeper, known: &HashMap<String, Cluster>, heartbeats: &mut Heartbeats) {
+    let pulled: Vec<&Cluster> = known
+        .values()
+        .filter(|cluster| is_pulled(cluster))
+        .collect();
+    let names: HashSet<&str> = pulled
+        .iter()
+        .filter_map(|cluster| cluster.metadata.name.as_deref())
+        .collect();
+    heartbeats.keep(&names);
+    if pulled.is_empty() {
+        return;
+    }
+    let renewals = match keeper.renewals().await {
+        Ok(renewals) => renewals,
+        Err(error) => {
+            // Nobody is called silent because it is we who hear nothing.
+            tracing::warn!(%error, "cannot read the leases of clusters; trying again");
+            return;
+        }
+    };
+    let now = Now {
+        instant: tokio::time::Instant::now(),
+        clock: jiff::Timestamp::now(),
+    };
+    for cluster in pulled {
+        let renewed = renewals.get(&cluster.name_any()).copied();
+        let Some(condition) = heartbeats.look(cluster, renewed, now) else {
+            continue;
+        };
+        if let Err(error) = keeper.doubt(cluster, condition).await {
+            let name = cluster.name_any();
+            tracing::warn!(cluster = name, %error, "cannot say that a cluster is silent; trying again");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the control plane knows of its members, and what it does when one fails or goes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Up, berth, line, until};
 
@@ -256,4 +256,78 @@ fn namespaces_get_into_all_members_and_go_with_their_own() {
                 .ok_or_else(|| format!("still in {member}"))
         });
     }
+}
+
+#[test]
+fn a_cluster_whose_agent_is_silent_is_unknown_and_can_be_deleted() {
+    let up = start(&[
+        "--members=1",
+        "--cluster-monitor-period=100ms",
+        "--cluster-monitor-grace-period=2s",
+    ]);
+    if cluster(&up, "member1").is_none() {
+        return;
+    }
+    let apply = |manifest: Value| {
+        let file = up.home.path().join("manifest.json");
+        std::fs::write(&file, manifest.to_string()).unwrap();
+        up.kubectl(&["apply", "-f", file.to_str().unwrap()])
+            .unwrap();
+    };
+    apply(
+        json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": { "name": "pulled" }, "spec": { "syncMode": "Pull", "apiEndpoint": "https://127.0.0.1:1" } }),
+    );
+    let posts = |status: &str| {
+        let patch = json!({ "status": { "conditions": [{ "type": "Ready", "status": status,
+            "reason": "ClusterReady", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
+        let (patch, status) = (patch.to_string(), "--subresource=status");
+        up.kubectl(&[
+            "patch",
+            "cluster",
+            "pulled",
+            status,
+            "--type=merge",
+            "-p",
+            &patch,
+        ])
+        .unwrap();
+    };
+    posts("True");
+    let unreachable = |cluster: &Value| {
+        taints(cluster) == ["cluster.karmada.io/unreachable:NoSchedule"]
+            && condition(cluster, "Ready")["status"] == "Unknown"
+    };
+    let silent = becomes(&up, "pulled", "the agent to be missed", unreachable);
+    assert_eq!(
+        condition(&silent, "Ready")["reason"],
+        "ClusterStatusUnknown"
+    );
+    assert_eq!(
+        condition(&cluster(&up, "member1").unwrap(), "Ready")["status"],
+        "True",
+        "the others need no lease"
+    );
+    posts("True");
+    becomes(&up, "pulled", "the agent to be back", |cluster| {
+        taints(cluster).is_empty()
+    });
+    becomes(&up, "pulled", "the agent to be missed again", unreachable);
+
+    // Nobody will do what this Work waits for.
+    apply(
+        json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": { "name": "w", "namespace": "karmada-es-pulled",
+            "finalizers": ["karmada.io/execution-controller"] },
+        "spec": { "workload": { "manifests": [] } } }),
+    );
+    up.kubectl(&["delete", "cluster", "pulled", "--wait=false"])
+        .unwrap();
+    until("the cluster to be gone", || {
+        let there = up.kubectl(&["get", "cluster", "pulled", "--ignore-not-found"]);
+        match there.unwrap() {
+            there if there.is_empty() => Ok(()),
+            there => Err(there),
+        }
+    });
 }

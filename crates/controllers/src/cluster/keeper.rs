@@ -1,14 +1,20 @@
 //! One look at a Cluster: what it should have is made, and what is left of it is taken away when it goes.
 
+use std::collections::HashMap;
+
+use berth_api::cluster::SyncMode;
 use berth_api::names::execution_namespace;
-use berth_api::well_known::{CLUSTER_FINALIZER, SYSTEM};
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER, SYSTEM};
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde_json::json;
 
+use super::heartbeat::ready;
 use super::taints;
 use crate::events::{EventRecorder, Happening, Severity};
 
@@ -45,13 +51,9 @@ impl Keeper {
     /// The execution namespace, the taints and the finalizer.
     async fn furnish(&self, cluster: &Cluster) -> Result<Outcome, kube::Error> {
         let space = self.make_space(cluster).await?;
-        let ready = cluster
-            .status
-            .as_ref()
-            .and_then(|status| status.conditions.iter().find(|c| c.type_ == "Ready"));
         let now = jiff::Timestamp::now();
         let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
-        let taints = taints::adjusted(&cluster.spec.taints, ready, &now);
+        let taints = taints::adjusted(&cluster.spec.taints, ready(cluster), &now);
         let finalizers = cluster.finalizers();
         let unfinalized = !finalizers.iter().any(|f| f == CLUSTER_FINALIZER);
         let mut patch = json!({});
@@ -137,6 +139,9 @@ impl Keeper {
                 if there.metadata.deletion_timestamp.is_none() {
                     self.remove_space(cluster, &namespaces, &name).await?;
                 }
+                if cluster.spec.sync_mode == SyncMode::Pull && !is_ready(cluster) {
+                    self.release_works(&name).await?;
+                }
                 return Ok(Outcome::Unfinished);
             }
             None if self.is_placed_upon(cluster).await? => return Ok(Outcome::Unfinished),
@@ -186,6 +191,58 @@ impl Keeper {
         }
     }
 
+    /// Lets the Works go that wait for an agent which is not there any more.
+    async fn release_works(&self, namespace: &str) -> Result<(), kube::Error> {
+        let works: Api<Work> = Api::namespaced(self.client.clone(), namespace);
+        for work in works.list(&ListParams::default()).await? {
+            let finalizers = work.finalizers();
+            if !finalizers.iter().any(|f| f == EXECUTION_FINALIZER) {
+                continue;
+            }
+            let others = finalizers.iter().filter(|f| *f != EXECUTION_FINALIZER);
+            let patch = json!({ "metadata": {
+                "finalizers": others.collect::<Vec<_>>(),
+                "resourceVersion": work.metadata.resource_version } });
+            let (name, patch) = (work.name_any(), Patch::Merge(patch));
+            let released = works.patch(&name, &PatchParams::default(), &patch).await;
+            unless_overtaken(released)?;
+        }
+        Ok(())
+    }
+
+    /// When the Leases of clusters were renewed last.
+    pub(super) async fn renewals(&self) -> Result<HashMap<String, Timestamp>, kube::Error> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE_CLUSTER);
+        let leases = leases.list(&ListParams::default()).await?;
+        let renewed = leases.into_iter().filter_map(|lease| {
+            let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+            Some((lease.name_any(), renewed))
+        });
+        Ok(renewed.collect())
+    }
+
+    /// Gives a Cluster this condition in place of the one of its type.
+    pub(super) async fn doubt(
+        &self,
+        cluster: &Cluster,
+        condition: Condition,
+    ) -> Result<(), kube::Error> {
+        let stored = cluster.status.as_ref().map(|status| &status.conditions);
+        let mut conditions = stored.cloned().unwrap_or_default();
+        conditions.retain(|other| other.type_ != condition.type_);
+        conditions.push(condition);
+        let patch = json!({
+            "metadata": { "resourceVersion": cluster.metadata.resource_version },
+            "status": { "conditions": conditions },
+        });
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        let (name, patch) = (cluster.name_any(), Patch::Merge(patch));
+        let patched = clusters
+            .patch_status(&name, &PatchParams::default(), &patch)
+            .await;
+        unless_overtaken(patched)
+    }
+
     async fn is_placed_upon(&self, cluster: &Cluster) -> Result<bool, kube::Error> {
         let name = cluster.name_any();
         macro_rules! any {
@@ -226,10 +283,7 @@ impl Keeper {
                 &Patch::Merge(patch),
             )
             .await;
-        match changed {
-            Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(()),
-            changed => changed.map(drop),
-        }
+        unless_overtaken(changed)
     }
 
     fn tell(&self, cluster: &Cluster, severity: Severity, reason: &'static str, message: String) {
@@ -239,5 +293,17 @@ impl Keeper {
             reason,
             message,
         });
+    }
+}
+
+fn is_ready(cluster: &Cluster) -> bool {
+    ready(cluster).is_some_and(|condition| condition.status == "True")
+}
+
+/// What was written, unless the object has changed or gone meanwhile: then there is another look.
+fn unless_overtaken<T>(written: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match written {
+        Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(()),
+        written => written.map(drop),
     }
 }
