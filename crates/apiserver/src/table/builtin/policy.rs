@@ -1,0 +1,99 @@
+//! The columns of who may do what, of budgets, leases, priorities and definitions.
+
+use serde_json::{Value, json};
+
+use super::cell::{AGE, int, number, or, string, text, wide};
+use crate::table::BuiltinColumn;
+
+fn role_ref(o: &Value) -> Value {
+    json!(format!(
+        "{}/{}",
+        string(&o["roleRef"]["kind"]),
+        string(&o["roleRef"]["name"])
+    ))
+}
+
+/// The subjects of one kind that a binding names.
+fn subjects(object: &Value, kind: &str) -> Value {
+    let named: Vec<String> = object["subjects"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|s| s["kind"] == kind)
+        .map(|s| match s["namespace"].as_str() {
+            Some(namespace) => format!("{namespace}/{}", string(&s["name"])),
+            None => string(&s["name"]),
+        })
+        .collect();
+    json!(named.join(", "))
+}
+
+/// The columns of a kind after its name, if it is one of these.
+pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
+    Some(match (group, plural) {
+        ("policy", "poddisruptionbudgets") => {
+            const {
+                &[
+                    text("Min Available", |o| match &o["spec"]["minAvailable"] {
+                        Value::Null => json!("N/A"),
+                        v => json!(string(v)),
+                    }),
+                    text("Max Unavailable", |o| match &o["spec"]["maxUnavailable"] {
+                        Value::Null => json!("N/A"),
+                        v => json!(string(v)),
+                    }),
+                    number("Allowed Disruptions", |o| {
+                        json!(int(&o["status"]["disruptionsAllowed"]))
+                    }),
+                    AGE,
+                ]
+            }
+        }
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
+            const {
+                &[text("Created At", |o| {
+                    o["metadata"]["creationTimestamp"].clone()
+                })]
+            }
+        }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            const {
+                &[
+                    text("Role", role_ref),
+                    AGE,
+                    wide("Users", |o| subjects(o, "User")),
+                    wide("Groups", |o| subjects(o, "Group")),
+                    wide("ServiceAccounts", |o| subjects(o, "ServiceAccount")),
+                ]
+            }
+        }
+        ("coordination.k8s.io", "leases") => {
+            const {
+                &[
+                    text("Holder", |o| or(&o["spec"]["holderIdentity"], "")),
+                    AGE,
+                ]
+            }
+        }
+        ("scheduling.k8s.io", "priorityclasses") => {
+            const {
+                &[
+                    number("Value", |o| o["value"].clone()),
+                    text("Global-Default", |o| json!(o["globalDefault"] == true)),
+                    AGE,
+                    text("PreemptionPolicy", |o| {
+                        or(&o["preemptionPolicy"], "PreemptLowerPriority")
+                    }),
+                ]
+            }
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            const {
+                &[text("Created At", |o| {
+                    o["metadata"]["creationTimestamp"].clone()
+                })]
+            }
+        }
+        _ => return None,
+    })
+}
