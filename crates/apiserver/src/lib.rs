@@ -56,5 +56,8 @@ pub use http::load::Limits;
 pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};
 pub use storage::durable::Durable;
-pub use storage::{Durability, Kept, Progress, Record, Storage, StorageError, Volatile};
+pub use storage::{
+    Durability, Kept, Object, Past, Progress, Record, Storage, StorageError, Undone, Volatile,
+    Written,
+};
 pub use tls::{ClientCertificate, TlsError};

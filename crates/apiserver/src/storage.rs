@@ -7,6 +7,7 @@
 pub(crate) mod data_dir;
 mod database;
 pub(crate) mod durable;
+mod journal;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use bytes::Bytes;
 pub use database::Durability;
 use tokio::sync::watch;
 
-/// One object as it is kept.
+/// One change to keep.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// The table, `pods` or `deployments.apps`.
@@ -23,10 +24,83 @@ pub struct Record {
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
+    /// The version of the write: one more than that of the record before.
+    pub version: u64,
+    /// What was written.
+    pub written: Written,
+}
+
+/// What a write did to an object, as JSON.
+#[derive(Debug, Clone)]
+pub enum Written {
+    /// It was not there before.
+    Created {
+        /// The object.
+        object: Bytes,
+    },
+    /// It was different before.
+    Replaced {
+        /// The object before.
+        before: Bytes,
+        /// The object now.
+        object: Bytes,
+    },
+    /// It is gone.
+    Removed {
+        /// The object before.
+        before: Bytes,
+        /// Its last state, as watches are told it.
+        last: Bytes,
+    },
+}
+
+/// One object as it is kept.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The table, `pods` or `deployments.apps`.
+    pub table: Arc<str>,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// The version of its latest write.
+    pub version: u64,
+    /// The object as JSON.
+    pub bytes: Bytes,
+}
+
+/// A change of the past, as what it takes to undo it.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// The table, `pods` or `deployments.apps`.
+    pub table: Arc<str>,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
     /// The version of the write.
     pub version: u64,
-    /// The object as JSON; `None` when the write was a delete.
-    pub object: Option<Bytes>,
+    /// What was there before.
+    pub undone: Undone,
+}
+
+/// What was there before a write, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// Nothing: the write made the object.
+    Created,
+    /// Another state of the object.
+    Replaced {
+        /// The object before.
+        before: Bytes,
+    },
+    /// The object: the write removed it.
+    Removed {
+        /// The object before.
+        before: Bytes,
+        /// Its last state, as watches are told it.
+        last: Bytes,
+    },
 }
 
 /// Everything that is kept.
@@ -35,9 +109,11 @@ pub struct Kept {
     /// The version of the latest write, deletes included.
     pub version: u64,
     /// The objects, in any order.
-    pub records: Vec<Record>,
+    pub objects: Vec<Object>,
     /// For each table the version of its latest write, deletes included.
     pub tables: Vec<(Arc<str>, u64)>,
+    /// The latest changes, up to `version`, in order and without a gap; none where none are known.
+    pub past: Vec<Past>,
 }
 
 /// How far a storage has come.

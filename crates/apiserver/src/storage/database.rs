@@ -12,7 +12,7 @@ use redb::backends::FileBackend;
 use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, StorageBackend};
 use redb::{TableDefinition, WriteTransaction};
 
-use super::{Kept, Record};
+use super::{Kept, Object, Record, Written};
 
 /// Place of an object, as table, namespace and name.
 type Place = (&'static str, &'static str, &'static str);
@@ -109,12 +109,12 @@ pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
         let (place, object) = row?;
         let (table, namespace, name) = place.value();
         let (version, bytes) = object.value();
-        kept.records.push(Record {
+        kept.objects.push(Object {
             table: names.get(table).map_or_else(|| table.into(), Arc::clone),
             namespace: namespace.into(),
             name: name.into(),
             version,
-            object: Some(Bytes::copy_from_slice(bytes)),
+            bytes: Bytes::copy_from_slice(bytes),
         });
     }
     Ok(kept)
@@ -139,9 +139,11 @@ fn apply(change: &WriteTransaction, batch: &[Record]) -> Result<(), redb::Error>
         if !done.insert(place) {
             continue;
         }
-        match &record.object {
-            Some(bytes) => drop(objects.insert(place, (record.version, &**bytes))?),
-            None => drop(objects.remove(place)?),
+        match &record.written {
+            Written::Created { object } | Written::Replaced { object, .. } => {
+                drop(objects.insert(place, (record.version, &**object))?);
+            }
+            Written::Removed { .. } => drop(objects.remove(place)?),
         }
     }
     let mut table = change.open_table(LATEST)?;
@@ -156,12 +158,22 @@ mod tests {
     use super::*;
 
     fn record(name: &str, version: u64, object: Option<&str>) -> Record {
+        let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        let written = match object {
+            Some(text) => Written::Created {
+                object: bytes(text),
+            },
+            None => Written::Removed {
+                before: bytes("old"),
+                last: bytes("old"),
+            },
+        };
         Record {
             table: "things".into(),
             namespace: "n".into(),
             name: name.into(),
             version,
-            object: object.map(|text| Bytes::copy_from_slice(text.as_bytes())),
+            written,
         }
     }
 
@@ -182,12 +194,9 @@ mod tests {
             let kept = load(&open(&path, durability).unwrap()).unwrap();
             assert_eq!(kept.version, 5, "the delete counts");
             assert_eq!(kept.tables, [("things".into(), 5)]);
-            let found: Vec<_> = kept
-                .records
-                .iter()
-                .map(|r| (&*r.name, r.version, r.object.as_deref()))
-                .collect();
-            assert_eq!(found, [("a", 4, Some(b"new".as_slice()))]);
+            let objects = kept.objects.iter();
+            let found: Vec<_> = objects.map(|o| (&*o.name, o.version, &*o.bytes)).collect();
+            assert_eq!(found, [("a", 4, b"new".as_slice())]);
         }
     }
 

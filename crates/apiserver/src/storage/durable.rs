@@ -11,6 +11,7 @@ use redb::Database;
 use tokio::sync::watch;
 
 use super::database::{self, Durability};
+use super::journal::Journal;
 use super::{Kept, Progress, Record, Storage, StorageError};
 
 /// Changes that wait for the next batch. Each is as long as its writer waits for it to be kept, so there are
@@ -65,7 +66,8 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// Opens the database file, or makes it. The lock is held until the storage is closed.
+    /// Opens the database file of this path, or makes it; the files of the past are beside it. The lock is held
+    /// until the storage is closed.
     pub(super) fn open(
         path: &Path,
         durability: Durability,
@@ -75,14 +77,18 @@ impl Durable {
             StorageError(format!("cannot use {}: {error}", path.display()))
         };
         let database = database::open(path, durability).map_err(|e| failed(&e))?;
-        let kept = database::load(&database).map_err(|e| failed(&e))?;
+        let mut kept = database::load(&database).map_err(|e| failed(&e))?;
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        let (mut journal, past) = Journal::open(folder, kept.version)
+            .map_err(|e| StorageError(format!("cannot use {}: {e}", folder.display())))?;
+        kept.past = past;
         let queue = Arc::new(Queue::default());
         let (progress, follow) = watch::channel(Progress::UpTo(kept.version));
         let (own_queue, own_path) = (queue.clone(), path.to_owned());
         let writer = thread::Builder::new()
             .name("storage".to_owned())
             .spawn(move || {
-                write(&database, &own_queue, &progress, &own_path);
+                write(&database, &mut journal, &own_queue, &progress, &own_path);
                 // In this order: whoever gets the lock finds the file closed.
                 drop(database);
                 drop(lock);
@@ -97,9 +103,19 @@ impl Durable {
     }
 }
 
-fn write(database: &Database, queue: &Queue, progress: &watch::Sender<Progress>, path: &Path) {
+fn write(
+    database: &Database,
+    journal: &mut Journal,
+    queue: &Queue,
+    progress: &watch::Sender<Progress>,
+    path: &Path,
+) {
     while let Some(batch) = queue.take() {
-        match database::keep(database, &batch) {
+        let kept = journal
+            .append(&batch)
+            .map_err(redb::Error::Io)
+            .and_then(|()| database::keep(database, &batch));
+        match kept {
             Ok(Some(version)) => drop(progress.send_replace(Progress::UpTo(version))),
             Ok(None) => {}
             Err(error) => {

@@ -8,6 +8,7 @@
 mod history;
 mod object;
 mod owners;
+mod restore;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -21,8 +22,9 @@ pub(crate) use history::{Change, TooOld};
 pub(crate) use object::{Key, Stored};
 pub(crate) use owners::Dependent;
 use owners::OwnerIndex;
+use restore::{remember, restored};
 
-use crate::storage::{Progress, Record, Storage, StorageError};
+use crate::storage::{Progress, Record, Storage, StorageError, Written};
 
 /// Name of a table: `pods`, `deployments.apps`.
 pub(crate) type TableName = Arc<str>;
@@ -107,31 +109,17 @@ impl Store {
             tables: HashMap::new(),
             owners: OwnerIndex::default(),
         };
-        // What happened to a table before its latest write is not known; whoever has seen that write has
-        // missed nothing.
-        for (name, latest) in kept.tables {
-            inner.tables.insert(name, Table::new(latest));
-        }
-        for record in kept.records {
-            let Some(bytes) = record.object else { continue };
-            let value: Value = serde_json::from_slice(&bytes).map_err(|e| {
-                let (table, name) = (&record.table, &record.name);
-                StorageError(format!("cannot read {table} {name} from storage: {e}"))
-            })?;
-            let key = Key {
-                namespace: record.namespace,
-                name: record.name,
-            };
-            let stored = Stored::with_bytes(key.clone(), record.version, &value, bytes);
-            let stored = Arc::new(stored);
-            inner.owners.replace(&record.table, None, Some(&stored));
+        for object in kept.objects {
+            let (key, stored) = restored(&object)?;
+            inner.owners.replace(&object.table, None, Some(&stored));
             inner
                 .tables
-                .entry(record.table)
+                .entry(object.table)
                 .or_insert_with(|| Table::new(kept.version))
                 .objects
                 .insert(key, stored);
         }
+        remember(&mut inner.tables, &kept.tables, kept.past)?;
         Ok(Self {
             inner: Mutex::new(inner),
             progress: storage.progress(),
@@ -308,8 +296,7 @@ impl Store {
         }
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let stored = Arc::new(Stored::new(key, version, value)?);
-        self.persist(table, &stored, true)?;
-        self.publish(&mut inner, table, Change::Added(stored.clone()));
+        self.publish(&mut inner, table, Change::Added(stored.clone()))?;
         Ok(stored)
     }
 
@@ -334,7 +321,6 @@ impl Store {
         }
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let new = Arc::new(Stored::new(key.clone(), version, value)?);
-        self.persist(table, &new, true)?;
         self.publish(
             &mut inner,
             table,
@@ -342,7 +328,7 @@ impl Store {
                 old,
                 new: new.clone(),
             },
-        );
+        )?;
         Ok(new)
     }
 
@@ -367,7 +353,6 @@ impl Store {
         }
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let last = Arc::new(Stored::new(key.clone(), version, value)?);
-        self.persist(table, &last, false)?;
         self.publish(
             &mut inner,
             table,
@@ -375,7 +360,7 @@ impl Store {
                 old,
                 last: last.clone(),
             },
-        );
+        )?;
         Ok(last)
     }
 
@@ -395,12 +380,7 @@ impl Store {
     }
 
     /// Hands a change to the storage. Called with the store locked, so that the order is that of the versions.
-    fn persist(
-        &self,
-        table: &TableName,
-        stored: &Stored,
-        present: bool,
-    ) -> Result<(), StorageError> {
+    fn persist(&self, table: &TableName, change: &Change) -> Result<(), StorageError> {
         let Some(progress) = &self.progress else {
             return Ok(());
         };
@@ -410,17 +390,35 @@ impl Store {
         if let Progress::Failed(error) = &*progress.borrow() {
             return Err(error.clone());
         }
+        let bytes = |stored: &Stored| stored.bytes.clone();
+        let current = change.current();
         self.storage.write(Record {
             table: table.clone(),
-            namespace: stored.key.namespace.clone(),
-            name: stored.key.name.clone(),
-            version: stored.version,
-            object: present.then(|| stored.bytes.clone()),
+            namespace: current.key.namespace.clone(),
+            name: current.key.name.clone(),
+            version: current.version,
+            written: match change {
+                Change::Added(new) => Written::Created { object: bytes(new) },
+                Change::Modified { old, new } => Written::Replaced {
+                    before: bytes(old),
+                    object: bytes(new),
+                },
+                Change::Deleted { old, last } => Written::Removed {
+                    before: bytes(old),
+                    last: bytes(last),
+                },
+            },
         });
         Ok(())
     }
 
-    fn publish(&self, inner: &mut Inner, name: &TableName, change: Change) {
+    fn publish(
+        &self,
+        inner: &mut Inner,
+        name: &TableName,
+        change: Change,
+    ) -> Result<(), StorageError> {
+        self.persist(name, &change)?;
         inner.version = change.version();
         let after = match &change {
             Change::Deleted { .. } => None,
@@ -439,6 +437,7 @@ impl Store {
         let version = change.version();
         table.history.push(change);
         table.wake.send_replace(version);
+        Ok(())
     }
 }
 

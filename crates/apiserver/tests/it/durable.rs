@@ -6,10 +6,12 @@ use std::path::Path;
 use berth_apiserver::{
     DataDir, Durability, Kept, Progress, Record, Server, ServerConfig, Storage, StorageError,
 };
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::runtime::{conditions, wait::await_condition};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -77,7 +79,7 @@ async fn everything_is_there_after_a_restart() {
         .await
         .unwrap();
     let token = token.status.unwrap().token;
-    let last = maps.list(&kube::api::ListParams::default()).await.unwrap();
+    let last = maps.list(&ListParams::default()).await.unwrap();
     let last = last.metadata.resource_version.unwrap();
     let kubeconfig = before.server.kubeconfig("test");
     before.server.shutdown().await;
@@ -120,8 +122,132 @@ async fn everything_is_there_after_a_restart() {
         WatchEvent::Added(map) => assert_eq!(map.metadata.name.as_deref(), Some("next")),
         other => panic!("{other:?}"),
     }
-    // A watch that would have to hear of the delete is told that it cannot.
+    // One from before the delete hears of it, and of what came afterwards.
     match first_event(gone.metadata.resource_version.as_deref().unwrap()).await {
+        WatchEvent::Deleted(map) => assert_eq!(map.metadata.name.as_deref(), Some("gone")),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next change that a watch tells of, as its type and the name of the object.
+async fn next_of(
+    events: &mut (impl Stream<Item = kube::Result<WatchEvent<ConfigMap>>> + Unpin),
+) -> String {
+    let event = tokio::time::timeout(PATIENCE, events.try_next())
+        .await
+        .unwrap();
+    match event.unwrap().unwrap() {
+        WatchEvent::Added(map) => format!("added {}", map.metadata.name.unwrap()),
+        WatchEvent::Modified(map) => format!("modified {}", map.metadata.name.unwrap()),
+        WatchEvent::Deleted(map) => format!("deleted {}", map.metadata.name.unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_recent_past_outlives_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let before = kept_in(home.path(), None).await;
+    let address = before.server.address();
+    let maps: Api<ConfigMap> = Api::default_namespaced(before.client.clone());
+    let create = async |name: &str| {
+        let map = config_map(name);
+        maps.create(&PostParams::default(), &map).await.unwrap()
+    };
+    let label = async |name: &str, value: &str| {
+        let labels = Patch::Merge(json!({"metadata": {"labels": {"colour": value}}}));
+        let patched = maps.patch(name, &PatchParams::default(), &labels).await;
+        patched.unwrap()
+    };
+    create("a").await;
+    create("b").await;
+    label("a", "red").await;
+    label("b", "red").await;
+    create("d").await;
+    let two = ListParams::default().limit(2);
+    let page = maps.list(&two).await.unwrap();
+    let start = page.metadata.resource_version.clone().unwrap();
+    let names = |list: &[ConfigMap]| -> Vec<String> {
+        list.iter()
+            .filter_map(|map| map.metadata.name.clone())
+            .collect()
+    };
+    assert_eq!(names(&page.items), ["a", "b"]);
+    // Out of the selection, into it, gone, and there again as something else.
+    label("a", "blue").await;
+    create("c").await;
+    label("c", "red").await;
+    maps.delete("b", &DeleteParams::default()).await.unwrap();
+    create("b").await;
+    before.server.shutdown().await;
+
+    let restart = async |address| kept_in(home.path(), Some(address)).await;
+    let after = restart(address).await;
+    let red = WatchParams::default().labels("colour=red");
+    let mut all = maps
+        .watch(&WatchParams::default(), &start)
+        .await
+        .unwrap()
+        .boxed();
+    for expected in [
+        "modified a",
+        "added c",
+        "modified c",
+        "deleted b",
+        "added b",
+    ] {
+        assert_eq!(next_of(&mut all).await, expected);
+    }
+    let mut red = maps.watch(&red, &start).await.unwrap().boxed();
+    for expected in ["deleted a", "added c", "deleted b"] {
+        assert_eq!(next_of(&mut red).await, expected);
+    }
+    let then = ListParams::default()
+        .at(&start)
+        .matching(kube::api::VersionMatch::Exact);
+    let then = maps.list(&then).await.unwrap();
+    assert_eq!(names(&then.items), ["a", "b", "d"]);
+    let labels = then.items[0].metadata.labels.clone().unwrap();
+    assert_eq!(labels["colour"], "red", "as it was");
+    let rest = two
+        .clone()
+        .continue_token(&page.metadata.continue_.unwrap());
+    let rest = maps.list(&rest).await.unwrap();
+    assert_eq!(names(&rest.items), ["d"], "what came later is not in it");
+    // What happens now follows in the same watches, and is remembered over the next restart, too.
+    create("e").await;
+    assert_eq!(next_of(&mut all).await, "added e");
+    drop((all, red));
+    after.server.shutdown().await;
+    let after = restart(address).await;
+    let mut all = maps
+        .watch(&WatchParams::default(), &start)
+        .await
+        .unwrap()
+        .boxed();
+    for expected in [
+        "modified a",
+        "added c",
+        "modified c",
+        "deleted b",
+        "added b",
+        "added e",
+    ] {
+        assert_eq!(next_of(&mut all).await, expected);
+    }
+    drop(all);
+    after.server.shutdown().await;
+
+    // Without it, nobody is told anything that is wrong.
+    std::fs::remove_file(home.path().join("here/changes.log")).unwrap();
+    let _after = restart(address).await;
+    let mut all = maps
+        .watch(&WatchParams::default(), &start)
+        .await
+        .unwrap()
+        .boxed();
+    let event = tokio::time::timeout(PATIENCE, all.next()).await.unwrap();
+    match event.unwrap().unwrap() {
         WatchEvent::Error(status) => assert_eq!(status.code, 410),
         other => panic!("{other:?}"),
     }

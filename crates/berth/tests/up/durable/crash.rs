@@ -1,5 +1,5 @@
 //! Killed in the middle of thousands of writes: what was acknowledged is there, what a watch was told is true, and
-//! everything goes on from there.
+//! everything goes on from there, the watch too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +59,33 @@ struct Known {
     state: State,
     /// The write that nobody answered.
     attempted: Option<Attempt>,
+    /// The versions of acknowledged writes that left it there.
+    versions: Vec<u64>,
+    /// How many deletions were acknowledged.
+    deletions: usize,
+}
+
+/// What a watch was told.
+#[derive(Default)]
+struct Told {
+    /// The latest state of each object.
+    states: BTreeMap<String, State>,
+    /// The version of each change, in the order in which they came.
+    versions: Vec<u64>,
+    /// How often each object went.
+    deletions: BTreeMap<String, usize>,
+}
+
+impl Told {
+    fn of(&mut self, map: &ConfigMap, is_there: bool) {
+        let name = map.name_any();
+        self.versions.push(version(map));
+        if !is_there {
+            *self.deletions.entry(name.clone()).or_default() += 1;
+        }
+        let state = if is_there { state(map) } else { None };
+        self.states.insert(name, state);
+    }
 }
 
 #[expect(
@@ -107,6 +134,10 @@ async fn write(
         };
         match outcome {
             Ok(state) => {
+                match &state {
+                    Some((version, _)) => entry.versions.push(*version),
+                    None => entry.deletions += 1,
+                }
                 (entry.state, entry.attempted) = (state, None);
                 done.fetch_add(1, Ordering::Relaxed);
             }
@@ -118,12 +149,8 @@ async fn write(
     known
 }
 
-/// Notes the latest state of each object that a watch tells of, from the version after `from`, until it ends.
-async fn follow(
-    client: Client,
-    mut from: String,
-    told_of: &mut BTreeMap<String, State>,
-) -> (String, Ended) {
+/// Notes what a watch tells of, from the version after `from`, until it ends.
+async fn follow(client: Client, mut from: String, told: &mut Told) -> (String, Ended) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let Ok(stream) = maps.watch(&WatchParams::default().timeout(5), &from).await else {
         return (from, Ended::Cut);
@@ -133,17 +160,14 @@ async fn follow(
         match stream.try_next().await {
             Ok(Some(WatchEvent::Added(map) | WatchEvent::Modified(map))) => {
                 from = map.resource_version().unwrap();
-                told_of.insert(map.name_any(), state(&map));
+                told.of(&map, true);
             }
             Ok(Some(WatchEvent::Deleted(map))) => {
                 from = map.resource_version().unwrap();
-                told_of.insert(map.name_any(), None);
+                told.of(&map, false);
             }
             Ok(Some(WatchEvent::Bookmark(mark))) => from = mark.metadata.resource_version,
-            Ok(Some(WatchEvent::Error(status))) => {
-                assert_eq!(status.code, 410, "{status:?}");
-                return (from, Ended::Expired);
-            }
+            Ok(Some(WatchEvent::Error(status))) => panic!("{status:?}"),
             Ok(None) => return (from, Ended::Quietly),
             Err(_) => return (from, Ended::Cut),
         }
@@ -155,7 +179,6 @@ async fn follow(
 enum Ended {
     Quietly,
     Cut,
-    Expired,
 }
 
 async fn everything(client: &Client) -> (u64, BTreeMap<String, State>) {
@@ -177,13 +200,13 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     let watching = tokio::spawn({
         let client = client.clone();
         async move {
-            let mut told_of = BTreeMap::new();
+            let mut told = Told::default();
             let mut from = start.to_string();
             loop {
-                let (upto, ended) = follow(client.clone(), from, &mut told_of).await;
+                let (upto, ended) = follow(client.clone(), from, &mut told).await;
                 from = upto;
                 if ended != Ended::Quietly {
-                    return (from, ended, told_of);
+                    return (from, told);
                 }
             }
         }
@@ -208,7 +231,7 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     for writer in writers {
         known.extend(writer.await.unwrap());
     }
-    let (from, _, mut told_of) = watching.await.unwrap();
+    let (from, mut told) = watching.await.unwrap();
     assert!(done.load(Ordering::Relaxed) < WRITES, "killed too late");
 
     let again = place.start();
@@ -240,7 +263,7 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     );
     assert!(unanswered <= WRITERS);
     // What the watch was told has happened: nothing has gone back to an earlier state.
-    for (name, told) in &told_of {
+    for (name, told) in &told.states {
         let found = now.get(name).cloned().flatten();
         match (told, &found) {
             (Some((told, _)), Some((version, _))) => assert!(version >= told, "{name}"),
@@ -262,19 +285,33 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     let highest = highest.max().unwrap();
     assert!(version_now >= highest, "{version_now} is before {highest}");
 
-    // Versions go on, and the watch goes on where it was, or is told that it cannot.
+    // Versions go on, and the watch goes on where it was: it is told of everything that happened, once.
     let object = serde_json::from_value(json!({"metadata": {"name": "w-new"}})).unwrap();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let new = maps.create(&PostParams::default(), &object).await.unwrap();
     assert!(version(&new) > version_now);
-    match follow(client.clone(), from, &mut told_of).await {
-        (_, Ended::Expired) => {}
-        (_, ended) => {
-            assert_eq!(ended, Ended::Quietly);
-            told_of.retain(|_, state| state.is_some());
-            assert_eq!(told_of, everything(&client).await.1);
-        }
+    let (_, ended) = follow(client.clone(), from, &mut told).await;
+    assert_eq!(ended, Ended::Quietly);
+    assert!(
+        told.versions.is_sorted_by(|a, b| a < b),
+        "in order, and nothing twice"
+    );
+    for (name, known) in &known {
+        let missed = known
+            .versions
+            .iter()
+            .find(|version| told.versions.binary_search(version).is_err());
+        assert_eq!(missed, None, "{name}");
+        let gone = told.deletions.get(name).copied().unwrap_or_default();
+        let perhaps = usize::from(matches!(known.attempted, Some(Attempt::Deletion)));
+        assert!(
+            (known.deletions..=known.deletions + perhaps).contains(&gone),
+            "{name} went {} times, and the watch tells of {gone}",
+            known.deletions
+        );
     }
+    told.states.retain(|_, state| state.is_some());
+    assert_eq!(told.states, everything(&client).await.1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

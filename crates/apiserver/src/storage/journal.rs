@@ -1,0 +1,331 @@
+//! The recent past: for each change what it undid, so that a watch goes on after a restart, and a list can be
+//! of a version from before it. Two files that are only appended to; the older one goes when the newer one is
+//! full, so that neither grows without bounds. A batch is written here before the database keeps it.
+//!
+//! Nothing depends on it but how far back a client may ask: what is damaged, or does not lead up to the version
+//! that the database has, is forgotten. It must not know what an object is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use prost::Message;
+
+use super::{Past, Record, Undone, Written};
+
+/// The newer file is full when it has this size.
+const FULL: u64 = 16 << 20;
+/// Length and checksum of the frame that follows.
+const HEAD: usize = 8;
+
+/// One change in a file.
+#[derive(Clone, PartialEq, Message)]
+struct Frame {
+    #[prost(uint64, tag = "1")]
+    version: u64,
+    #[prost(string, tag = "2")]
+    table: String,
+    #[prost(string, tag = "3")]
+    namespace: String,
+    #[prost(string, tag = "4")]
+    name: String,
+    /// The object before the change, if there was one.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    before: Option<Bytes>,
+    /// Of a deletion what watches are told.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    last: Option<Bytes>,
+}
+
+impl Frame {
+    fn of(record: &Record) -> Self {
+        let (before, last) = match &record.written {
+            Written::Created { .. } => (None, None),
+            Written::Replaced { before, .. } => (Some(before.clone()), None),
+            Written::Removed { before, last } => (Some(before.clone()), Some(last.clone())),
+        };
+        Self {
+            version: record.version,
+            table: record.table.to_string(),
+            namespace: record.namespace.to_string(),
+            name: record.name.to_string(),
+            before,
+            last,
+        }
+    }
+
+    fn past(self) -> Past {
+        // Not as slices of the file, which would stay in memory as long as one of them.
+        let own = |bytes: Bytes| Bytes::copy_from_slice(&bytes);
+        let undone = match (self.before, self.last) {
+            (None, _) => Undone::Created,
+            (Some(before), None) => Undone::Replaced {
+                before: own(before),
+            },
+            (Some(before), Some(last)) => Undone::Removed {
+                before: own(before),
+                last: own(last),
+            },
+        };
+        Past {
+            table: self.table.into(),
+            namespace: self.namespace.into(),
+            name: self.name.into(),
+            version: self.version,
+            undone,
+        }
+    }
+}
+
+/// The files, ready to be appended to.
+#[derive(Debug)]
+pub(super) struct Journal {
+    newer: PathBuf,
+    older: PathBuf,
+    file: File,
+    length: u64,
+    /// When the newer file is full.
+    full: u64,
+    batch: Vec<u8>,
+}
+
+impl Journal {
+    /// Opens the files of a folder, and returns the changes that led up to `version`, without a gap, in order.
+    pub(super) fn open(folder: &Path, version: u64) -> io::Result<(Self, Vec<Past>)> {
+        Self::open_with(folder, version, FULL)
+    }
+
+    fn open_with(folder: &Path, version: u64, full: u64) -> io::Result<(Self, Vec<Past>)> {
+        let (newer, older) = (folder.join("changes.log"), folder.join("changes.older.log"));
+        let mut recent = read(&newer, version)?;
+        let mut past = read(&older, version)?.frames;
+        if recent.last() != Some(version) {
+            // A write that was cut short between the two files leaves the newer one empty.
+            if !recent.frames.is_empty() || past.last().map(|f| f.version) != Some(version) {
+                past.clear();
+                recent.frames.clear();
+                recent.length = 0;
+            }
+        }
+        past.append(&mut recent.frames);
+        let gap = past
+            .windows(2)
+            .rposition(|w| w[0].version + 1 != w[1].version);
+        past.drain(..gap.map_or(0, |at| at + 1));
+        let file = append(&newer)?;
+        // What was written and not kept, or not written whole, has not happened.
+        file.set_len(recent.length)?;
+        let journal = Self {
+            newer,
+            older,
+            file,
+            length: recent.length,
+            full,
+            batch: Vec::new(),
+        };
+        Ok((journal, past.into_iter().map(Frame::past).collect()))
+    }
+
+    /// Appends a batch.
+    pub(super) fn append(&mut self, batch: &[Record]) -> io::Result<()> {
+        if self.length >= self.full {
+            fs::rename(&self.newer, &self.older)?;
+            self.file = append(&self.newer)?;
+            self.length = 0;
+        }
+        self.batch.clear();
+        for record in batch {
+            let frame = Frame::of(record);
+            let start = self.batch.len();
+            self.batch.extend([0; HEAD]);
+            frame.encode(&mut self.batch).map_err(io::Error::other)?;
+            let content = &self.batch[start + HEAD..];
+            let length = u32::try_from(content.len()).map_err(io::Error::other)?;
+            let sum = crc32fast::hash(content);
+            self.batch[start..start + 4].copy_from_slice(&length.to_le_bytes());
+            self.batch[start + 4..start + HEAD].copy_from_slice(&sum.to_le_bytes());
+        }
+        self.file.write_all(&self.batch)?;
+        self.length += self.batch.len() as u64;
+        Ok(())
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// What a file holds up to a version, and how long that part of it is.
+#[derive(Default)]
+struct Content {
+    frames: Vec<Frame>,
+    length: u64,
+}
+
+impl Content {
+    fn last(&self) -> Option<u64> {
+        self.frames.last().map(|frame| frame.version)
+    }
+}
+
+fn read(path: &Path, version: u64) -> io::Result<Content> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => Bytes::from(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
+        Err(error) => return Err(error),
+    };
+    let mut content = Content::default();
+    let mut rest = bytes.clone();
+    while let Some(frame) = next(&mut rest).filter(|frame| frame.version <= version) {
+        content.length = (bytes.len() - rest.len()) as u64;
+        content.frames.push(frame);
+    }
+    Ok(content)
+}
+
+/// The next frame, if it is whole.
+fn next(rest: &mut Bytes) -> Option<Frame> {
+    let word = |at: usize| Some(u32::from_le_bytes(*rest.get(at..)?.first_chunk()?));
+    let (length, sum) = (usize::try_from(word(0)?).ok()?, word(4)?);
+    if rest.len() - HEAD < length {
+        return None;
+    }
+    let content = rest.slice(HEAD..HEAD + length);
+    if crc32fast::hash(&content) != sum {
+        return None;
+    }
+    *rest = rest.slice(HEAD + length..);
+    Frame::decode(content).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    fn record(version: u64, written: Written) -> Record {
+        Record {
+            table: "things".into(),
+            namespace: "n".into(),
+            name: "a".into(),
+            version,
+            written,
+        }
+    }
+
+    fn created(version: u64) -> Record {
+        record(
+            version,
+            Written::Created {
+                object: bytes("new"),
+            },
+        )
+    }
+
+    fn versions(folder: &Path, version: u64) -> Vec<u64> {
+        let (_, past) = Journal::open(folder, version).unwrap();
+        past.iter().map(|p| p.version).collect()
+    }
+
+    #[test]
+    fn what_was_undone_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut journal, past) = Journal::open(folder.path(), 0).unwrap();
+        assert!(past.is_empty());
+        let replaced = Written::Replaced {
+            before: bytes("one"),
+            object: bytes("two"),
+        };
+        let removed = Written::Removed {
+            before: bytes("two"),
+            last: bytes("end"),
+        };
+        journal.append(&[created(2), record(3, replaced)]).unwrap();
+        journal.append(&[record(4, removed)]).unwrap();
+        let (_, past) = Journal::open(folder.path(), 4).unwrap();
+        let undone: Vec<_> = past.iter().map(|p| (p.version, p.undone.clone())).collect();
+        let expected = [
+            (2, Undone::Created),
+            (
+                3,
+                Undone::Replaced {
+                    before: bytes("one"),
+                },
+            ),
+            (
+                4,
+                Undone::Removed {
+                    before: bytes("two"),
+                    last: bytes("end"),
+                },
+            ),
+        ];
+        assert_eq!(undone, expected);
+        assert_eq!(&*past[0].table, "things");
+    }
+
+    #[test]
+    fn what_was_not_kept_or_not_written_whole_has_not_happened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut journal, _) = Journal::open(folder.path(), 0).unwrap();
+        journal
+            .append(&[created(2), created(3), created(4)])
+            .unwrap();
+        drop(journal);
+        assert_eq!(versions(folder.path(), 3), [2, 3]);
+        // It goes on from there, with the version that was given to something else.
+        let (mut journal, _) = Journal::open(folder.path(), 3).unwrap();
+        journal.append(&[created(4), created(5)]).unwrap();
+        let path = folder.path().join("changes.log");
+        let length = fs::metadata(&path).unwrap().len();
+        append(&path).unwrap().write_all(&[9, 0, 0]).unwrap();
+        assert_eq!(versions(folder.path(), 5), [2, 3, 4, 5]);
+        assert_eq!(fs::metadata(&path).unwrap().len(), length);
+    }
+
+    #[test]
+    fn a_past_that_does_not_lead_up_to_now_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut journal, _) = Journal::open(folder.path(), 0).unwrap();
+        journal.append(&[created(2), created(3)]).unwrap();
+        // The database went on without it.
+        assert_eq!(versions(folder.path(), 7), []);
+        let (mut journal, _) = Journal::open(folder.path(), 7).unwrap();
+        journal.append(&[created(8)]).unwrap();
+        assert_eq!(versions(folder.path(), 8), [8]);
+        let path = folder.path().join("changes.log");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[HEAD + 2] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(versions(folder.path(), 8), [], "damaged");
+    }
+
+    #[test]
+    fn the_files_do_not_grow_without_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |version| Journal::open_with(folder.path(), version, 1000).unwrap();
+        let (mut journal, _) = open(0);
+        for version in 2..500 {
+            journal.append(&[created(version)]).unwrap();
+            let names = ["changes.log", "changes.older.log"];
+            let sizes = names.map(|n| fs::metadata(folder.path().join(n)).map_or(0, |m| m.len()));
+            assert!(sizes.iter().sum::<u64>() <= 2100, "{sizes:?}");
+            // As if killed now.
+            let (again, past) = open(version);
+            journal = again;
+            let first = past.first().unwrap().version;
+            let expected: Vec<u64> = (first..=version).collect();
+            let found: Vec<u64> = past.iter().map(|p| p.version).collect();
+            assert_eq!(found, expected);
+            assert!(version < 40 || past.len() > 30, "{version}: {}", past.len());
+        }
+    }
+}
