@@ -297,7 +297,7 @@ mod tests {
         let (mut journal, _) = Journal::open(folder.path(), 0).unwrap();
         journal.append(&[created(2), created(3)]).unwrap();
         // The database went on without it.
-        assert_eq!(versions(folder.path(), 7), []);
+        assert_eq!(versions(folder.path(), 7), [0; 0]);
         let (mut journal, _) = Journal::open(folder.path(), 7).unwrap();
         journal.append(&[created(8)]).unwrap();
         assert_eq!(versions(folder.path(), 8), [8]);
@@ -305,7 +305,7 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         bytes[HEAD + 2] ^= 1;
         fs::write(&path, bytes).unwrap();
-        assert_eq!(versions(folder.path(), 8), [], "damaged");
+        assert_eq!(versions(folder.path(), 8), [0; 0], "damaged");
     }
 
     #[test]
