@@ -15,6 +15,7 @@ mod definitions;
 mod deploy;
 mod expiry;
 mod go_clients;
+mod invalid;
 mod kubectl;
 mod quotas;
 mod refusals;

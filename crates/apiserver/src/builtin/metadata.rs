@@ -1,165 +1,58 @@
-//! Rules for names, labels and the rest of `metadata`, the same for all kinds.
+//! Rules for `metadata`, the same for all kinds.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Value, json};
 
+use super::names::{self, qualified_name};
 use crate::error::Cause;
-use crate::registry::{NameRule, Resource};
-
-const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const SERVICE: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
-const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
-
-struct Patterns {
-    label: Option<Regex>,
-    subdomain: Option<Regex>,
-    service: Option<Regex>,
-    qualified: Option<Regex>,
-    value: Option<Regex>,
-}
-
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let whole = |p: &str| Regex::new(&format!("^{p}$")).ok();
-    Patterns {
-        label: whole(LABEL),
-        subdomain: whole(SUBDOMAIN),
-        service: whole(SERVICE),
-        qualified: whole(QUALIFIED),
-        value: whole(LABEL_VALUE),
-    }
-});
-
-fn matches(pattern: Option<&Regex>, text: &str) -> bool {
-    pattern.is_some_and(|p| p.is_match(text))
-}
-
-/// What is wrong with a DNS subdomain.
-pub(crate) fn subdomain(text: &str) -> Option<String> {
-    if text.len() > 253 {
-        return Some("must be no more than 253 bytes".into());
-    }
-    (!matches(PATTERNS.subdomain.as_ref(), text)).then(|| {
-        format!("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SUBDOMAIN}')")
-    })
-}
-
-/// What is wrong with an RFC 1123 label.
-pub(super) fn dns_label(text: &str) -> Option<String> {
-    name(text, NameRule::Label)
-}
-
-/// Checks the keys of a map of labels found at `path`.
-pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for key in map.as_object().into_iter().flatten().map(|(key, _)| key) {
-        if let Some(problem) = qualified_name(key) {
-            causes.push(Cause::invalid(path, &json!(key), &problem));
-        }
-    }
-}
-
-/// What is wrong with an RFC 1035 label.
-pub(crate) fn dns_1035(text: &str) -> Option<String> {
-    name(text, NameRule::Service)
-}
-
-fn name(text: &str, rule: NameRule) -> Option<String> {
-    match rule {
-        NameRule::Subdomain => subdomain(text),
-        NameRule::Label | NameRule::Service if text.len() > 63 => Some("must be no more than 63 bytes".into()),
-        NameRule::Label => (!matches(PATTERNS.label.as_ref(), text)).then(|| {
-            format!("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')")
-        }),
-        NameRule::Service => (!matches(PATTERNS.service.as_ref(), text)).then(|| {
-            format!("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{SERVICE}')")
-        }),
-        NameRule::PathSegment if text == "." || text == ".." => Some(format!("may not be '{text}'")),
-        NameRule::PathSegment => ['/', '%'].into_iter().find(|c| text.contains(*c)).map(|c| format!("may not contain '{c}'")),
-    }
-}
-
-/// What is wrong with a label or annotation key.
-fn qualified_name(key: &str) -> Option<String> {
-    let short = match key.split_once('/') {
-        Some(("", _)) => {
-            return Some("prefix part must be non-empty".into());
-        }
-        Some((prefix, short)) => {
-            if let Some(problem) = subdomain(prefix) {
-                return Some(format!("prefix part {problem}"));
-            }
-            short
-        }
-        None => key,
-    };
-    if short.is_empty() {
-        return Some("name part must be non-empty".into());
-    }
-    if short.len() > 63 {
-        return Some("name part must be no more than 63 bytes".into());
-    }
-    (!matches(PATTERNS.qualified.as_ref(), short)).then(|| {
-        format!("name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}')")
-    })
-}
-
-fn label_value(value: &str) -> Option<String> {
-    if value.len() > 63 {
-        return Some("must be no more than 63 bytes".into());
-    }
-    (!matches(PATTERNS.value.as_ref(), value)).then(|| {
-        format!("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{LABEL_VALUE}')")
-    })
-}
+use crate::registry::Resource;
 
 /// All annotations of an object together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
-
-/// Checks a map of labels found at `path`.
-pub(super) fn labels(map: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for (key, value) in map.as_object().into_iter().flatten() {
-        if let Some(problem) = qualified_name(key) {
-            causes.push(Cause::invalid(path, &json!(key), &problem));
-        }
-        match value.as_str() {
-            Some(text) => {
-                if let Some(problem) = label_value(text) {
-                    causes.push(Cause::invalid(path, value, &problem));
-                }
-            }
-            None => causes.push(Cause::invalid(path, value, "must be a string")),
-        }
-    }
-}
 
 /// Checks `metadata`.
 pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let meta = &value["metadata"];
     if old.is_none() {
+        let prefix = meta["generateName"].as_str().unwrap_or_default();
+        // It ends in the middle of a name.
+        let prefix = prefix
+            .strip_suffix('-')
+            .map_or_else(|| prefix.to_owned(), |p| format!("{p}a"));
+        if !prefix.is_empty()
+            && let Some(problem) = names::name(&prefix, resource.name_rule)
+        {
+            let field = "metadata.generateName";
+            causes.push(Cause::invalid(field, &meta["generateName"], &problem));
+        }
         match meta["name"].as_str() {
             None | Some("") => causes.push(Cause::required(
                 "metadata.name",
                 "name or generateName is required",
             )),
             Some(text) => {
-                if let Some(problem) = name(text, resource.name_rule) {
+                if let Some(problem) = names::name(text, resource.name_rule) {
                     causes.push(Cause::invalid("metadata.name", &json!(text), &problem));
                 }
             }
         }
     }
+    if let Some(number) = meta["generation"].as_i64().filter(|number| *number < 0) {
+        let detail = "must be greater than or equal to 0";
+        causes.push(Cause::invalid(
+            "metadata.generation",
+            &json!(number),
+            detail,
+        ));
+    }
     if old.is_some_and(|o| o["metadata"]["labels"] == meta["labels"]) {
         // Unchanged labels were checked when they were written.
     } else {
-        labels(&meta["labels"], "metadata.labels", &mut causes);
+        names::labels(&meta["labels"], "metadata.labels", &mut causes);
     }
     let mut size = 0;
     for (key, value) in meta["annotations"].as_object().into_iter().flatten() {
-        if let Some(problem) = qualified_name(&key.to_lowercase()) {
+        for problem in qualified_name(&key.to_lowercase()) {
             causes.push(Cause::invalid(
                 "metadata.annotations",
                 &json!(key),
@@ -182,11 +75,7 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
         ));
     }
     owners(meta, &mut causes);
-    for finalizer in meta["finalizers"].as_array().into_iter().flatten() {
-        if let Some(problem) = qualified_name(finalizer.as_str().unwrap_or_default()) {
-            causes.push(Cause::invalid("metadata.finalizers", finalizer, &problem));
-        }
-    }
+    finalizers(resource, meta, &mut causes);
     let terminating = |v: &Value| !v["metadata"]["deletionTimestamp"].is_null();
     if let Some(old) = old.filter(|o| terminating(o)) {
         let before = old["metadata"]["finalizers"]
@@ -211,22 +100,69 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
 }
 
 fn owners(meta: &Value, causes: &mut Vec<Cause>) {
-    let mut controllers = 0;
+    const FIELD: &str = "metadata.ownerReferences";
+    let mut controllers: Vec<String> = Vec::new();
     for owner in meta["ownerReferences"].as_array().into_iter().flatten() {
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner[field].as_str().unwrap_or_default().is_empty() {
-                let path = format!("metadata.ownerReferences.{field}");
+        let text = |field: &str| owner[field].as_str().unwrap_or_default();
+        let version: Vec<&str> = text("apiVersion").split('/').collect();
+        if version.len() > 2 || version.last().is_none_or(|v| v.is_empty()) {
+            let (path, detail) = (format!("{FIELD}.apiVersion"), "version must not be empty");
+            causes.push(Cause::invalid(path, &json!(text("apiVersion")), detail));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(field).is_empty() {
+                let path = format!("{FIELD}.{field}");
                 causes.push(Cause::invalid(path, &json!(""), "must not be empty"));
             }
         }
-        controllers += usize::from(owner["controller"] == true);
+        if text("apiVersion") == "v1" && text("kind") == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid(FIELD, owner, detail));
+        }
+        if owner["controller"] == true {
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
     }
-    if controllers > 1 {
-        let detail = "Only one reference can have Controller set to true";
-        causes.push(Cause::invalid(
-            "metadata.ownerReferences",
-            &meta["ownerReferences"],
-            detail,
-        ));
+    if let [first, second, ..] = controllers.as_slice() {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        causes.push(Cause::invalid(FIELD, &meta["ownerReferences"], &detail));
+    }
+}
+
+/// Finalizers that need no domain.
+const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+fn finalizers(resource: &Resource, meta: &Value, causes: &mut Vec<Cause>) {
+    const FIELD: &str = "metadata.finalizers";
+    let all = meta["finalizers"].as_array();
+    let all: Vec<&str> = all
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    for finalizer in &all {
+        for problem in qualified_name(finalizer) {
+            causes.push(Cause::invalid(FIELD, &json!(finalizer), &problem));
+        }
+    }
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid(FIELD, &meta["finalizers"], detail));
+    }
+    // A server does not ask that of the kinds of definitions, nor of the definitions.
+    if resource.is_custom() || resource.group == "apiextensions.k8s.io" {
+        return;
+    }
+    for (i, finalizer) in all.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD.contains(finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(
+                format!("{FIELD}[{i}]"),
+                &json!(finalizer),
+                detail,
+            ));
+        }
     }
 }

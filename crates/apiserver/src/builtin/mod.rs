@@ -3,6 +3,7 @@
 
 mod autoscaler;
 pub(crate) mod metadata;
+pub(crate) mod names;
 mod network;
 mod pod;
 pub(crate) mod seed;

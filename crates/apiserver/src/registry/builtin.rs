@@ -65,7 +65,7 @@ const TABLE: &[Row] = &[
     row(CORE, "Namespace", "namespaces", "ns", C, "sl", P_CORE),
     row(CORE, "ConfigMap", "configmaps", "cm", N, "", P_CORE),
     row(CORE, "Secret", "secrets", "", N, "", P_CORE),
-    row(CORE, "Service", "services", "svc", N, "sav", P_CORE),
+    row(CORE, "Service", "services", "svc", N, "sal", P_CORE),
     row(
         CORE,
         "ServiceAccount",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::builtin::metadata;
+use crate::builtin::names;
 use crate::error::Cause;
 use crate::schema::structural;
 
@@ -87,7 +87,7 @@ fn group(crd: &Value, causes: &mut Vec<Cause>) {
     }
     if group.is_empty() {
         causes.push(Cause::required("spec.group", ""));
-    } else if let Some(problem) = metadata::subdomain(group) {
+    } else if let Some(problem) = names::subdomain(group) {
         causes.push(Cause::invalid("spec.group", &json!(group), &problem));
     } else if !group.contains('.') {
         let detail = "should be a domain with at least one dot";
@@ -115,17 +115,17 @@ fn names(names: &Value, causes: &mut Vec<Cause>) {
         if value.is_empty() {
             causes.push(Cause::required(at, ""));
         } else if mixed {
-            if let Some(problem) = metadata::dns_1035(&value.to_lowercase()) {
+            if let Some(problem) = names::dns_1035(&value.to_lowercase()) {
                 let detail = format!("may have mixed case, but should otherwise match: {problem}");
                 causes.push(Cause::invalid(at, &json!(value), &detail));
             }
-        } else if let Some(problem) = metadata::dns_1035(value) {
+        } else if let Some(problem) = names::dns_1035(value) {
             causes.push(Cause::invalid(at, &json!(value), &problem));
         }
     }
     for field in ["shortNames", "categories"] {
         for (i, name) in list(&names[field]).iter().enumerate() {
-            if let Some(problem) = metadata::dns_1035(name.as_str().unwrap_or_default()) {
+            if let Some(problem) = names::dns_1035(name.as_str().unwrap_or_default()) {
                 causes.push(Cause::invalid(
                     format!("spec.names.{field}[{i}]"),
                     name,
@@ -210,7 +210,7 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
     }
     for (i, version) in versions.iter().enumerate() {
         let name = text(version, "name");
-        if let Some(problem) = metadata::dns_1035(name) {
+        if let Some(problem) = names::dns_1035(name) {
             causes.push(Cause::invalid(
                 format!("spec.versions[{i}].name"),
                 &json!(name),

@@ -52,6 +52,10 @@ impl Quantity {
         self.nanos == 0
     }
 
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
     /// How many times `other` this is.
     #[expect(
         clippy::cast_precision_loss,

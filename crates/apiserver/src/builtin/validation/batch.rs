@@ -1,8 +1,8 @@
 //! The checks of jobs and cron jobs.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{not_negative, one_of, template};
+use super::{not_negative, one_of, schedule, template};
 use crate::error::Cause;
 
 /// Numbers of a job that are at least zero.
@@ -22,11 +22,63 @@ fn job_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         &["NonIndexed", "Indexed"],
         causes,
     );
+    indexes(spec, path, causes);
+    let replacement = format!("{path}.podReplacementPolicy");
+    let policies = ["Failed", "TerminatingOrFailed"];
+    one_of(
+        &spec["podReplacementPolicy"],
+        &replacement,
+        &policies,
+        causes,
+    );
+    failures(spec, path, causes);
     template(&spec["template"], &format!("{path}.template"), causes);
-    if spec["template"]["spec"]["restartPolicy"] == "Always" {
+    let restart = &spec["template"]["spec"]["restartPolicy"];
+    let field = format!("{path}.template.spec.restartPolicy");
+    if restart == "Always" {
         let detail = "valid values: \"OnFailure\", \"Never\"";
-        let field = format!("{path}.template.spec.restartPolicy");
         causes.push(Cause::required(field, detail));
+    } else {
+        one_of(restart, &field, &["OnFailure", "Never"], causes);
+    }
+}
+
+/// What only jobs have that count their pods.
+fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let most = &spec["maxFailedIndexes"];
+    if !most.is_null() && spec["backoffLimitPerIndex"].is_null() {
+        let field = format!("{path}.backoffLimitPerIndex");
+        causes.push(Cause::required(field, "when maxFailedIndexes is specified"));
+    }
+    if spec["completionMode"] == "Indexed" {
+        return;
+    }
+    let why = "requires indexed completion mode";
+    for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+        if !spec[field].is_null() {
+            causes.push(Cause::invalid(format!("{path}.{field}"), &spec[field], why));
+        }
+    }
+    if let Some(rules) = spec["successPolicy"].get("rules") {
+        let shown = json!({"Rules": rules});
+        causes.push(Cause::invalid(format!("{path}.successPolicy"), &shown, why));
+    }
+}
+
+/// What counts as a failure.
+fn failures(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let rules = spec["podFailurePolicy"]["rules"].as_array();
+    for (i, rule) in rules.into_iter().flatten().enumerate() {
+        let at = format!("{path}.podFailurePolicy.rules[{i}]");
+        let actions = ["Count", "FailIndex", "FailJob", "Ignore"];
+        one_of(&rule["action"], &format!("{at}.action"), &actions, causes);
+        let given = |field: &str| {
+            rule[field].as_array().is_some_and(|l| !l.is_empty()) || rule[field].is_object()
+        };
+        if !given("onExitCodes") && !given("onPodConditions") {
+            let why = "specifying one of OnExitCodes and OnPodConditions is required";
+            causes.push(Cause::invalid_unshown(at, why));
+        }
     }
 }
 
@@ -52,21 +104,32 @@ pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn cron_job(spec: &Value, causes: &mut Vec<Cause>) {
-    const NUMBERS: &[&str] = &[
-        "startingDeadlineSeconds",
-        "successfulJobsHistoryLimit",
-        "failedJobsHistoryLimit",
-    ];
+/// Numbers of a cron job that are at least zero.
+const LIMITS: &[&str] = &[
+    "startingDeadlineSeconds",
+    "successfulJobsHistoryLimit",
+    "failedJobsHistoryLimit",
+];
+/// The names of its jobs are longer than that of a cron job, and end in a number.
+const LONGEST_NAME: usize = 52;
+
+pub(super) fn cron_job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let spec = &value["spec"];
+    let name = value["metadata"]["name"].as_str().unwrap_or_default();
+    if old.is_none() && name.len() > LONGEST_NAME {
+        let detail = format!("must be no more than {LONGEST_NAME} characters");
+        causes.push(Cause::invalid("metadata.name", &json!(name), &detail));
+    }
     let schedule = spec["schedule"].as_str().unwrap_or_default();
     if schedule.is_empty() {
         causes.push(Cause::required("spec.schedule", ""));
-    } else if let Some(problem) = schedule_problem(schedule) {
+    } else if let Some(problem) = schedule::problem(schedule) {
         causes.push(Cause::invalid("spec.schedule", &spec["schedule"], &problem));
     }
-    if spec["timeZone"] == "" {
-        let detail = "timeZone must be nil or non-empty string";
-        causes.push(Cause::invalid("spec.timeZone", &spec["timeZone"], detail));
+    if let Some(zone) = spec["timeZone"].as_str() {
+        for problem in schedule::zone_problems(zone) {
+            causes.push(Cause::invalid("spec.timeZone", &spec["timeZone"], &problem));
+        }
     }
     let policies = ["Allow", "Forbid", "Replace"];
     one_of(
@@ -75,26 +138,10 @@ pub(super) fn cron_job(spec: &Value, causes: &mut Vec<Cause>) {
         &policies,
         causes,
     );
-    not_negative(spec, "spec", NUMBERS, causes);
+    not_negative(spec, "spec", LIMITS, causes);
     job_spec(
         &spec["jobTemplate"]["spec"],
         "spec.jobTemplate.spec",
         causes,
     );
-}
-
-/// What can be told of a schedule without understanding its fields.
-fn schedule_problem(schedule: &str) -> Option<String> {
-    if schedule.contains("TZ") {
-        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        return Some(why.to_owned());
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    (!schedule.starts_with('@') && fields.len() != 5).then(|| {
-        format!(
-            "expected exactly 5 fields, found {}: [{}]",
-            fields.len(),
-            fields.join(" ")
-        )
-    })
 }

@@ -1,8 +1,10 @@
 //! The checks of claims of volumes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{metadata, one_of};
+use super::place::Place;
+use super::selector;
+use crate::builtin::names;
 use crate::error::Cause;
 use crate::schema::quantity::Quantity;
 
@@ -14,46 +16,48 @@ const MODES: [&str; 4] = [
 ];
 
 pub(super) fn claim(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &value["spec"];
-    let modes = spec["accessModes"].as_array();
-    if modes.is_none_or(Vec::is_empty) {
-        let detail = "at least 1 access mode is required";
-        causes.push(Cause::required("spec.accessModes", detail));
-    }
-    for mode in modes.into_iter().flatten() {
-        one_of(mode, "spec.accessModes", &MODES, causes);
-    }
-    match spec["resources"]["requests"]["storage"].as_str() {
-        None => causes.push(Cause::required("spec.resources[storage]", "")),
-        Some(text) if Quantity::parse(text).is_some_and(|size| size <= Quantity::ZERO) => {
-            let detail = "must be greater than zero";
-            causes.push(Cause::invalid(
-                "spec.resources[storage]",
-                &json!(text),
-                detail,
-            ));
-        }
-        Some(_) => {}
-    }
-    one_of(
-        &spec["volumeMode"],
-        "spec.volumeMode",
-        &["Block", "Filesystem"],
-        causes,
-    );
-    if let Some(class) = spec["storageClassName"]
-        .as_str()
-        .filter(|name| !name.is_empty())
-        && let Some(problem) = metadata::subdomain(class)
-    {
-        causes.push(Cause::invalid(
-            "spec.storageClassName",
-            &json!(class),
-            &problem,
-        ));
-    }
+    spec(&Place::new(&value["spec"], "spec"), causes);
     if let Some(old) = old {
-        frozen(spec, old, causes);
+        frozen(&value["spec"], old, causes);
+    }
+}
+
+/// The spec of a claim, alone or in a template.
+pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let modes = spec.field("accessModes");
+    if modes.count() == 0 {
+        modes.required("at least 1 access mode is required", causes);
+    }
+    let only = spec
+        .items("accessModes")
+        .any(|mode| mode.text() == "ReadWriteOncePod");
+    for mode in spec.items("accessModes") {
+        Place::new(mode.value, modes.path.as_str()).one_of(&MODES, causes);
+    }
+    if only && modes.count() > 1 {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        modes.forbidden(why, causes);
+    }
+    selector::labels(&spec.field("selector"), causes);
+    let resources = spec.field("resources");
+    let asked = resources.field("requests").field("storage");
+    let size = Place::new(asked.value, format!("{}[storage]", resources.path));
+    if !size.is_set() {
+        size.required("", causes);
+    } else if size.quantity().is_some_and(|size| size <= Quantity::ZERO) {
+        size.invalid("must be greater than zero", causes);
+    }
+    let class = spec.field("storageClassName");
+    class.optional(names::subdomain, causes);
+    spec.field("volumeMode")
+        .one_of(&["Block", "Filesystem"], causes);
+    for source in ["dataSource", "dataSourceRef"] {
+        let source = spec.field(source);
+        let named = |field: &str| !source.field(field).text().is_empty();
+        if named("name") || named("kind") {
+            source.field("name").not_empty(causes);
+            source.field("kind").not_empty(causes);
+        }
     }
 }
 

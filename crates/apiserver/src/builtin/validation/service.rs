@@ -4,87 +4,197 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{metadata, one_of};
+use super::cluster::special;
+use super::network_policy::cidr;
+use super::place::{Place, go};
+use crate::builtin::names;
 use crate::error::Cause;
 
 /// The kinds of services.
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
-fn port(number: Option<i64>, path: String, causes: &mut Vec<Cause>) {
-    let number = number.unwrap_or(0);
-    if !(1..=65535).contains(&number) {
-        let detail = "must be between 1 and 65535, inclusive";
-        causes.push(Cause::invalid(path, &json!(number), detail));
+pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let before = old.map(|old| &old["spec"]);
+    let spec = Place::new(spec, "spec");
+    let kind = spec.field("type");
+    ports(&spec, causes);
+    kind.one_of(TYPES, causes);
+    names::keys(spec.field("selector").value, "spec.selector", causes);
+    affinity(&spec, causes);
+    addresses(&spec, causes);
+    if kind.text() == "ExternalName" {
+        spec.field("externalName").named(names::subdomain, causes);
+    }
+    balancer(&spec, causes);
+    traffic(&spec, causes);
+    for family in spec.items("ipFamilies") {
+        family.one_of(&["IPv4", "IPv6"], causes);
+        if family.text() == "IPv6" {
+            family.invalid("not configured on this cluster", causes);
+        }
+    }
+    let policy = spec.field("ipFamilyPolicy");
+    policy.one_of(
+        &["PreferDualStack", "RequireDualStack", "SingleStack"],
+        causes,
+    );
+    if policy.text() == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        policy.invalid(why, causes);
+    }
+    if let Some(before) = before {
+        address(spec.value, before, causes);
     }
 }
 
-pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let ports = spec["ports"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if ports.is_empty() && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
-        causes.push(Cause::required("spec.ports", ""));
+fn ports(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let all = spec.field("ports");
+    if all.count() == 0 && spec.value["type"] != "ExternalName" && spec.value["clusterIP"] != "None"
+    {
+        all.required("", causes);
     }
     let mut names: Vec<&str> = Vec::new();
-    for (i, entry) in ports.iter().enumerate() {
-        let at = format!("spec.ports[{i}]");
-        let name = entry["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            if ports.len() > 1 {
-                causes.push(Cause::required(format!("{at}.name"), ""));
+    let mut taken: Vec<(&Value, &Value)> = Vec::new();
+    let mut nodes: Vec<(i64, &str)> = Vec::new();
+    for port in spec.items("ports") {
+        let name = port.field("name");
+        if name.text().is_empty() {
+            if all.count() > 1 {
+                name.required("", causes);
             }
-        } else if let Some(problem) = metadata::dns_label(name) {
-            causes.push(Cause::invalid(format!("{at}.name"), &json!(name), &problem));
-        } else if names.contains(&name) {
-            causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
+        } else if let Some(problem) = names::dns_label(name.text()) {
+            name.invalid(&problem, causes);
+        } else if names.contains(&name.text()) {
+            name.duplicate(causes);
         }
-        names.push(name);
-        port(entry["port"].as_i64(), format!("{at}.port"), causes);
-        one_of(
-            &entry["protocol"],
-            &format!("{at}.protocol"),
-            PROTOCOLS,
-            causes,
-        );
-        if entry["targetPort"].is_number() {
-            port(
-                entry["targetPort"].as_i64(),
-                format!("{at}.targetPort"),
-                causes,
-            );
+        names.push(name.text());
+        port.field("port").port_number(causes);
+        port.field("protocol").one_of(PROTOCOLS, causes);
+        let target = port.field("targetPort");
+        if target.is_set() && target.value != "" {
+            target.port(causes);
         }
-        let taken = entry["nodePort"].as_i64().unwrap_or(0) != 0;
-        if taken && spec["type"] == "ClusterIP" {
+        let protocol = port.field("appProtocol");
+        if protocol.is_set() {
+            protocol.qualified(causes);
+        }
+        let node = port.field("nodePort");
+        let number = node.number().unwrap_or(0);
+        let protocol = port.field("protocol").text();
+        if number != 0 && nodes.contains(&(number, protocol)) {
+            node.invalid("provided port is already allocated", causes);
+        }
+        nodes.push((number, protocol));
+        if number != 0 && spec.value["type"] == "ClusterIP" {
             let why = "may not be used when `type` is 'ClusterIP'";
-            causes.push(Cause::forbidden(format!("{at}.nodePort"), why));
+            node.forbidden(why, causes);
         }
+        let place = (port.field("protocol").value, port.field("port").value);
+        if taken.contains(&place) {
+            let (empty, zero) = (json!(""), json!(0));
+            let shown = go(&[
+                ("Name", &empty),
+                ("Protocol", place.0),
+                ("AppProtocol", &Value::Null),
+                ("Port", place.1),
+                ("TargetPort", &zero),
+                ("NodePort", &zero),
+            ]);
+            port.duplicate_as(&shown, causes);
+        }
+        taken.push(place);
     }
-    one_of(&spec["type"], "spec.type", TYPES, causes);
-    one_of(
-        &spec["sessionAffinity"],
-        "spec.sessionAffinity",
-        &["ClientIP", "None"],
-        causes,
-    );
-    let unnamed = spec["externalName"].as_str().unwrap_or_default().is_empty();
-    if spec["type"] == "ExternalName" && unnamed {
-        causes.push(Cause::required("spec.externalName", ""));
+}
+
+fn affinity(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let affinity = spec.field("sessionAffinity");
+    affinity.one_of(&["ClientIP", "None"], causes);
+    let seconds = spec
+        .field("sessionAffinityConfig")
+        .field("clientIP")
+        .field("timeoutSeconds");
+    let in_time = |seconds: i64| (1..=86_400).contains(&seconds);
+    if affinity.text() == "ClientIP" && seconds.number().is_some_and(|s| !in_time(s)) {
+        let why = "must be greater than 0 and less than 86400";
+        seconds.invalid(why, causes);
     }
-    for list in ["clusterIPs", "externalIPs"] {
-        for (i, address) in spec[list].as_array().into_iter().flatten().enumerate() {
-            let text = address.as_str().unwrap_or_default();
-            if text != "None" && text.parse::<IpAddr>().is_err() {
-                let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                causes.push(Cause::invalid(format!("spec.{list}[{i}]"), address, detail));
+}
+
+fn addresses(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let (kind, all) = (spec.field("type"), spec.field("clusterIPs"));
+    if kind.text() == "ExternalName" {
+        if all.count() > 0 {
+            all.forbidden("may not be set for ExternalName services", causes);
+        }
+    } else {
+        for address in spec.items("clusterIPs") {
+            if address.text() != "None" {
+                address.problems(names::ip(address.text()), causes);
+            } else if matches!(kind.text(), "NodePort" | "LoadBalancer") {
+                let why = format!("may not be set to 'None' for {} services", kind.text());
+                address.invalid(&why, causes);
             }
         }
     }
-    metadata::keys(&spec["selector"], "spec.selector", causes);
-    if let Some(old) = old {
-        address(spec, &old["spec"], causes);
+    for address in spec.items("externalIPs") {
+        match address.text().parse::<IpAddr>() {
+            Ok(ip) => special(&address, ip, causes),
+            Err(_) => address.problems(names::ip(address.text()), causes),
+        }
     }
+}
+
+/// What only balancers have.
+fn balancer(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let balances = spec.value["type"] == "LoadBalancer";
+    let why = "may only be used when `type` is 'LoadBalancer'";
+    // A server writes this name with a capital.
+    let ranges = Place::new(
+        &spec.value["loadBalancerSourceRanges"],
+        "spec.LoadBalancerSourceRanges",
+    );
+    if ranges.count() > 0 && !balances {
+        ranges.forbidden(why, causes);
+    } else {
+        for range in ranges.each() {
+            cidr(&range, causes);
+        }
+    }
+    for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+        let field = spec.field(field);
+        if field.is_set() && !balances {
+            field.forbidden(why, causes);
+        }
+    }
+    let class = spec.field("loadBalancerClass");
+    if balances && class.is_set() {
+        class.qualified(causes);
+    }
+}
+
+fn traffic(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let policies = ["Cluster", "Local"];
+    spec.field("internalTrafficPolicy")
+        .one_of(&policies, causes);
+    let (kind, external) = (spec.field("type"), spec.field("externalTrafficPolicy"));
+    let reachable = matches!(kind.text(), "NodePort" | "LoadBalancer");
+    if reachable {
+        external.one_of(&policies, causes);
+    } else if !external.text().is_empty() && spec.field("externalIPs").count() == 0 {
+        let why = "may only be set for externally-accessible services";
+        external.invalid(why, causes);
+    }
+    let health = spec.field("healthCheckNodePort");
+    let asked = health.number().unwrap_or(0) != 0;
+    if asked && !(kind.text() == "LoadBalancer" && external.text() == "Local") {
+        let why =
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        health.invalid(why, causes);
+    }
+    let distribution = spec.field("trafficDistribution");
+    let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    distribution.one_of(&known, causes);
 }
 
 /// The first address of a service stays, as long as it has one.

@@ -1,0 +1,242 @@
+//! What names, labels and the like may look like, and what is said of those that do not.
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::error::Cause;
+use crate::registry::NameRule;
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const WILDCARD: &str = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const SEARCH: &str = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+const SERVICE: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
+const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+
+struct Patterns {
+    label: Option<Regex>,
+    subdomain: Option<Regex>,
+    wildcard: Option<Regex>,
+    search: Option<Regex>,
+    service: Option<Regex>,
+    qualified: Option<Regex>,
+    value: Option<Regex>,
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+    let whole = |p: &str| Regex::new(&format!("^{p}$")).ok();
+    Patterns {
+        label: whole(LABEL),
+        subdomain: whole(SUBDOMAIN),
+        wildcard: whole(WILDCARD),
+        search: whole(SEARCH),
+        service: whole(SERVICE),
+        qualified: whole(QUALIFIED),
+        value: whole(LABEL_VALUE),
+    }
+});
+
+fn matches(pattern: Option<&Regex>, text: &str) -> bool {
+    pattern.is_some_and(|p| p.is_match(text))
+}
+
+/// What is wrong with a DNS subdomain.
+pub(crate) fn subdomain(text: &str) -> Option<String> {
+    if text.len() > 253 {
+        return Some("must be no more than 253 characters".into());
+    }
+    (!matches(PATTERNS.subdomain.as_ref(), text)).then(|| {
+        format!("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SUBDOMAIN}')")
+    })
+}
+
+/// What is wrong with a host that may begin with `*.`.
+pub(super) fn host(text: &str) -> Option<String> {
+    if !text.contains('*') {
+        return subdomain(text);
+    }
+    (!matches(PATTERNS.wildcard.as_ref(), text)).then(|| {
+        format!("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '{WILDCARD}')")
+    })
+}
+
+/// What is wrong with a domain that names are looked up in.
+pub(super) fn search_domain(text: &str) -> Option<String> {
+    (!matches(PATTERNS.search.as_ref(), text)).then(|| {
+        format!("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SEARCH}')")
+    })
+}
+
+/// What is wrong with an RFC 1123 label.
+pub(super) fn dns_label(text: &str) -> Option<String> {
+    name(text, NameRule::Label)
+}
+
+/// What is wrong with an RFC 1035 label.
+pub(crate) fn dns_1035(text: &str) -> Option<String> {
+    name(text, NameRule::Service)
+}
+
+/// What is wrong with a part of a path.
+pub(super) fn path_segment(text: &str) -> Option<String> {
+    name(text, NameRule::PathSegment)
+}
+
+/// What is wrong with a name.
+pub(super) fn name(text: &str, rule: NameRule) -> Option<String> {
+    match rule {
+        NameRule::Subdomain => subdomain(text),
+        NameRule::Label | NameRule::Service if text.len() > 63 => Some("must be no more than 63 characters".into()),
+        NameRule::Label if matches(PATTERNS.label.as_ref(), text) => None,
+        NameRule::Label if subdomain(text).is_none() => Some("must not contain dots".into()),
+        NameRule::Label => Some(
+            format!("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')")
+        ),
+        NameRule::Service => (!matches(PATTERNS.service.as_ref(), text)).then(|| {
+            format!("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{SERVICE}')")
+        }),
+        NameRule::PathSegment if text == "." || text == ".." => Some(format!("may not be '{text}'")),
+        NameRule::PathSegment => ['/', '%'].into_iter().find(|c| text.contains(*c)).map(|c| format!("may not contain '{c}'")),
+    }
+}
+
+/// What is wrong with a key of labels or annotations, or another name with an optional domain.
+pub(super) fn qualified_name(key: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let parts: Vec<&str> = key.split('/').collect();
+    let short = match parts.as_slice() {
+        [short] => short,
+        [prefix, short] => {
+            if prefix.is_empty() {
+                problems.push("prefix part must be non-empty".to_owned());
+            } else if let Some(problem) = subdomain(prefix) {
+                problems.push(format!("prefix part {problem}"));
+            }
+            short
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if short.is_empty() {
+        problems.push("name part must be non-empty".into());
+    } else if short.len() > 63 {
+        problems.push("name part must be no more than 63 bytes".into());
+    }
+    if !matches(PATTERNS.qualified.as_ref(), short) {
+        problems.push(format!("name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}')"));
+    }
+    problems
+}
+
+/// What is wrong with the value of a label.
+pub(super) fn label_value(value: &str) -> Option<String> {
+    if value.len() > 63 {
+        return Some("must be no more than 63 bytes".into());
+    }
+    (!matches(PATTERNS.value.as_ref(), value)).then(|| {
+        format!("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{LABEL_VALUE}')")
+    })
+}
+
+/// What is wrong with the name of a port.
+pub(super) fn port_name(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut say = |wrong: bool, why: &str| {
+        if wrong {
+            problems.push(why.to_owned());
+        }
+    };
+    let usual = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    say(text.len() > 15, "must be no more than 15 characters");
+    say(
+        text.is_empty() || !text.chars().all(usual),
+        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+    );
+    say(
+        !text.contains(|c: char| c.is_ascii_lowercase()),
+        "must contain at least one letter (a-z)",
+    );
+    say(text.contains("--"), "must not contain consecutive hyphens");
+    say(
+        text.starts_with('-') || text.ends_with('-'),
+        "must not begin or end with a hyphen",
+    );
+    problems
+}
+
+/// What is wrong with the number of a port.
+pub(super) fn port_number(number: i64) -> Option<String> {
+    (!(1..=65535).contains(&number)).then(|| "must be between 1 and 65535, inclusive".to_owned())
+}
+
+/// What is wrong with an IP address.
+pub(super) fn ip(text: &str) -> Option<String> {
+    let wrong = text.parse::<IpAddr>().is_err();
+    wrong.then(|| "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned())
+}
+
+/// What is wrong with a key of a config map or secret.
+pub(super) fn config_key(key: &str) -> Option<String> {
+    if key.len() > 253 {
+        return Some("must be no more than 253 characters".to_owned());
+    }
+    let usual = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if key.is_empty() || !key.chars().all(usual) {
+        return Some("a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".to_owned());
+    }
+    match key {
+        "." | ".." => Some(format!("must not be '{key}'")),
+        _ => key
+            .starts_with("..")
+            .then(|| "must not start with '..'".to_owned()),
+    }
+}
+
+/// What is wrong with the name of an environment variable.
+pub(super) fn variable(name: &str) -> Option<String> {
+    (!name.chars().all(|c| (' '..='~').contains(&c) && c != '=')).then(|| {
+        "a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned()
+    })
+}
+
+/// What is wrong with a share in percent.
+pub(super) fn percent(text: &str) -> Option<String> {
+    let digits = text.strip_suffix('%');
+    let good = digits.is_some_and(|d| !d.is_empty() && d.chars().all(|c| c.is_ascii_digit()));
+    (!good).then(|| {
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')".to_owned()
+    })
+}
+
+/// Checks the keys of a map of labels found at `path`.
+pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
+    for key in map.as_object().into_iter().flatten().map(|(key, _)| key) {
+        for problem in qualified_name(key) {
+            causes.push(Cause::invalid(path, &json!(key), &problem));
+        }
+    }
+}
+
+/// Checks a map of labels found at `path`.
+pub(super) fn labels(map: &Value, path: &str, causes: &mut Vec<Cause>) {
+    for (key, value) in map.as_object().into_iter().flatten() {
+        for problem in qualified_name(key) {
+            causes.push(Cause::invalid(path, &json!(key), &problem));
+        }
+        match value.as_str() {
+            Some(text) => {
+                if let Some(problem) = label_value(text) {
+                    causes.push(Cause::invalid(path, value, &problem));
+                }
+            }
+            None => causes.push(Cause::invalid(path, value, "must be a string")),
+        }
+    }
+}

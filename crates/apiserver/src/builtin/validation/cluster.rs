@@ -1,0 +1,149 @@
+//! The checks of what a cluster consists of: nodes, classes of storage, and slices of endpoints.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::network_policy::cidr;
+use super::place::{Place, go};
+use super::placement::EFFECTS;
+use crate::builtin::names;
+use crate::error::Cause;
+use crate::schema::quantity::Quantity;
+
+pub(super) fn node(value: &Value, causes: &mut Vec<Cause>) {
+    let mut taken: Vec<(&str, &str)> = Vec::new();
+    // A server says `metadata` of what is in the spec.
+    for taint in Place::new(&value["spec"]["taints"], "metadata.taints").each() {
+        let (key, content, effect) = (
+            taint.field("key"),
+            taint.field("value"),
+            taint.field("effect"),
+        );
+        key.qualified(causes);
+        content.problems(names::label_value(content.text()), causes);
+        if effect.text().is_empty() {
+            effect.required("", causes);
+        } else {
+            effect.one_of(EFFECTS, causes);
+        }
+        let pair = (key.text(), effect.text());
+        if taken.contains(&pair) {
+            let shown = go(&[
+                ("Key", key.value),
+                ("Value", &json!(content.text())),
+                ("Effect", effect.value),
+                ("TimeAdded", &taint.value["timeAdded"]),
+            ]);
+            let why = "taints must be unique by key and effect pair";
+            taint.duplicate_as(&format!("{shown}: {why}"), causes);
+        }
+        taken.push(pair);
+    }
+    let spec = Place::new(&value["spec"], "spec");
+    let ranges = spec.field("podCIDRs");
+    let mut families = Vec::new();
+    for range in spec.items("podCIDRs") {
+        if cidr(&range, causes).is_some() {
+            families.push(range.text().contains(':'));
+        }
+    }
+    families.sort_unstable();
+    if families.windows(2).any(|pair| pair[0] == pair[1]) {
+        let why = "may specify no more than one CIDR for each IP family";
+        ranges.invalid(why, causes);
+    }
+    for list in ["capacity", "allocatable"] {
+        for (name, amount) in value["status"][list].as_object().into_iter().flatten() {
+            let amount = Place::new(amount, format!("status.{list}.{name}"));
+            if amount.quantity().is_some_and(|a| a < Quantity::ZERO) {
+                amount.invalid("must be greater than or equal to 0", causes);
+            }
+        }
+    }
+}
+
+pub(super) fn storage_class(value: &Value, causes: &mut Vec<Cause>) {
+    let at = |field: &'static str| Place::new(&value[field], field);
+    let provisioner = at("provisioner");
+    if provisioner.text().is_empty() {
+        provisioner.required("", causes);
+    } else {
+        let lower = json!(provisioner.text().to_lowercase());
+        Place::new(&lower, "provisioner").qualified(causes);
+    }
+    let parameters = at("parameters");
+    if parameters.value.get("").is_some() {
+        parameters.invalid_as(&json!(""), "field can not be empty.", causes);
+    }
+    at("reclaimPolicy").one_of(&["Delete", "Retain"], causes);
+    at("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"], causes);
+}
+
+pub(super) fn slice(value: &Value, causes: &mut Vec<Cause>) {
+    let family = Place::new(&value["addressType"], "addressType");
+    if family.text().is_empty() {
+        family.required("", causes);
+    } else {
+        family.one_of(&["FQDN", "IPv4", "IPv6"], causes);
+    }
+    for endpoint in Place::new(&value["endpoints"], "endpoints").each() {
+        let addresses = endpoint.field("addresses");
+        if addresses.count() == 0 {
+            addresses.required("must contain at least 1 address", causes);
+        }
+        for address in endpoint.items("addresses") {
+            self::address(&address, &addresses, family.text(), causes);
+        }
+        let host = endpoint.field("hostname");
+        host.optional(names::dns_label, causes);
+    }
+    let mut taken: Vec<&str> = Vec::new();
+    for port in Place::new(&value["ports"], "ports").each() {
+        let name = port.field("name");
+        name.optional(names::dns_label, causes);
+        if taken.contains(&name.text()) {
+            name.duplicate(causes);
+        }
+        taken.push(name.text());
+        port.field("protocol")
+            .one_of(&["SCTP", "TCP", "UDP"], causes);
+    }
+}
+
+fn address(address: &Place<'_>, all: &Place<'_>, family: &str, causes: &mut Vec<Cause>) {
+    if family == "FQDN" {
+        return;
+    }
+    let Ok(ip) = address.text().parse::<IpAddr>() else {
+        address.problems(names::ip(address.text()), causes);
+        return;
+    };
+    let is_known = matches!(family, "IPv4" | "IPv6");
+    if is_known
+        && !matches!(
+            (family, ip),
+            ("IPv6", IpAddr::V6(_)) | ("IPv4", IpAddr::V4(_))
+        )
+    {
+        all.invalid_as(
+            address.value,
+            &format!("must be an {family} address"),
+            causes,
+        );
+        return;
+    }
+    special(address, ip, causes);
+}
+
+/// Addresses that mean the same machine or nobody cannot be reached from elsewhere.
+pub(super) fn special(place: &Place<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
+    if ip.is_unspecified() {
+        let why = "may not be unspecified (0.0.0.0 or ::)";
+        place.invalid(why, causes);
+    }
+    if ip.is_loopback() {
+        let why = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        place.invalid(why, causes);
+    }
+}

@@ -1,0 +1,185 @@
+//! The checks of what keeps pods running: deployments, stateful sets, daemon sets and replica sets.
+
+use serde_json::{Value, json};
+
+use super::place::{Place, go};
+use super::{claim, pod, selected, selector, template};
+use crate::builtin::names;
+use crate::error::Cause;
+
+const NUMBERS: &[&str] = &["replicas", "minReadySeconds", "revisionHistoryLimit"];
+
+/// One of them, which `plural` names.
+pub(super) fn workload(plural: &str, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let spec = Place::new(&value["spec"], "spec");
+    for number in NUMBERS {
+        spec.field(number).not_negative(causes);
+    }
+    selects(plural, &spec, old, causes);
+    template(spec.field("template").value, "spec.template", causes);
+    let pods = spec.field("template").field("spec");
+    pods.field("restartPolicy").one_of(&["Always"], causes);
+    let controller = match plural {
+        "statefulsets" => "StatefulSet",
+        "daemonsets" => "DaemonSet",
+        _ => "ReplicaSet",
+    };
+    pod::of_controller(&pods, controller, causes);
+    match plural {
+        "deployments" => deployment(&spec, causes),
+        "statefulsets" => stateful_set(&spec, causes),
+        "daemonsets" => daemon_set(&spec, causes),
+        _ => {}
+    }
+}
+
+fn selects(plural: &str, spec: &Place<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let chosen = spec.field("selector");
+    let labels = spec.field("template").field("metadata").field("labels");
+    let is_empty = |field: &str| match &chosen.value[field] {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => true,
+    };
+    let before = causes.len();
+    if chosen.is_set() {
+        selector::labels(&chosen, causes);
+        if is_empty("matchLabels") && is_empty("matchExpressions") {
+            let kind = plural.trim_end_matches('s');
+            let why = format!("empty selector is invalid for {kind}");
+            chosen.invalid_as(&json!({}), &why, causes);
+        }
+    } else {
+        chosen.required("", causes);
+    }
+    let well_formed = causes.len() == before;
+    if well_formed || !chosen.is_set() {
+        if !selected(chosen.value, labels.value) || !chosen.is_set() {
+            let shown = if labels.is_set() {
+                labels.value.clone()
+            } else {
+                json!({})
+            };
+            let why = "`selector` does not match template `labels`";
+            labels.invalid_as(&shown, why, causes);
+        }
+    } else if !(is_empty("matchLabels") && is_empty("matchExpressions")) {
+        chosen.invalid("invalid label selector", causes);
+    }
+    if old.is_some_and(|old| old["spec"]["selector"] != *chosen.value) {
+        chosen.invalid("field is immutable", causes);
+    }
+}
+
+/// A strategy of an unknown type, as Go writes it.
+fn shown(strategy: &Place<'_>) -> String {
+    let rolling = strategy.field("rollingUpdate");
+    let kind = strategy.field("type");
+    go(&[("Type", kind.value), ("RollingUpdate", rolling.value)])
+}
+
+fn deployment(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let strategy = spec.field("strategy");
+    let rolling = strategy.field("rollingUpdate");
+    match strategy.field("type").text() {
+        "Recreate" => {
+            if rolling.is_set() {
+                let why = "may not be specified when strategy `type` is 'Recreate'";
+                rolling.forbidden(why, causes);
+            }
+        }
+        "RollingUpdate" => {
+            let (out, more) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
+            out.count_or_percent(causes);
+            more.count_or_percent(causes);
+            if is_zero(&out) && is_zero(&more) {
+                out.invalid("may not be 0 when `maxSurge` is 0", causes);
+            }
+            out.at_most_all(causes);
+        }
+        _ => {
+            let (path, known) = (strategy.path.as_str(), ["Recreate", "RollingUpdate"]);
+            causes.push(Cause::not_supported_as(path, &shown(&strategy), &known));
+        }
+    }
+    let (deadline, ready) = (
+        spec.field("progressDeadlineSeconds"),
+        spec.field("minReadySeconds"),
+    );
+    deadline.not_negative(causes);
+    if deadline
+        .number()
+        .is_some_and(|s| s <= ready.number().unwrap_or(0))
+    {
+        deadline.invalid("must be greater than minReadySeconds", causes);
+    }
+}
+
+fn is_zero(share: &Place<'_>) -> bool {
+    *share.value == 0 || share.value == "0%"
+}
+
+fn stateful_set(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let policy = spec.field("podManagementPolicy");
+    if policy.is_set() && !matches!(policy.text(), "OrderedReady" | "Parallel") {
+        policy.invalid("must be 'OrderedReady' or 'Parallel'", causes);
+    }
+    let strategy = spec.field("updateStrategy");
+    let rolling = strategy.field("rollingUpdate");
+    match strategy.field("type").text() {
+        "RollingUpdate" => rolling.field("partition").not_negative(causes),
+        "OnDelete" => {
+            if rolling.is_set() {
+                let partition = rolling.value["partition"].as_i64().unwrap_or(0);
+                let shown = go(&[
+                    ("Partition", &json!(partition)),
+                    ("MaxUnavailable", &rolling.value["maxUnavailable"]),
+                ]);
+                let why = "only allowed for updateStrategy 'RollingUpdate'";
+                rolling.invalid_go(&shown, why, causes);
+            }
+        }
+        _ => {
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            strategy.invalid_go(&shown(&strategy), why, causes);
+        }
+    }
+    let retention = spec.field("persistentVolumeClaimRetentionPolicy");
+    for field in ["whenDeleted", "whenScaled"] {
+        retention.field(field).one_of(&["Retain", "Delete"], causes);
+    }
+    spec.field("ordinals").field("start").not_negative(causes);
+    spec.field("serviceName").optional(names::dns_label, causes);
+    for template in spec.items("volumeClaimTemplates") {
+        claim::spec(&template.field("spec"), causes);
+        // Each is a volume of the pods, too.
+        let name = &template.value["metadata"]["name"];
+        let volumes = spec.field("template").field("spec").field("volumes");
+        let volume = Place::new(name, format!("{}[0].name", volumes.path));
+        volume.optional(names::dns_label, causes);
+    }
+}
+
+fn daemon_set(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+    let strategy = spec.field("updateStrategy");
+    match strategy.field("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let rolling = strategy.field("rollingUpdate");
+            let (out, more) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
+            for share in [&out, &more] {
+                share.count_or_percent(causes);
+                share.at_most_all(causes);
+            }
+            if is_zero(&out) && is_zero(&more) {
+                out.required("cannot be 0 when maxSurge is 0", causes);
+            } else if !is_zero(&out) && more.is_set() && !is_zero(&more) {
+                more.invalid("may not be set when maxUnavailable is non-zero", causes);
+            }
+        }
+        _ => {
+            let (path, known) = (strategy.path.as_str(), ["RollingUpdate", "OnDelete"]);
+            causes.push(Cause::not_supported_as(path, &shown(&strategy), &known));
+        }
+    }
+}
