@@ -23,20 +23,22 @@ enum Case {
     Accepted(String, Map<String, Value>),
 }
 
+/// One step of a pointer, into a list or an object.
+fn step<'a>(place: &'a mut Value, name: &str) -> &'a mut Value {
+    match name.parse::<usize>() {
+        Ok(index) => &mut place[index],
+        Err(_) => &mut place[name],
+    }
+}
+
 /// Puts a value where a pointer leads, and makes the way there. Null takes away what is there.
 fn put(object: &mut Value, pointer: &str, value: &Value) {
     let (parent, last) = pointer.rsplit_once('/').unwrap();
-    let mut place = object;
-    for step in parent.split('/').skip(1) {
-        place = match step.parse::<usize>() {
-            Ok(index) => &mut place[index],
-            Err(_) => &mut place[step],
-        };
-    }
+    let place = parent.split('/').skip(1).fold(object, step);
     if value.is_null() {
         place.as_object_mut().unwrap().remove(last);
     } else {
-        place[last] = value.clone();
+        *step(place, last) = value.clone();
     }
 }
 
