@@ -4,8 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Flags that keep the ports of programs apart, and let taints evict soon.
-const SCHEDULER: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
+/// Keeps the ports of programs apart.
+const APART: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
+/// Lets taints evict, and soon.
 const CONTROLLERS: [&str; 4] = [
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction=true",
@@ -53,7 +54,7 @@ impl Side {
     /// Starts a scheduler.
     pub fn scheduler(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-scheduler", "scheduler");
-        command.args(SCHEDULER);
+        command.args(APART);
         start(command, "scheduler", folder, kubeconfig)
     }
 
@@ -62,9 +63,21 @@ impl Side {
         let mut command = self.command("karmada-controller-manager", "controllers");
         command.args(CONTROLLERS);
         if *self != Self::Ours {
-            command.args(SCHEDULER);
+            command.args(APART);
         }
         start(command, "controllers", folder, kubeconfig)
+    }
+
+    /// Starts Karmada's webhook, which a control plane without our admission needs for Karmada's controllers; the folder
+    /// holds its certificate.
+    pub fn webhook(karmada: &Path, folder: &Path, kubeconfig: &Path, port: u16) -> Program {
+        let mut command = Command::new(karmada.join("karmada-webhook"));
+        command.args(APART).args([
+            "--bind-address=127.0.0.1",
+            &format!("--secure-port={port}"),
+            &format!("--cert-dir={}", folder.display()),
+        ]);
+        start(command, "webhook", folder, kubeconfig)
     }
 
     fn command(&self, theirs: &str, ours: &str) -> Command {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::manifests;
 use crate::program::{Program, Side};
+use crate::webhook;
 
 /// For how long nobody may write anything when all is done.
 const QUIET: Duration = Duration::from_secs(6);
@@ -88,12 +89,17 @@ impl Scene {
             real,
             folder: folder,
         };
-        if *controllers != Side::Ours {
+        let logs = scene.folder.path().to_owned();
+        if let Side::Theirs(karmada) = controllers {
             for definition in manifests::definitions() {
                 scene.apply(&definition).await;
             }
+            if scene.is_real() {
+                let (program, configuration) = webhook::start(karmada, &logs, &kubeconfig).await;
+                scene.run(program);
+                scene.apply(&configuration).await;
+            }
         }
-        let logs = scene.folder.path().to_owned();
         scene.run(controllers.controllers(&logs, &kubeconfig));
         scene.run(scheduler.scheduler(&logs, &kubeconfig));
         scene
