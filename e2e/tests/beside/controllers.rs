@@ -10,6 +10,6 @@ async fn karmadas_controllers_do_what_our_scheduler_decides() {
         return;
     };
     let scene = Scene::start(&Side::Ours, &Side::Theirs(folder)).await;
-    story::told(&scene).await;
+    story::told(&scene, "karmada-controllers").await;
     scene.stop().await;
 }

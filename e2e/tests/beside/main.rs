@@ -14,7 +14,9 @@
 
 mod controllers;
 mod manifests;
+mod objects;
 mod program;
+mod recorded;
 mod scene;
 mod scheduler;
 mod story;

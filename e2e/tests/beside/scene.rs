@@ -9,10 +9,10 @@ use berth_e2e::{RealServer, eventually};
 use berth_scheduler::connect;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 
 use crate::manifests;
+use crate::objects::{handle, resource};
 use crate::program::{Program, Side};
 use crate::webhook;
 
@@ -246,6 +246,67 @@ impl Scene {
         all
     }
 
+    /// Writes what is there into a file of the folder that `BERTH_E2E_RECORD` names, if it names one.
+    pub async fn record(&self, name: &str) {
+        let Some(folder) = std::env::var_os("BERTH_E2E_RECORD") else {
+            return;
+        };
+        let mut recorded = serde_json::Map::new();
+        for (field, api_version, kind) in [
+            ("clusters", "cluster.karmada.io/v1alpha1", "Cluster"),
+            ("bindings", "work.karmada.io/v1alpha2", "ResourceBinding"),
+            (
+                "clusterBindings",
+                "work.karmada.io/v1alpha2",
+                "ClusterResourceBinding",
+            ),
+            ("works", "work.karmada.io/v1alpha1", "Work"),
+            (
+                "policies",
+                "policy.karmada.io/v1alpha1",
+                "PropagationPolicy",
+            ),
+            (
+                "clusterPolicies",
+                "policy.karmada.io/v1alpha1",
+                "ClusterPropagationPolicy",
+            ),
+            ("deployments", "apps/v1", "Deployment"),
+            ("configMaps", "v1", "ConfigMap"),
+            (
+                "clusterRoles",
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+            ),
+        ] {
+            let kind = json!({ "apiVersion": api_version, "kind": kind });
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(&kind));
+            let mut found = Vec::new();
+            for mut object in api.list(&ListParams::default()).await.unwrap() {
+                // What nobody propagates is the server's own.
+                let own = ["Cluster", "Work"].contains(&kind["kind"].as_str().unwrap())
+                    || object
+                        .metadata
+                        .labels
+                        .iter()
+                        .flatten()
+                        .any(|(key, _)| key.contains("permanent-id"));
+                if own {
+                    object.metadata.managed_fields = None;
+                    object.types = serde_json::from_value(kind.clone()).ok();
+                    found.push(serde_json::to_value(object).unwrap());
+                }
+            }
+            recorded.insert(field.to_owned(), Value::Array(found));
+        }
+        let path = std::path::Path::new(&folder).join(format!("{name}.json"));
+        std::fs::write(
+            path,
+            serde_json::to_string_pretty(&recorded).unwrap() + "\n",
+        )
+        .unwrap();
+    }
+
     /// Waits until nobody writes anything any more.
     pub async fn quiet(&self) {
         let end = Instant::now() + PATIENCE;
@@ -312,21 +373,4 @@ fn named(object: &impl kube::ResourceExt) -> (String, String) {
     let namespace = object.namespace().unwrap_or_default();
     let version = object.resource_version().unwrap_or_default();
     (format!("{namespace}/{}", object.name_any()), version)
-}
-
-fn resource(object: &Value) -> ApiResource {
-    let api_version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = object["kind"].as_str().unwrap();
-    ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(group, version, kind))
-}
-
-fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
-    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-    let resource = resource(object);
-    let api = match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
-    (api, name)
 }

@@ -10,13 +10,13 @@ async fn our_controllers_do_what_karmadas_scheduler_decides() {
         return;
     };
     let scene = Scene::start(&Side::Theirs(folder), &Side::Ours).await;
-    story::told(&scene).await;
+    story::told(&scene, "karmada-scheduler").await;
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_parts_of_ours_as_programs_of_their_own_tell_the_same_story() {
     let scene = Scene::start(&Side::Ours, &Side::Ours).await;
-    story::told(&scene).await;
+    story::told(&scene, "berth").await;
     scene.stop().await;
 }

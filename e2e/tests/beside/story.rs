@@ -50,8 +50,8 @@ async fn runs(scene: &Scene, template: &Value, shares: &[(&str, i64)]) {
         .await;
 }
 
-/// The whole story.
-pub async fn told(scene: &Scene) {
+/// The whole story. What there is before a cluster is lost is recorded under this name.
+pub async fn told(scene: &Scene, name: &str) {
     let web = deployment("web", 2);
     scene.apply(&web).await;
     scene
@@ -89,6 +89,7 @@ pub async fn told(scene: &Scene) {
         .await;
     let before = targets(&placed)[0].0.clone();
     scene.quiet().await;
+    scene.record(name).await;
 
     scene.taint(&before, "NoExecute").await;
     let moved = scene

@@ -1,0 +1,25 @@
+//! Objects as JSON, and how a client gets at them.
+
+use kube::Client;
+use kube::api::{Api, DynamicObject};
+use kube::discovery::ApiResource;
+use serde_json::Value;
+
+/// The resource of an object's kind.
+pub fn resource(object: &Value) -> ApiResource {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = object["kind"].as_str().unwrap();
+    ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(group, version, kind))
+}
+
+/// Where an object is, and its name.
+pub fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
+    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    let resource = resource(object);
+    let api = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    (api, name)
+}

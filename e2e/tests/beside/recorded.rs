@@ -1,0 +1,369 @@
+//! What Karmada's programs left behind, taken over by ours as it is.
+//!
+//! `e2e/data/beside` holds what there was in the middle of the story when Karmada's scheduler or its controllers told
+//! it. `BERTH_E2E_RECORD=FOLDER` with `BERTH_E2E_KARMADA` writes these files anew.
+
+use std::collections::BTreeMap;
+
+use berth_api::Cluster;
+use berth_controllers::detector::{self, DetectorOptions};
+use berth_controllers::propagation::{self, PropagationOptions};
+use berth_e2e::{Bare, Running, eventually};
+use berth_scheduler::Options;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::manifests::{config_map, policy};
+use crate::objects::{handle, resource};
+
+const BINDINGS: [&str; 2] = ["bindings", "clusterBindings"];
+
+/// What was recorded, by kind.
+struct Recording(Value);
+
+impl Recording {
+    fn of_karmadas_scheduler() -> Self {
+        Self::parse(include_str!("../../data/beside/karmada-scheduler.json"))
+    }
+
+    fn of_karmadas_controllers() -> Self {
+        Self::parse(include_str!("../../data/beside/karmada-controllers.json"))
+    }
+
+    fn parse(text: &str) -> Self {
+        Self(serde_json::from_str(text).unwrap())
+    }
+
+    fn of(&self, kind: &str) -> Vec<Value> {
+        self.0[kind].as_array().unwrap().clone()
+    }
+
+    fn templates(&self) -> Vec<Value> {
+        ["deployments", "configMaps", "clusterRoles"]
+            .map(|kind| self.of(kind))
+            .concat()
+    }
+
+    fn bindings(&self) -> Vec<Value> {
+        BINDINGS.map(|kind| self.of(kind)).concat()
+    }
+
+    fn policies(&self) -> Vec<Value> {
+        ["policies", "clusterPolicies"]
+            .map(|kind| self.of(kind))
+            .concat()
+    }
+
+    /// The Works of bindings; Karmada's controllers make others for each member.
+    fn works(&self) -> Vec<Value> {
+        let mut works = self.of("works");
+        works.retain(|work| {
+            work["metadata"]["annotations"]
+                .as_object()
+                .is_some_and(|all| {
+                    all.keys()
+                        .any(|key| key.ends_with("resourcebinding.karmada.io/name"))
+                })
+        });
+        works
+    }
+
+    /// The same with another text in place of one.
+    fn replaced(self, from: &str, to: &str) -> Self {
+        Self::parse(&self.0.to_string().replace(from, to))
+    }
+}
+
+/// A control plane with the clusters of a recording, which nobody can reach any more.
+async fn control_plane(recording: &Recording) -> Bare {
+    let mut clusters = recording.of("clusters");
+    for cluster in &mut clusters {
+        cluster["metadata"] = json!({ "name": cluster["metadata"]["name"] });
+    }
+    let clusters: Vec<Cluster> = serde_json::from_value(json!(clusters)).unwrap();
+    let bare = Bare::start(&clusters).await;
+    let members = clusters
+        .iter()
+        .filter_map(|cluster| cluster.metadata.name.as_deref());
+    let namespaces: Vec<String> = members.map(berth_api::names::execution_namespace).collect();
+    bare.add_namespaces(&namespaces).await;
+    bare
+}
+
+/// Stores an object with its status, and returns it. Its generation is that of the recording.
+async fn store(bare: &Bare, recorded: &Value) -> Value {
+    let mut object = recorded.clone();
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for own in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+    ] {
+        metadata.remove(own);
+    }
+    let (api, name) = handle(&bare.client, &object);
+    let generation = recorded["metadata"]["generation"].as_i64().unwrap_or(1);
+    let changing = match object["kind"].as_str().unwrap() {
+        "Deployment" => Some("replicas"),
+        kind if kind.ends_with("Binding") => Some("replicas"),
+        _ => None,
+    };
+    let wanted = changing.map(|field| object["spec"][field].clone());
+    if let (Some(field), true) = (changing, generation > 1) {
+        object["spec"][field] = json!(1000);
+    }
+    let typed: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    let parameters = PatchParams::default();
+    let mut stored = api.create(&PostParams::default(), &typed).await.unwrap();
+    for step in 2..=generation {
+        let Some(field) = changing else { break };
+        let value = if step == generation {
+            wanted.clone()
+        } else {
+            Some(json!(1000 + step))
+        };
+        let patch = Patch::Merge(json!({ "spec": { field: value } }));
+        stored = api.patch(&name, &parameters, &patch).await.unwrap();
+    }
+    if !object["status"].is_null() {
+        let patch = Patch::Merge(json!({ "status": object["status"] }));
+        stored = api.patch_status(&name, &parameters, &patch).await.unwrap();
+    }
+    serde_json::to_value(stored).unwrap()
+}
+
+/// Stores the templates, and returns the recording as if it had been made of these: bindings name the uid and the
+/// version of their template.
+async fn store_templates(bare: &Bare, mut recording: Recording) -> Recording {
+    for template in recording.templates() {
+        let stored = store(bare, &template).await;
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
+        recording = recording.replaced(&uid(&template), &uid(&stored));
+        for kind in BINDINGS {
+            for binding in recording.0[kind].as_array_mut().unwrap() {
+                let resource = &mut binding["spec"]["resource"];
+                if resource["uid"] == stored["metadata"]["uid"] {
+                    resource["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+                }
+            }
+        }
+    }
+    recording
+}
+
+/// The versions of these objects.
+async fn versions(bare: &Bare, objects: &[Value]) -> BTreeMap<String, String> {
+    let mut versions = BTreeMap::new();
+    for object in objects {
+        let (api, name) = handle(&bare.client, object);
+        let stored = api.get(&name).await.unwrap();
+        let place = format!(
+            "{} {} {name}",
+            object["kind"], object["metadata"]["namespace"]
+        );
+        versions.insert(place, stored.metadata.resource_version.unwrap());
+    }
+    versions
+}
+
+/// What can be compared of a Work that was made elsewhere: ids of bindings and templates are given, its own is not.
+fn comparable(work: &Value) -> Value {
+    let mut work = json!({
+        "name": work["metadata"]["name"], "namespace": work["metadata"]["namespace"],
+        "labels": work["metadata"]["labels"], "annotations": work["metadata"]["annotations"],
+        "finalizers": work["metadata"]["finalizers"], "spec": work["spec"],
+    });
+    let id = "work.karmada.io/permanent-id";
+    work["labels"][id] = json!("its own");
+    work["spec"]["workload"]["manifests"][0]["metadata"]["labels"][id] = json!("its own");
+    work
+}
+
+async fn works(bare: &Bare) -> BTreeMap<String, Value> {
+    let kind = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work" });
+    let api: Api<DynamicObject> = Api::all_with(bare.client.clone(), &resource(&kind));
+    let all = api.list(&ListParams::default()).await.unwrap();
+    let all = all
+        .items
+        .into_iter()
+        .map(|work| comparable(&serde_json::to_value(work).unwrap()));
+    all.map(|work| (format!("{}/{}", work["namespace"], work["name"]), work))
+        .collect()
+}
+
+/// Our controllers as far as the control plane is concerned: from policies to Works.
+struct Controllers {
+    cancel: CancellationToken,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Controllers {
+    fn start(bare: &Bare) -> Self {
+        let cancel = CancellationToken::new();
+        let (client, token) = (bare.client.clone(), cancel.clone());
+        let propagating = tokio::spawn(async move {
+            let options = PropagationOptions::default();
+            propagation::run(client, options, token).await.unwrap();
+        });
+        let (client, token) = (bare.client.clone(), cancel.clone());
+        let detecting = tokio::spawn(async move {
+            let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+            detector::run(client, options, token).await.unwrap();
+        });
+        Self {
+            cancel,
+            running: vec![propagating, detecting],
+        }
+    }
+
+    async fn stop(self) {
+        self.cancel.cancel();
+        for task in self.running {
+            task.await.unwrap();
+        }
+    }
+}
+
+/// Makes every cluster one that is not ready, so that nobody waits for what is not there.
+async fn nobody_answers(bare: &Bare, recording: &Recording) {
+    for cluster in recording.of("clusters") {
+        let conditions = json!([{ "type": "Ready", "status": "False", "reason": "Test", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+        let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        let name = cluster["metadata"]["name"].as_str().unwrap();
+        bare.clusters()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_controllers_make_the_works_that_karmadas_made() {
+    let recording = Recording::of_karmadas_controllers();
+    let bare = control_plane(&recording).await;
+    nobody_answers(&bare, &recording).await;
+    let recording = store_templates(&bare, recording).await;
+    for binding in recording.bindings() {
+        store(&bare, &binding).await;
+    }
+    let expected: BTreeMap<String, Value> = recording
+        .works()
+        .iter()
+        .map(comparable)
+        .map(|work| (format!("{}/{}", work["namespace"], work["name"]), work))
+        .collect();
+    assert_eq!(expected.len(), 5, "two of web, one of each other");
+    let controllers = Controllers::start(&bare);
+    eventually("the Works", async || {
+        let made = works(&bare).await;
+        if made.len() == expected.len() {
+            Ok(())
+        } else {
+            Err(format!("{:?}", made.keys()))
+        }
+    })
+    .await;
+    for (name, work) in works(&bare).await {
+        assert_eq!(work, expected[&name], "{name}");
+    }
+    controllers.stop().await;
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_controllers_leave_what_karmadas_made_as_it_is() {
+    let recording = Recording::of_karmadas_controllers();
+    let bare = control_plane(&recording).await;
+    nobody_answers(&bare, &recording).await;
+    let recording = store_templates(&bare, recording).await;
+    let objects = [
+        recording.policies(),
+        recording.bindings(),
+        recording.works(),
+    ]
+    .concat();
+    for object in &objects {
+        store(&bare, object).await;
+    }
+    let all = [recording.templates(), objects].concat();
+    let before = versions(&bare, &all).await;
+    let controllers = Controllers::start(&bare);
+    // A resource that is new, whose binding is looked at after the others.
+    let last = config_map("zz-last");
+    store(&bare, &last).await;
+    store(&bare, &policy(&last, &json!({}))).await;
+    let bindings = bare.bindings("default");
+    eventually("the last binding", async || {
+        let made = bindings.get_opt("zz-last-configmap").await;
+        made.unwrap().map(drop).ok_or("not yet")
+    })
+    .await;
+    let placed = Patch::Merge(json!({ "spec": { "clusters": [{ "name": "member1" }] } }));
+    bindings
+        .patch("zz-last-configmap", &PatchParams::default(), &placed)
+        .await
+        .unwrap();
+    eventually("the last binding to have its Work", async || {
+        let made = works(&bare).await;
+        let new = made.values().find(|work| {
+            work["annotations"]["resourcebinding.karmada.io/name"] == "zz-last-configmap"
+        });
+        new.map(drop).ok_or_else(|| format!("{:?}", made.keys()))
+    })
+    .await;
+    controllers.stop().await;
+    let after = versions(&bare, &all).await;
+    assert_eq!(before, after);
+    bare.stop().await;
+}
+
+async fn our_scheduler_leaves_bindings_of(recording: Recording) {
+    let bare = control_plane(&recording).await;
+    // Without them the bindings would be garbage.
+    let recording = store_templates(&bare, recording).await;
+    for binding in recording.bindings() {
+        store(&bare, &binding).await;
+    }
+    let before = versions(&bare, &recording.bindings()).await;
+    // The same workload, which nobody has placed yet.
+    let mut last = recording.of("bindings").pop().unwrap();
+    let clusters = last["spec"]["clusters"].take();
+    last["metadata"]["name"] = json!("zz-last");
+    last["metadata"]["generation"] = json!(1);
+    last["metadata"]["annotations"] = json!({});
+    last["status"] = Value::Null;
+    store(&bare, &last).await;
+    let scheduler = Running::start(Options::embedded(), bare.remote_client().await);
+    let (api, name) = handle(&bare.client, &last);
+    eventually(
+        "the last binding to be placed as Karmada's scheduler placed it",
+        async || {
+            let binding = api.get(&name).await.unwrap();
+            if binding.data["spec"]["clusters"] == clusters {
+                Ok(())
+            } else {
+                Err(binding.data.to_string())
+            }
+        },
+    )
+    .await;
+    scheduler.stop().await.unwrap();
+    let after = versions(&bare, &recording.bindings()).await;
+    assert_eq!(before, after);
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_scheduler_leaves_what_karmadas_scheduler_placed() {
+    our_scheduler_leaves_bindings_of(Recording::of_karmadas_scheduler()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_scheduler_leaves_bindings_that_karmadas_controllers_keep() {
+    our_scheduler_leaves_bindings_of(Recording::of_karmadas_controllers()).await;
+}
