@@ -70,24 +70,21 @@ impl Scene {
         };
         let up = ControlPlane::start(&arguments).await.unwrap();
         let mut kubeconfig = folder.path().join("kubeconfig");
-        let real = match RealServer::assets() {
-            Some(assets) => {
-                let server = RealServer::start(&assets, folder.path()).await;
-                server.kubeconfig().clone_into(&mut kubeconfig);
-                furnish(&server.client().await, &up).await;
-                Some(server)
-            }
-            None => {
-                std::fs::write(&kubeconfig, up.server().kubeconfig("beside")).unwrap();
-                None
-            }
+        let real = if let Some(assets) = RealServer::assets() {
+            let server = RealServer::start(&assets, folder.path()).await;
+            server.kubeconfig().clone_into(&mut kubeconfig);
+            furnish(&server.client().await, &up).await;
+            Some(server)
+        } else {
+            std::fs::write(&kubeconfig, up.server().kubeconfig("beside")).unwrap();
+            None
         };
         let mut scene = Self {
             client: client_of(&kubeconfig).await,
             programs: Vec::new(),
             up,
             real,
-            folder: folder,
+            folder,
         };
         let logs = scene.folder.path().to_owned();
         if let Side::Theirs(karmada) = controllers {
