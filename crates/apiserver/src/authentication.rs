@@ -12,11 +12,13 @@ use crate::identity::Identity;
 use crate::store::Store;
 use service_account::{Refused, Signer};
 
-/// What tokens are checked against.
+/// What tokens are checked against, and what goes along with them.
 pub(crate) struct Authenticator {
     /// The administrator's.
     token: String,
     pub(crate) accounts: Signer,
+    /// The certificate that clients check the server against, PEM.
+    authority: String,
 }
 
 impl std::fmt::Debug for Authenticator {
@@ -33,8 +35,17 @@ pub(crate) struct Bearer {
 }
 
 impl Authenticator {
-    pub(crate) fn new(token: String, accounts: Signer) -> Self {
-        Self { token, accounts }
+    pub(crate) fn new(token: String, accounts: Signer, authority: String) -> Self {
+        Self {
+            token,
+            accounts,
+            authority,
+        }
+    }
+
+    /// The certificate that holders of tokens check the server against.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
     }
 
     pub(crate) fn token(&self) -> &str {

@@ -162,7 +162,11 @@ impl Server {
             store,
             config.admission,
             access,
-            Authenticator::new(credentials.token, accounts),
+            Authenticator::new(
+                credentials.token,
+                accounts,
+                authority.certificate_pem.clone(),
+            ),
             Load::new(config.limits),
             work,
             stopping.clone(),

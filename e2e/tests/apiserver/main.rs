@@ -14,6 +14,7 @@ mod cel;
 mod definitions;
 mod deploy;
 mod expiry;
+mod given;
 mod go_clients;
 mod invalid;
 mod kubectl;

@@ -28,7 +28,9 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Claims {
     aud: Vec<String>,
-    exp: i64,
+    /// Those in secrets do not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exp: Option<i64>,
     iat: i64,
     iss: String,
     jti: String,
@@ -68,8 +70,16 @@ pub(crate) struct Wanted<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) account: Named,
     pub(crate) audiences: Vec<String>,
-    pub(crate) seconds: i64,
+    /// How long it is good; without end if nothing is said.
+    pub(crate) seconds: Option<i64>,
     pub(crate) tie: Option<Tie>,
+}
+
+/// A new token, and when it expires.
+#[derive(Debug)]
+pub(crate) struct Signed {
+    pub(crate) token: String,
+    pub(crate) expires: Option<i64>,
 }
 
 /// Why a token is not accepted.
@@ -122,8 +132,7 @@ impl Signer {
         })
     }
 
-    /// A new token, and when it expires.
-    pub(crate) fn sign(&self, wanted: Wanted<'_>) -> Result<(String, i64), TlsError> {
+    pub(crate) fn sign(&self, wanted: Wanted<'_>) -> Result<Signed, TlsError> {
         let issued = now();
         let (pod, secret) = match wanted.tie {
             None => (None, None),
@@ -132,7 +141,7 @@ impl Signer {
         };
         let claims = Claims {
             aud: wanted.audiences,
-            exp: issued.saturating_add(wanted.seconds),
+            exp: wanted.seconds.map(|s| issued.saturating_add(s)),
             iat: issued,
             iss: ISSUER.to_owned(),
             jti: uuid::Uuid::new_v4().to_string(),
@@ -153,7 +162,10 @@ impl Signer {
             .map_err(|_| TlsError::SigningKey)?;
         token.push('.');
         token.push_str(&URL_SAFE_NO_PAD.encode(signature.as_ref()));
-        Ok((token, claims.exp))
+        Ok(Signed {
+            token,
+            expires: claims.exp,
+        })
     }
 
     /// What a token with our signature says.
@@ -186,7 +198,7 @@ impl Signer {
     ) -> Result<Bearer, Refused> {
         let claims = self.claims(token).ok_or(Refused::Unknown)?;
         let at = now();
-        if at >= claims.exp || at < claims.nbf {
+        if claims.exp.is_some_and(|end| at >= end) || at < claims.nbf {
             return Err(Refused::Expired);
         }
         let own = [ISSUER.to_owned()];
@@ -257,10 +269,10 @@ mod tests {
             namespace: "n",
             account,
             audiences: vec![audience.to_owned()],
-            seconds,
+            seconds: Some(seconds),
             tie: None,
         };
-        signer.sign(wanted).unwrap().0
+        signer.sign(wanted).unwrap().token
     }
 
     #[test]

@@ -57,11 +57,6 @@ pub(super) fn allocate(value: &mut Value) {
     if spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local" {
         set(spec, "healthCheckNodePort", json!(fabricated_port()));
     }
-    if has_node_ports(spec) && spec["allocateLoadBalancerNodePorts"] != false {
-        for port in items(spec, "ports") {
-            set(port, "nodePort", json!(fabricated_port()));
-        }
-    }
 }
 
 /// An address of the usual service range.

@@ -19,11 +19,6 @@ pub(super) fn pod(value: &mut Value) {
 /// What the admission plugins of a real server add to every pod.
 pub(super) fn admit(spec: &mut Value) {
     node_failure_tolerations(spec);
-    // The class that every cluster has; others would have to be looked up.
-    if spec.get("priorityClassName").is_none() {
-        set(spec, "priority", json!(0));
-        set(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
-    }
 }
 
 /// Fills in a pod spec.

@@ -1,5 +1,6 @@
 //! What the server does on its own: garbage collection, emptying namespaces, removing the objects of deleted
-//! CRDs, expiring events, giving namespaces their default account, noting the use of quotas, summing up aggregated roles. Driven by writes through [`queue`], never by polling.
+//! CRDs, expiring events, giving namespaces their default account and accounts their tokens, noting the use of quotas,
+//! summing up aggregated roles. Driven by writes through [`queue`], never by polling.
 
 mod accounts;
 pub(crate) mod aggregation;
@@ -8,6 +9,7 @@ mod events;
 mod namespaces;
 pub(crate) mod queue;
 mod quotas;
+mod tokens;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +51,8 @@ async fn work(shared: Arc<Shared>) {
                 Work::Namespace(name) => namespaces::empty(&shared, &name),
                 Work::Definition(name) => namespaces::definition(&shared, &name),
                 Work::Account(namespace) => accounts::give(&shared, &namespace),
+                Work::Token(key) => tokens::provide(&shared, &key),
+                Work::Tokens(namespace) => tokens::review(&shared, &namespace),
                 Work::Quotas(namespace) => quotas::sum_up(&shared, &namespace),
                 Work::Aggregation => aggregation::sum_up(&shared),
             }

@@ -8,9 +8,10 @@ use tokio::sync::Notify;
 
 use super::accounts::DEFAULT;
 use super::aggregation::CLUSTER_ROLES;
+use super::tokens::{self, SECRETS};
 use crate::quota::QUOTAS;
 use crate::shared::CRDS;
-use crate::store::{Change, Dependent, TableName};
+use crate::store::{Change, Dependent, Key, TableName};
 use crate::verbs::delete::{FOREGROUND, ORPHAN};
 
 /// Something to look at.
@@ -30,6 +31,10 @@ pub(crate) enum Work {
     Definition(Box<str>),
     /// A namespace that may want a default service account.
     Account(Box<str>),
+    /// A secret that may be for a token of a service account.
+    Token(Key),
+    /// A namespace that a service account is gone from.
+    Tokens(Box<str>),
     /// A namespace with quotas, whose use may have changed.
     Quotas(Box<str>),
     /// A ClusterRole has changed: those that aggregate others may have to.
@@ -118,10 +123,14 @@ impl WorkQueue {
             "namespaces" if matches!(change, Change::Added(_)) => {
                 self.push(Work::Account((&*object.key.name).into()));
             }
-            "serviceaccounts"
-                if matches!(change, Change::Deleted { .. }) && &*object.key.name == DEFAULT =>
-            {
-                self.push(Work::Account((&*object.key.namespace).into()));
+            "serviceaccounts" if matches!(change, Change::Deleted { .. }) => {
+                self.push(Work::Tokens((&*object.key.namespace).into()));
+                if &*object.key.name == DEFAULT {
+                    self.push(Work::Account((&*object.key.namespace).into()));
+                }
+            }
+            SECRETS if !matches!(change, Change::Deleted { .. }) && tokens::may_be_one(object) => {
+                self.push(Work::Token(object.key.clone()));
             }
             _ => {}
         }

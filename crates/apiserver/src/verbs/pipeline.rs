@@ -14,7 +14,9 @@ use crate::clock;
 use crate::error::{ApiError, Cause};
 use crate::http::query::FieldValidation;
 use crate::limits;
+use crate::node_ports;
 use crate::patch::managed;
+use crate::priority;
 use crate::quota;
 use crate::registry::{Resource, custom};
 use crate::schema::builtin::object_meta;
@@ -195,10 +197,13 @@ fn admit(
     if write == Write::Plain {
         managed::record(call, old, value);
     }
+    let mut taken = Vec::new();
     if !resource.is_custom() {
         if old.is_none() {
             limits::fill_in(call, key, value);
         }
+        priority::assign(call, key, value, old)?;
+        taken = node_ports::reserve(call, key, value, old);
         builtin::prepare(resource, value, old.is_none());
         if old.is_none() && signing_request::is_one(resource) {
             signing_request::asked_by(&call.identity, value);
@@ -240,6 +245,7 @@ fn admit(
         causes.extend(validate::custom(value, old, resource.schema()));
     } else {
         causes.extend(builtin::validate(resource, value, old, call.subresource));
+        causes.append(&mut taken);
     }
     if !causes.is_empty() {
         return Err(invalid(causes));

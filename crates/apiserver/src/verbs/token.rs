@@ -58,22 +58,22 @@ pub(crate) fn create(
             uid: account.uid.to_string(),
         },
         audiences: audiences.clone(),
-        seconds,
+        seconds: Some(seconds),
         tie,
     };
-    let (token, expires) = shared
+    let signed = shared
         .authenticator
         .accounts
         .sign(wanted)
         .map_err(|e| ApiError::internal(e.to_string()))?;
-    let expires = jiff::Timestamp::from_second(expires)
+    let expires = jiff::Timestamp::from_second(signed.expires.unwrap_or(i64::MAX))
         .map_err(|e| ApiError::internal(e.to_string()))?
         .to_string();
     let answer = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": name, "namespace": namespace, "uid": account.uid, "creationTimestamp": clock::now()},
         "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": spec["boundObjectRef"]},
-        "status": {"token": token, "expirationTimestamp": expires},
+        "status": {"token": signed.token, "expirationTimestamp": expires},
     });
     Ok(respond::json_value(StatusCode::CREATED, &answer))
 }
