@@ -134,7 +134,10 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     let _guard = cancel.clone().drop_guard();
     let propagation = Box::pin(propagation::run(
         client.clone(),
-        PropagationOptions::default(),
+        PropagationOptions {
+            inject_state: args.feature_gates.controllers.stateful_failover_injection,
+            ..PropagationOptions::default()
+        },
         cancel.clone(),
     ));
     let failover = args

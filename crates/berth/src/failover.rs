@@ -91,6 +91,7 @@ impl FailoverArgs {
             application_failover: true,
             graceful_eviction: gates.graceful_eviction,
             graceful_eviction_timeout: self.graceful_eviction_timeout,
+            state_preservation: gates.stateful_failover_injection,
             move_budget: NonZeroU32::new(self.move_budget),
         };
         Parts {
@@ -211,7 +212,7 @@ mod tests {
         let found = options(
             Setting::Real,
             &[
-                "--feature-gates=Failover=true,GracefulEviction=false",
+                "--feature-gates=Failover=true,GracefulEviction=false,StatefulFailoverInjection=true",
                 "--enable-no-execute-taint-eviction=true",
                 "--no-execute-taint-eviction-purge-mode=Directly",
                 "--resource-eviction-rate=2",
@@ -227,6 +228,7 @@ mod tests {
             application_failover: true,
             graceful_eviction: false,
             graceful_eviction_timeout: Duration::from_secs(90),
+            state_preservation: true,
             move_budget: NonZeroU32::new(7),
         };
         assert_eq!(found, expected);

@@ -361,8 +361,11 @@ impl ControlPlane {
             (DETECTOR, outcome.map_err(UpError::from))
         });
         let (cancel, propagation_client) = (self.cancel.clone(), client.clone());
+        let options = PropagationOptions {
+            inject_state: args.feature_gates.controllers.stateful_failover_injection,
+            ..PropagationOptions::default()
+        };
         self.parts.spawn(async move {
-            let options = PropagationOptions::default();
             let outcome = propagation::run(propagation_client, options, cancel).await;
             (PROPAGATION, outcome.map_err(UpError::from))
         });

@@ -8,6 +8,7 @@
 mod completions;
 pub mod desired_work;
 mod happenings;
+mod preserved_state;
 pub mod record;
 pub(crate) mod sync;
 pub mod targets;

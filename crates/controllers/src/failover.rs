@@ -10,7 +10,8 @@
 //!
 //! An eviction takes a cluster off `spec.clusters` and leaves a task in `spec.gracefulEvictionTasks`; the
 //! scheduler then places what is missing elsewhere, and the binding controller keeps the old Work for as long as
-//! the task is there. What is to be done is decided by pure functions ([`toleration`], [`sickness`],
+//! the task is there. With Karmada's gate `StatefulFailoverInjection` the task holds what the policy wants to be taken
+//! along ([`state`]). What is to be done is decided by pure functions ([`toleration`], [`sickness`],
 //! [`draining`], [`eviction`]) from what one task ([`owner`]) has seen; only writes are concurrent.
 //!
 //! Knows no scheduler, no Work and no member.
@@ -19,11 +20,13 @@ pub mod binding;
 pub mod draining;
 pub mod eviction;
 mod intake;
+pub mod json_path;
 mod line;
 pub mod options;
 mod owner;
 pub mod pace;
 pub mod sickness;
+pub mod state;
 mod step;
 pub mod toleration;
 mod writer;

@@ -35,6 +35,8 @@ pub struct PropagationOptions {
     pub concurrent_bindings: NonZeroUsize,
     /// Works that are applied, in each member.
     pub concurrent_works: NonZeroUsize,
+    /// Copies of what moved get the state of the old ones as labels; Karmada's gate `StatefulFailoverInjection`.
+    pub inject_state: bool,
 }
 
 impl Default for PropagationOptions {
@@ -42,6 +44,7 @@ impl Default for PropagationOptions {
         Self {
             concurrent_bindings: NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN),
             concurrent_works: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
+            inject_state: false,
         }
     }
 }
@@ -76,7 +79,8 @@ pub async fn run(
         events
     };
     let kinds = Kinds::new(client.clone());
-    let syncer = Syncer::new(kinds.clone(), recorder("binding-controller"));
+    let binding_events = recorder("binding-controller");
+    let syncer = Syncer::new(kinds.clone(), binding_events, options.inject_state);
     let statuses = StatusWriter::new(kinds, recorder("resource-binding-status-controller"));
     let execution = recorder("execution-controller");
     let mut owner = Owner::new(

@@ -30,6 +30,8 @@ pub struct ControllerGates {
     pub propagate_deps: bool,
     /// PropagationPolicyPreemption: `preemption: Always` has effect.
     pub policy_preemption: bool,
+    /// StatefulFailoverInjection: what moves takes state along.
+    pub stateful_failover_injection: bool,
     /// ResourceQuotaEstimate: requirements carry namespace and priority class.
     pub resource_quota_estimate: bool,
 }
@@ -41,6 +43,7 @@ impl Default for ControllerGates {
             graceful_eviction: true,
             propagate_deps: true,
             policy_preemption: false,
+            stateful_failover_injection: false,
             resource_quota_estimate: false,
         }
     }
@@ -145,7 +148,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.controllers.resource_quota_estimate = on),
     ),
-    ("StatefulFailoverInjection", Stage::Alpha, Elsewhere),
+    (
+        "StatefulFailoverInjection",
+        Stage::Alpha,
+        Set(|gates, on| gates.controllers.stateful_failover_injection = on),
+    ),
     ("FederatedQuotaEnforcement", Stage::Alpha, Elsewhere),
     ("ControllerPriorityQueue", Stage::Beta, Elsewhere),
     ("LoggingAlphaOptions", Stage::Alpha, Elsewhere),

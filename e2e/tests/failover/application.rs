@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
+use berth_controllers::failover::FailoverOptions;
 use berth_e2e::eventually::never;
 use serde_json::json;
 
@@ -82,5 +83,41 @@ async fn who_recovers_in_time_stays() {
         },
     )
     .await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sick_application_leaves_with_its_state_or_not_at_all() {
+    let options = FailoverOptions {
+        state_preservation: true,
+        ..quick()
+    };
+    let scene = Scene::start(2, options).await;
+    let failover = json!({ "application": {
+        "decisionConditions": { "tolerationSeconds": 0 }, "purgeMode": "Directly",
+        "statePreservation": { "rules": [{ "aliasLabelName": "count", "jsonPath": "{.replicas}" }] } } });
+    scene
+        .bare
+        .bind(&binding("web", &on_one(&json!([])), &failover))
+        .await;
+    let old = scene.placed("web").await;
+    scene.report("web", &[(&old[0], "Unhealthy")]).await;
+    let told = scene.told("EvictWorkloadFromClusterFailed").await;
+    let expected = format!(
+        "Evict from cluster {0} failed: the application status has not yet been collected from Cluster({0})",
+        old[0]
+    );
+    assert_eq!(told[0], expected);
+    assert_eq!(targets(&scene.get("web").await), old);
+
+    let item = json!({ "clusterName": old[0], "health": "Unhealthy", "status": { "replicas": 2 } });
+    scene.report_items("web", &json!([item])).await;
+    scene.moved("web", &old[0]).await;
+    let tasks = scene.tasks("web", |tasks| tasks.len() == 1).await;
+    assert_eq!(
+        json!(tasks[0].preserved_label_state),
+        json!({ "count": "2" })
+    );
+    assert_eq!(tasks[0].clusters_before_failover, old);
     scene.stop().await;
 }

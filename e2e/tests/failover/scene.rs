@@ -171,6 +171,11 @@ impl Scene {
             .iter()
             .map(|(cluster, health)| json!({ "clusterName": cluster, "health": health }))
             .collect();
+        self.report_items(name, &json!(items)).await;
+    }
+
+    /// Reports of a binding what its clusters say.
+    pub(crate) async fn report_items(&self, name: &str, items: &Value) {
         let patch = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
         let bindings = self.bare.bindings("default");
         let parameters = PatchParams::default();

@@ -27,3 +27,4 @@ mod owning;
 mod proxied;
 mod reporting;
 mod suspending;
+mod taking_along;

@@ -42,6 +42,11 @@ impl DesiredWork {
     pub fn namespace(&self) -> String {
         names::execution_namespace(&self.cluster)
     }
+
+    /// Gives the resource more labels.
+    pub fn add_labels(&mut self, labels: BTreeMap<String, String>) {
+        add(&mut self.manifest, "labels", labels);
+    }
 }
 
 /// The completions of a Job in each cluster, where they are to be divided.

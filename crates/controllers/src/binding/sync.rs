@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::desired_work::{DesiredWork, desired_work, divided_completions};
 use super::happenings;
+use super::preserved_state::brought_along;
 use super::record::Binding;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_change::{change, new_work};
@@ -79,12 +80,18 @@ impl SyncError {
 pub(crate) struct Syncer {
     kinds: Kinds,
     events: EventRecorder,
+    /// Whether new copies get the state of old ones as labels; Karmada's gate `StatefulFailoverInjection`.
+    injects_state: bool,
 }
 
 impl Syncer {
     /// A writer of Works on the control plane whose kinds these are.
-    pub(crate) fn new(kinds: Kinds, events: EventRecorder) -> Self {
-        Self { kinds, events }
+    pub(crate) fn new(kinds: Kinds, events: EventRecorder, injects_state: bool) -> Self {
+        Self {
+            kinds,
+            events,
+            injects_state,
+        }
     }
 
     /// Brings the Works of a binding in line with it.
@@ -143,7 +150,7 @@ impl Syncer {
                 &input.overrides,
                 cluster,
             );
-            let (desired, applied) = match rendered {
+            let (mut desired, applied) = match rendered {
                 Ok(rendered) => rendered,
                 Err(error) => {
                     let text = error.to_string();
@@ -152,6 +159,11 @@ impl Syncer {
                     continue;
                 }
             };
+            if self.injects_state
+                && let Some(labels) = brought_along(&binding.spec, &targets, &target.name)
+            {
+                desired.add_labels(labels.clone());
+            }
             let mut works = input.works.get(&target.name).into_iter().flatten();
             let name = Some(&desired.name);
             let seen = works.find(|work| work.metadata.name.as_ref() == name);

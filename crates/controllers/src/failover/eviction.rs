@@ -1,10 +1,12 @@
 //! Taking a binding off a cluster: the target goes, a task stays.
 
 use berth_api::binding::GracefulEvictionTask;
-use berth_api::policy::{ApplicationFailover, PurgeMode};
+use berth_api::policy::{ApplicationFailover, PurgeMode, StatePreservation};
 use serde_json::{Map, Value, json};
 
 use super::binding::Bound;
+use super::options::{FailoverOptions, TaintEviction};
+use super::state::{StateError, preserved};
 use crate::detector::desired_binding::BindingKind;
 
 /// Why a binding leaves a cluster.
@@ -17,32 +19,42 @@ pub enum Why {
 }
 
 /// An eviction that cannot be carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// `Gracefully` with the gate off.
     #[error("GracefulEviction featureGate must be enabled when purgeMode is Gracefully")]
     GateOff,
+    /// The state that is to be taken along is not there.
+    #[error(transparent)]
+    State(#[from] StateError),
 }
 
-/// The task that an eviction leaves, but for the cluster and its replicas. Producers and reasons are Karmada's.
+/// The task that the eviction from a cluster leaves, but for its replicas. Producers and reasons are Karmada's.
 ///
 /// # Errors
-/// When the policy asks for what is switched off.
+/// When the policy asks for what is switched off, or for state that is not there.
 pub fn task(
     binding: &Bound,
+    cluster: &str,
     why: Why,
-    default_mode: &PurgeMode,
-    graceful_eviction: bool,
+    options: &FailoverOptions,
 ) -> Result<GracefulEvictionTask, Refused> {
     let failover = binding.spec.failover.as_ref();
+    let taken_along = |rules: Option<&StatePreservation>| {
+        let rules = rules.filter(|_| options.state_preservation);
+        preserved(binding, cluster, rules)
+    };
     match why {
         Why::Taint => {
             let policy = failover.and_then(|failover| failover.cluster.as_ref());
             let mode = match policy {
                 Some(policy) => policy.purge_mode.clone().unwrap_or(PurgeMode::Gracefully),
-                None => default_mode.clone(),
+                None => default_mode(options),
             };
+            let state = taken_along(policy.and_then(|p| p.state_preservation.as_ref()))?;
             Ok(GracefulEvictionTask {
+                from_cluster: cluster.to_owned(),
+                preserved_label_state: state.unwrap_or_default(),
                 purge_mode: Some(mode),
                 reason: "TaintUntolerated".to_owned(),
                 producer: "TaintManager".to_owned(),
@@ -54,10 +66,17 @@ pub fn task(
             let policy = policy.cloned().unwrap_or_default();
             let mode = mode_of(&policy);
             let graceful = mode == PurgeMode::Gracefully;
-            if graceful && !graceful_eviction {
+            if graceful && !options.graceful_eviction {
                 return Err(Refused::GateOff);
             }
+            let state = taken_along(policy.state_preservation.as_ref())?;
+            let before = binding.spec.clusters.iter();
+            let before = before.map(|target| target.name.clone());
             Ok(GracefulEvictionTask {
+                from_cluster: cluster.to_owned(),
+                // Only who takes something along has to know where it does not go, as in Karmada.
+                clusters_before_failover: before.filter(|_| state.is_some()).collect(),
+                preserved_label_state: state.unwrap_or_default(),
                 suppress_deletion: (mode == PurgeMode::Never).then_some(true),
                 grace_period_seconds: policy.grace_period_seconds.filter(|_| graceful),
                 purge_mode: Some(mode),
@@ -67,6 +86,14 @@ pub fn task(
             })
         }
     }
+}
+
+fn default_mode(options: &FailoverOptions) -> PurgeMode {
+    let taints = options.taint_eviction.as_ref();
+    taints.map_or_else(
+        || TaintEviction::default().purge_mode,
+        |taints| taints.purge_mode.clone(),
+    )
 }
 
 fn mode_of(policy: &ApplicationFailover) -> PurgeMode {
@@ -87,11 +114,12 @@ fn application_producer(kind: BindingKind) -> &'static str {
 /// When a task cannot be written as JSON.
 pub fn evict(
     binding: &Bound,
-    leaving: Vec<(String, GracefulEvictionTask)>,
+    leaving: Vec<GracefulEvictionTask>,
 ) -> Result<Value, serde_json::Error> {
     let mut clusters = binding.clusters.clone();
     let mut tasks = binding.tasks.clone();
-    for (cluster, mut task) in leaving {
+    for mut task in leaving {
+        let cluster = task.from_cluster.clone();
         let Some(target) = binding.spec.clusters.iter().find(|t| t.name == cluster) else {
             continue;
         };
@@ -100,7 +128,6 @@ pub fn evict(
             continue;
         }
         task.replicas = (target.replicas > 0).then_some(target.replicas);
-        task.from_cluster = cluster;
         tasks.push(serde_json::to_value(task)?);
     }
     Ok(patch_of(clusters, tasks))
@@ -115,12 +142,23 @@ fn patch_of(clusters: Vec<Value>, tasks: Vec<Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draining::tests::bound;
+    use super::super::draining::tests::{bound, bound_with};
     use super::*;
 
+    fn options() -> FailoverOptions {
+        FailoverOptions {
+            taint_eviction: Some(TaintEviction {
+                purge_mode: PurgeMode::Directly,
+                ..TaintEviction::default()
+            }),
+            state_preservation: true,
+            ..FailoverOptions::default()
+        }
+    }
+
     fn leave(binding: &Bound, cluster: &str, why: Why) -> Value {
-        let task = task(binding, why, &PurgeMode::Directly, true).unwrap();
-        evict(binding, vec![(cluster.to_owned(), task)]).unwrap()["spec"].clone()
+        let task = task(binding, cluster, why, &options()).unwrap();
+        evict(binding, vec![task]).unwrap()["spec"].clone()
     }
 
     #[test]
@@ -202,8 +240,36 @@ mod tests {
     fn what_is_graceful_needs_its_gate() {
         let binding = bound(&json!({
             "clusters": [{"name": "m1"}], "failover": {"application": {"decisionConditions": {}}} }));
-        let refused = task(&binding, Why::Sickness, &PurgeMode::Gracefully, false);
-        assert_eq!(refused.unwrap_err(), Refused::GateOff);
-        assert!(task(&binding, Why::Taint, &PurgeMode::Gracefully, false).is_ok());
+        let off = FailoverOptions {
+            graceful_eviction: false,
+            ..options()
+        };
+        let refused = task(&binding, "m1", Why::Sickness, &off).unwrap_err();
+        assert!(matches!(refused, Refused::GateOff));
+        assert!(task(&binding, "m1", Why::Taint, &off).is_ok());
+    }
+
+    #[test]
+    fn state_is_taken_along_where_the_policy_and_the_gate_say_so() {
+        let rules = json!({ "rules": [{ "aliasLabelName": "count", "jsonPath": "{.replicas}" }] });
+        let failover = json!({
+            "cluster": { "purgeMode": "Directly", "statePreservation": rules },
+            "application": { "decisionConditions": {}, "purgeMode": "Directly",
+                "statePreservation": rules } });
+        let spec = json!({ "clusters": [{"name": "m1"}, {"name": "m2"}], "failover": failover });
+        let status = json!({ "aggregatedStatus": [
+            { "clusterName": "m1", "status": { "replicas": 2 } }, { "clusterName": "m2" }] });
+        let binding = bound_with(&spec, &status);
+        for (why, before) in [(Why::Taint, &[][..]), (Why::Sickness, &["m1", "m2"][..])] {
+            let found = task(&binding, "m1", why, &options()).unwrap();
+            assert_eq!(json!(found.preserved_label_state), json!({ "count": "2" }));
+            assert_eq!(found.clusters_before_failover, before);
+            let off = FailoverOptions::default();
+            let found = task(&binding, "m1", why, &off).unwrap();
+            assert!(found.preserved_label_state.is_empty());
+            assert!(found.clusters_before_failover.is_empty());
+            let refused = task(&binding, "m2", why, &options()).unwrap_err();
+            assert!(matches!(refused, Refused::State(_)), "{refused}");
+        }
     }
 }

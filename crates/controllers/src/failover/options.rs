@@ -16,6 +16,8 @@ pub struct FailoverOptions {
     pub graceful_eviction: bool,
     /// How long an old copy waits for the new ones, where its task does not say.
     pub graceful_eviction_timeout: Duration,
+    /// Tasks hold the state that policies want to be taken along; Karmada's gate `StatefulFailoverInjection`.
+    pub state_preservation: bool,
     /// At most so many bindings leave a cluster within a minute; none for no limit.
     pub move_budget: Option<NonZeroU32>,
 }
@@ -36,6 +38,7 @@ impl Default for FailoverOptions {
             application_failover: true,
             graceful_eviction: true,
             graceful_eviction_timeout: Duration::from_mins(10),
+            state_preservation: false,
             move_budget: None,
         }
     }

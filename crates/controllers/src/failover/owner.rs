@@ -13,7 +13,7 @@ use super::binding::Bound;
 use super::eviction::{self, Why};
 use super::intake::{Known, Source};
 use super::line::Line;
-use super::options::{FailoverOptions, TaintEviction};
+use super::options::FailoverOptions;
 use super::pace::{Budget, Pace, interval};
 use super::sickness::Sickness;
 use super::step::{Clocks, Step, step};
@@ -246,22 +246,21 @@ impl Owner {
     }
 
     fn evict(&mut self, binding: Bound, leaves: Vec<(String, Why)>, lane: usize, now: Instant) {
-        let default = TaintEviction::default();
-        let taints = self.options.taint_eviction.as_ref().unwrap_or(&default);
         let mut leaving = Vec::new();
         for (cluster, why) in leaves {
-            let graceful = self.options.graceful_eviction;
-            match eviction::task(&binding, why, &taints.purge_mode, graceful) {
-                Ok(task) => leaving.push((cluster, task)),
+            match eviction::task(&binding, &cluster, why, &self.options) {
+                Ok(task) => leaving.push(task),
                 Err(error) => {
                     tracing::warn!(binding = binding.key.name, cluster, %error, "cannot evict");
+                    self.writer.refused(&binding, &cluster, &error.to_string());
                 }
             }
         }
         if leaving.is_empty() {
             return;
         }
-        let clusters: Vec<String> = leaving.iter().map(|(name, _)| name.clone()).collect();
+        let clusters = leaving.iter().map(|task| task.from_cluster.clone());
+        let clusters: Vec<String> = clusters.collect();
         match eviction::evict(&binding, leaving) {
             Ok(patch) => {
                 tracing::info!(binding = binding.key.name, ?clusters, "evicting");

@@ -11,6 +11,9 @@ use super::binding::Bound;
 use crate::detector::desired_binding::BindingKind;
 use crate::events::{EventRecorder, Happening, Severity};
 
+/// The reason of events about what stays although it should leave.
+const FAILED: &str = "EvictWorkloadFromClusterFailed";
+
 /// How a write ended.
 #[derive(Debug)]
 pub(super) enum Written {
@@ -95,15 +98,26 @@ impl Writer {
         }
     }
 
-    /// On the binding and on the template, in Karmada's words.
+    /// In Karmada's words.
     fn tell(&self, binding: &Bound, cluster: &str, well: bool) {
-        let (severity, reason, message) = if well {
+        if well {
             let message = format!("Evict from cluster {cluster} succeed.");
-            (Severity::Normal, "EvictWorkloadFromClusterSucceed", message)
+            let reason = "EvictWorkloadFromClusterSucceed";
+            self.record(binding, Severity::Normal, reason, &message);
         } else {
             let message = format!("Evict from cluster {cluster} failed.");
-            (Severity::Warning, "EvictWorkloadFromClusterFailed", message)
-        };
+            self.record(binding, Severity::Warning, FAILED, &message);
+        }
+    }
+
+    /// Tells that a binding does not leave a cluster although it should.
+    pub(super) fn refused(&self, binding: &Bound, cluster: &str, why: &str) {
+        let message = format!("Evict from cluster {cluster} failed: {why}");
+        self.record(binding, Severity::Warning, FAILED, &message);
+    }
+
+    /// On the binding and on the template.
+    fn record(&self, binding: &Bound, severity: Severity, reason: &'static str, message: &str) {
         let template = &binding.spec.resource;
         let objects = [
             ObjectReference {
@@ -129,7 +143,7 @@ impl Writer {
                 object,
                 severity,
                 reason,
-                message: message.clone(),
+                message: message.to_owned(),
             });
         }
     }
