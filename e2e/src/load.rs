@@ -1,24 +1,30 @@
-//! The load generator: what a scheduler process achieves on the embedded server, in figures.
+//! The load generator: what a scheduler process achieves on the embedded server, and what `berth up` achieves with its
+//! members, in figures.
 //!
-//! The server and the generator share this process; the scheduler is a process of its own, so that its
-//! processor time and memory are its own.
+//! What is measured is a process of its own, so that its processor time and memory are its own. Where that is the
+//! scheduler, the server and the generator share this process.
 
 mod burst;
 mod expressions;
 mod fan_out;
 mod herd;
+mod members;
 mod process;
+mod propagation;
 mod requests;
 mod scale;
 mod server;
 mod server_process;
 mod steady;
 mod subject;
+mod whole;
 mod workload;
 
 pub use burst::{Burst, burst};
 pub use expressions::{Expressions, expressions};
 pub use herd::{Herd, herd};
+pub use members::{Members, members};
+pub use propagation::{Propagation, propagation};
 pub use scale::{Scale, scale};
 pub use server::{ServerLoad, server};
 pub use server_process::{Keeping, serve};
@@ -73,4 +79,14 @@ fn percentile(sorted: &[Duration], part: f64) -> Duration {
     )]
     let index = ((sorted.len() as f64 * part).ceil() as usize).saturating_sub(1);
     sorted.get(index).copied().unwrap_or_default()
+}
+
+/// Seconds with two digits.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 100.0).round() / 100.0
+}
+
+/// A figure that should not be larger than its target.
+fn at_most(measured: f64, target: f64) -> serde_json::Value {
+    serde_json::json!({ "measured": measured, "at most": target, "met": measured <= target })
 }

@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use berth_api::Cluster;
+use berth_events::EventRecorder;
 use futures::TryStreamExt as _;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -20,7 +21,6 @@ use kube::{Client, ResourceExt as _};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::EventRecorder;
 pub use heartbeat::HeartbeatOptions;
 use heartbeat::{Heartbeats, Now, is_pulled};
 use keeper::{Keeper, Outcome};

@@ -24,12 +24,12 @@ mod record;
 mod strategy;
 mod writer;
 
+use berth_events::EventRecorder;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::owner::{INBOX, Owner};
 use self::writer::Writer;
-use crate::events::EventRecorder;
 use crate::kinds::Kinds;
 
 /// Why the distributor stopped although nobody asked it to.

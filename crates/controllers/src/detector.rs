@@ -42,6 +42,7 @@ mod writer;
 
 pub use options::{DetectorOptions, Gates, OptionsError};
 
+use berth_events::EventRecorder;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +51,6 @@ use self::desired_binding::BindingKind;
 use self::observation::Source;
 use self::owner::{INBOX, Owner};
 use self::writer::{Writer, binding_resource, policy_resource};
-use crate::events::EventRecorder;
 
 /// Why the detector stopped although nobody asked it to.
 #[derive(Debug, thiserror::Error)]

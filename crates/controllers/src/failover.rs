@@ -33,13 +33,13 @@ mod writer;
 
 pub use options::{FailoverOptions, TaintEviction};
 
+use berth_events::EventRecorder;
 use kube::Api;
 use kube::runtime::watcher;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::EventRecorder;
 use crate::informer::inform;
 use intake::Source;
 use owner::Owner;

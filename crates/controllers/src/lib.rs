@@ -13,7 +13,6 @@ pub mod cluster_status;
 mod condition;
 pub mod dependencies;
 pub mod detector;
-pub mod events;
 pub mod execution;
 pub mod failover;
 mod informer;

@@ -19,12 +19,12 @@ mod owner;
 
 use std::num::NonZeroUsize;
 
+use berth_events::EventRecorder;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::owner::{INBOX, Owner, Source};
 use crate::binding::sync::Syncer;
-use crate::events::EventRecorder;
 use crate::kinds::Kinds;
 use crate::status::writer::StatusWriter;
 
@@ -72,17 +72,13 @@ pub async fn run(
     let shutdown = shutdown.child_token();
     let guard = shutdown.clone().drop_guard();
     let (sender, inbox) = mpsc::channel(INBOX);
-    let mut telling = tokio::task::JoinSet::new();
-    let mut recorder = |component: &str| {
-        let (events, writer) = EventRecorder::new(client.clone(), component);
-        telling.spawn(writer.run(shutdown.clone()));
-        events
-    };
+    let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
+    let telling = tokio::spawn(event_writer.run(shutdown.clone()));
     let kinds = Kinds::new(client.clone());
-    let binding_events = recorder("binding-controller");
-    let syncer = Syncer::new(kinds.clone(), binding_events, options.inject_state);
-    let statuses = StatusWriter::new(kinds, recorder("resource-binding-status-controller"));
-    let execution = recorder("execution-controller");
+    let execution = events.of("execution-controller");
+    let statuses = events.of("resource-binding-status-controller");
+    let statuses = StatusWriter::new(kinds.clone(), statuses);
+    let syncer = Syncer::new(kinds, events, options.inject_state);
     let mut owner = Owner::new(
         client,
         options,
@@ -98,9 +94,7 @@ pub async fn run(
     tracing::info!("propagation started");
     let ended = owner.run(inbox).await;
     drop(guard);
-    while let Some(told) = telling.join_next().await {
-        told?;
-    }
+    telling.await?;
     tracing::info!("propagation stopped");
     ended
 }

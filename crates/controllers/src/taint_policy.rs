@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use berth_api::taint_policy::{ClusterTaintPolicySpec, all_hold};
 use berth_api::{Cluster, ClusterTaintPolicy};
+use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -22,7 +23,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{EventRecorder, Happening, Severity};
 use crate::informer::{Observation, inform};
 
 /// How many observations may wait.

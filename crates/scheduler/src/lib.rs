@@ -18,7 +18,6 @@ pub mod condition;
 pub mod config;
 pub mod connect;
 pub mod estimator;
-pub mod events;
 pub mod expression;
 pub mod extender;
 pub mod filter;

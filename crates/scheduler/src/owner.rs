@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_core::{Fleet, Snapshot};
+use berth_events::EventRecorder;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -36,7 +37,6 @@ use self::store::Finished;
 use crate::assume::Assumptions;
 use crate::binding::{Binding, BindingKey, Unread};
 use crate::config::config_map::Change;
-use crate::events::Recorder;
 use crate::fleet_watch::Member;
 use crate::framework::State;
 use crate::framework::assembly::Lineup;
@@ -119,7 +119,7 @@ pub(crate) struct Owner {
     leading: bool,
     writer: Writer,
     writes: JoinSet<Finished>,
-    recorder: Recorder,
+    recorder: EventRecorder,
     metrics: Metrics,
     /// When the age of the oldest ready key was looked up, and what it was.
     oldest: (Instant, Duration),
@@ -132,7 +132,7 @@ impl Owner {
         lineup: Lineup,
         accurate: Option<Accurate>,
         writer: Writer,
-        recorder: Recorder,
+        recorder: EventRecorder,
         metrics: Metrics,
         probes: Probes,
     ) -> Self {

@@ -7,12 +7,12 @@
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
 use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_core::{Outcome, PluginError, ScheduleError, Target};
+use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use crate::binding::{Binding, BindingKey};
 use crate::condition::{Reason, Scheduled};
-use crate::events::{Note, NoteType};
 use crate::need::reschedule_required;
 use crate::queue::Verdict;
 
@@ -181,7 +181,7 @@ fn success(
     }
     let mut notes = term_notes(binding, outcome);
     notes.push(Note {
-        note_type: NoteType::Normal,
+        severity: Severity::Normal,
         reason: REASON_SUCCEEDED,
         message: success_message(&binding.key, &targets),
     });
@@ -274,7 +274,7 @@ fn term_notes(binding: &Binding, outcome: &Outcome) -> Vec<Note> {
 
 fn failed_note(message: String) -> Note {
     Note {
-        note_type: NoteType::Warning,
+        severity: Severity::Warning,
         reason: REASON_FAILED,
         message,
     }

@@ -4,6 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use berth_events::Pace;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 /// So many requests each second, and so many at once.
@@ -66,6 +69,13 @@ impl RateLimit {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
+    }
+}
+
+/// Events count as requests.
+impl Pace for RateLimit {
+    fn turn(&self) -> BoxFuture<'_, ()> {
+        self.acquire().boxed()
     }
 }
 

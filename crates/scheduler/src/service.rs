@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_events::EventRecorder;
 use kube::Api;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use crate::config::config_map::{ConfigMapError, Reload};
 use crate::config::{ConfigError, Effective, start};
 use crate::connect;
-use crate::events;
 use crate::framework::assembly::Assembly;
 use crate::framework::{DuplicatePlugin, State};
 use crate::health::{self, ListenError, Probes};
@@ -109,13 +109,12 @@ async fn run_measured(
     // What is told of the last writes is told after the end was asked for.
     let all_is_told = CancellationToken::new();
     let events_end = all_is_told.clone().drop_guard();
-    let (recorder, recording) = events::start(
-        client.clone(),
-        options.declared.first_name(),
-        limit.clone(),
-        options.patience.request,
-        all_is_told,
-    );
+    let (recorder, event_writer) =
+        EventRecorder::new(client.clone(), options.declared.first_name());
+    let event_writer = event_writer
+        .with_pace(limit.clone())
+        .with_patience(options.patience.request);
+    let recording = tokio::spawn(event_writer.run(all_is_told));
     let writer = Writer {
         client: client.clone(),
         limit,

@@ -1,13 +1,14 @@
 //! Puts load on a scheduler and prints what it achieves, as JSON.
 //!
-//! `docs/performance.md` says how to run it. Called as `load scheduler …` it is the scheduler itself: the
-//! generator starts itself again in this form.
+//! `docs/performance.md` says how to run it. Called as `load scheduler …` or `load up …` it is that command of `berth`
+//! itself: the generator starts itself again in this form.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use berth_e2e::load::{
-    self, Burst, Expressions, Herd, Keeping, LoadError, Scale, ServerLoad, Steady,
+    self, Burst, Expressions, Herd, Keeping, LoadError, Members, Propagation, Scale, ServerLoad,
+    Steady,
 };
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -29,6 +30,10 @@ enum Scenario {
     Herd(Herd),
     /// Thousands of clusters, tens of thousands of bindings
     Scale(Scale),
+    /// Deployments on their way into members, and changes of replicas after them: `berth up` as a process of its own
+    Propagation(Propagation),
+    /// Idle members: `berth up` as a process of its own
+    Members(Members),
     /// Decisions with an expression as a filter: the engine alone
     Expressions(Expressions),
     /// The API server alone, as a process of its own
@@ -44,7 +49,7 @@ enum Scenario {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("scheduler") {
+    if matches!(std::env::args().nth(1).as_deref(), Some("scheduler" | "up")) {
         return berth::cli::main();
     }
     let arguments = Arguments::parse();
@@ -71,6 +76,8 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Steady(steady) => load::steady(steady).await,
             Scenario::Herd(herd) => load::herd(herd).await,
             Scenario::Scale(scale) => load::scale(scale).await,
+            Scenario::Propagation(load) => load::propagation(load).await,
+            Scenario::Members(load) => load::members(load).await,
             Scenario::Expressions(load) => load::expressions(load),
             Scenario::Server(server) => load::server(server).await,
             Scenario::Serve {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::requests::{self, Wanted};
 use super::server_process::{Keeping, ServerProcess};
-use super::{LoadError, fan_out, millis, percentile, rate, workload};
+use super::{LoadError, at_most, fan_out, millis, percentile, rate, workload};
 
 /// Names of the namespaces, each for objects of one kind and size.
 const LARGE: &str = "large";
@@ -273,10 +273,6 @@ fn binding_patches(count: usize) -> Vec<Wanted> {
     (0..count)
         .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &change))
         .collect()
-}
-
-fn at_most(measured: f64, target: f64) -> Value {
-    json!({ "measured": measured, "at most": target, "met": measured <= target })
 }
 
 fn at_least(measured: f64, target: f64) -> Value {

@@ -1,9 +1,9 @@
 //! The events that tell users how their resources became Works.
 
+use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::record::Binding;
-use crate::events::{EventRecorder, Happening, Severity};
 use crate::overrides::Applied;
 
 /// Works were written; told on the binding and on the template.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER, SYSTEM};
 use berth_api::{Cluster, Work, names};
+use berth_events::EventRecorder;
 use k8s_openapi::api::core::v1::{Namespace, ObjectReference};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use super::record::Binding;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_change::{change, new_work};
 use crate::detector::desired_binding::BindingKind;
-use crate::events::EventRecorder;
 use crate::kinds::{KindError, Kinds};
 use crate::overrides::{OverrideError, OverrideSet};
 

@@ -6,6 +6,7 @@ use berth_api::cluster::SyncMode;
 use berth_api::names::execution_namespace;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER, SYSTEM};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work};
+use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
@@ -16,7 +17,6 @@ use serde_json::json;
 
 use super::heartbeat::ready;
 use super::taints;
-use crate::events::{EventRecorder, Happening, Severity};
 
 /// How many bindings are read at once.
 const PAGE: u32 = 500;

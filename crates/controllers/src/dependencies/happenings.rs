@@ -1,12 +1,12 @@
 //! The events that tell users what follows what, in Karmada's words.
 
 use berth_api::dependency::DependentObjectReference;
+use berth_events::{Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 
 use super::record::Record;
 use crate::binding::sync::reference;
-use crate::events::{Happening, Severity};
 
 /// The component that events name.
 pub(super) const COMPONENT: &str = "dependencies-distributor";

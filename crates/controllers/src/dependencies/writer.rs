@@ -5,6 +5,7 @@ use std::sync::Arc;
 use berth_api::ResourceBinding;
 use berth_api::dependency::{DependentObjectReference, read_list};
 use berth_api::well_known::{DEPENDENCIES, DEPENDENCIES_FINALIZER};
+use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, TypeMeta};
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use super::happenings;
 use super::record::Record;
 use crate::binding::sync::has_code;
 use crate::detector::resource_type::{BindingKey, ResourceType};
-use crate::events::EventRecorder;
 use crate::interpreter::{InterpretError, dependencies};
 use crate::kinds::{KindError, Kinds};
 

@@ -1,11 +1,11 @@
 //! The events that tell users what the detector did: reasons and messages are Karmada's where it has them.
 
+use berth_events::{Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::claim::{PolicyKey, PolicyKind};
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
-use crate::events::{Happening, Severity};
 
 /// The source component of the detector's events.
 pub(super) const COMPONENT: &str = "resource-detector";

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use berth_events::EventRecorder;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -17,7 +18,6 @@ use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
 use super::resource_type::BindingKey;
 use super::template::Template;
-use crate::events::EventRecorder;
 use crate::interpreter::InterpretError;
 
 /// How often a write to a binding is tried when others write to it at the same time.

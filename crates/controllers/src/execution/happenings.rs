@@ -1,11 +1,11 @@
 //! The events that tell users how their Works fare: reasons and messages are Karmada's.
 
 use berth_api::Work;
+use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::work_status::Told;
 use crate::condition;
-use crate::events::{EventRecorder, Happening, Severity};
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
 use berth_api::work::{ManifestStatus, WorkStatus};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use berth_api::Work;
 use berth_api::well_known::EXECUTION_FINALIZER;
+use berth_events::EventRecorder;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::error::DiscoveryError;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use super::step::Step;
 use super::work_status::{Applied, News, next_status};
 use crate::binding::sync::has_code;
 use crate::detector::resource_type::ResourceType;
-use crate::events::EventRecorder;
 use crate::interpreter::{kind_of, retain};
 use crate::kinds::{KindError, Kinds};
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use berth_api::well_known::{MANAGED, MANAGED_VALUE};
 use berth_api::{Cluster, Work, names};
+use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
 use tokio::sync::mpsc;
@@ -22,7 +23,6 @@ use super::job::{Report, Task, Worker};
 use super::objects::{KindView, Known, ObjectKey};
 use super::step::{Standing, step};
 use crate::detector::resource_type::ResourceType;
-use crate::events::EventRecorder;
 use crate::informer::{Observation, inform};
 use crate::interpreter::kind_of;
 use crate::kinds::Kinds;

@@ -1,6 +1,7 @@
 //! Writes of failover, each for the version that it was decided for.
 
 use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::binding::Bound;
 use crate::detector::desired_binding::BindingKind;
-use crate::events::{EventRecorder, Happening, Severity};
 
 /// The reason of events about what stays although it should leave.
 const FAILED: &str = "EvictWorkloadFromClusterFailed";

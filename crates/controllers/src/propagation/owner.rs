@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 use kube::runtime::watcher;
@@ -18,7 +19,6 @@ use crate::binding::sync::Syncer;
 use crate::detector::claim::PolicyKind;
 use crate::detector::desired_binding::BindingKind;
 use crate::detector::resource_type::BindingKey;
-use crate::events::EventRecorder;
 use crate::execution::member;
 use crate::informer::{Observation, inform};
 use crate::queue::{Lane, Queue};

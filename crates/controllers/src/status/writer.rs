@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth_api::Work;
 use berth_api::binding::AggregatedStatusItem;
+use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use super::aggregated::update;
 use crate::binding::record::Binding;
 use crate::binding::sync::{has_code, reference};
-use crate::events::{EventRecorder, Happening, Severity};
 use crate::interpreter::aggregate;
 use crate::kinds::{KindError, Kinds};
 use crate::merge_diff::merge_diff;

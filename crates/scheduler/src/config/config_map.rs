@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use berth_events::{EventRecorder, Note, Severity};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::Resource as _;
@@ -19,7 +20,6 @@ use super::configuration::{ClientConnection, LeaderElection, SchedulerConfigurat
 use super::declared::{Declared, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::effective::Effective;
-use crate::events::{Note, NoteType, Recorder};
 use crate::framework::assembly::{Assembly, Lineup};
 
 /// The key of the ConfigMap that holds the configuration.
@@ -167,7 +167,7 @@ pub(crate) struct Reload {
     pub(crate) name: ConfigMapName,
     pub(crate) flags: ProfileFlags,
     pub(crate) assembly: Assembly,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: EventRecorder,
     pub(crate) effective: Effective,
     /// Only the leader speaks of changes.
     pub(crate) leading: tokio::sync::watch::Receiver<bool>,
@@ -232,7 +232,7 @@ impl Reload {
                 self.note(
                     &speaker,
                     object,
-                    NoteType::Warning,
+                    Severity::Warning,
                     "ConfigurationRefused",
                     format!("{error}; the configuration before stays in force"),
                 );
@@ -266,7 +266,7 @@ impl Reload {
         self.note(
             &speaker,
             object,
-            NoteType::Normal,
+            Severity::Normal,
             "ConfigurationReloaded",
             message,
         );
@@ -277,18 +277,18 @@ impl Reload {
         &self,
         speaker: &str,
         object: &ConfigMap,
-        note_type: NoteType,
+        severity: Severity,
         reason: &'static str,
         message: String,
     ) {
         if *self.leading.borrow() {
             let reference: ObjectReference = object.object_ref(&());
             let note = Note {
-                note_type,
+                severity,
                 reason,
                 message,
             };
-            self.recorder.of(speaker).record(&reference, note);
+            self.recorder.of(speaker).record(note.about(reference));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use berth_api::canonical::placement_json;
 use berth_core::Request;
+use berth_events::{Note, Severity};
 
 use super::Owner;
 use super::permit::Held;
@@ -14,7 +15,6 @@ use super::references::{binding_reference, template_reference};
 use super::store::Cycle;
 use crate::binding::{Binding, BindingKey};
 use crate::condition::Reason;
-use crate::events::{Note, NoteType};
 use crate::framework::Decided;
 use crate::framework::service_points::Gated;
 use crate::group_in_use::group_in_use;
@@ -315,16 +315,14 @@ impl Owner {
         };
         let message = format!("skip schedule deleting {kind}: {}", binding.key);
         let note = Note {
-            note_type: NoteType::Warning,
+            severity: Severity::Warning,
             reason: REASON_FAILED,
             message,
         };
         let recorder = self.recorder.of(binding.spec.scheduler());
-        recorder.record(
-            &binding_reference(&binding.key, &binding.metadata),
-            note.clone(),
-        );
-        recorder.record(&template_reference(binding), note);
+        let reference = binding_reference(&binding.key, &binding.metadata);
+        recorder.record(note.clone().about(reference));
+        recorder.record(note.about(template_reference(binding)));
     }
 }
 

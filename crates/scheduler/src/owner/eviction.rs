@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::PurgeMode;
+use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ use super::Owner;
 use super::preemption::Room;
 use super::references::{binding_reference, template_reference};
 use crate::binding::{Binding, BindingKey};
-use crate::events::{Note, NoteType};
 use crate::framework::Victim;
 use crate::plan::Plan;
 use crate::preemption::REASON;
@@ -156,7 +156,7 @@ impl Owner {
         let (preemptor, victim) = (&evicted.preemptor, &evicted.victim);
         let recorder = self.recorder.of(preemptor.spec.scheduler());
         let note = |reason, message| Note {
-            note_type: NoteType::Warning,
+            severity: Severity::Warning,
             reason,
             message,
         };
@@ -165,13 +165,13 @@ impl Owner {
             tracing::info!(binding = %victim.key, message, "evicted");
             let note = note(REASON, message);
             let reference = binding_reference(&victim.key, &binding.metadata);
-            recorder.record(&reference, note.clone());
-            recorder.record(&template_reference(victim), note);
+            recorder.record(note.clone().about(reference));
+            recorder.record(note.about(template_reference(victim)));
         }
         if let Some(message) = evicted.failure() {
             tracing::warn!(binding = %preemptor.key, message, "no room was made");
             let reference = binding_reference(&preemptor.key, &preemptor.metadata);
-            recorder.record(&reference, note(REASON_FAILED, message));
+            recorder.record(note(REASON_FAILED, message).about(reference));
         }
     }
 }

@@ -171,8 +171,8 @@ impl Owner {
         };
         let recorder = self.recorder.of(finished.cycle.binding.spec.scheduler());
         for note in &finished.plan.notes {
-            recorder.record(&reference, note.clone());
-            recorder.record(&finished.resource, note.clone());
+            recorder.record(note.clone().about(reference.clone()));
+            recorder.record(note.clone().about(finished.resource.clone()));
         }
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
+use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::references::binding_reference;
 use super::{Entry, Input, Owner, Source};
 use crate::binding::{Binding, BindingKey, Unread};
 use crate::condition::{Reason, stored};
-use crate::events::{Note, NoteType};
 use crate::fleet_watch::{Concern, Meaning, Member};
 use crate::framework::{Event, EventKind};
 use crate::guard::Guarded;
@@ -430,14 +430,13 @@ impl Owner {
         tracing::warn!(binding = %key, error, "cannot read a binding");
         if self.leading {
             let message = format!("cannot read {}: {error}", key.kind());
-            self.recorder.record(
-                &binding_reference(key, metadata),
-                Note {
-                    note_type: NoteType::Warning,
-                    reason: REASON_FAILED,
-                    message,
-                },
-            );
+            let note = Note {
+                severity: Severity::Warning,
+                reason: REASON_FAILED,
+                message,
+            };
+            let reference = binding_reference(key, metadata);
+            self.recorder.record(note.about(reference));
         }
     }
 }

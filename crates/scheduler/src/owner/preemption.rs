@@ -10,11 +10,11 @@ use berth_core::{
     Assumed, AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request,
     ScheduleError, Snapshot,
 };
+use berth_events::{Note, Severity};
 
 use super::Owner;
 use crate::assume::workload;
 use crate::binding::{Binding, BindingKey};
-use crate::events::{Note, NoteType};
 use crate::framework::service_points::ServicePoints;
 use crate::framework::{Nomination, PostFilterContext, State, Victim};
 use crate::preemption::REASON;
@@ -86,7 +86,7 @@ impl Room {
         let remark = self.remark().unwrap_or_default();
         let message = format!("{plugin} found {count} to evict{remark}");
         Some(Note {
-            note_type: NoteType::Normal,
+            severity: Severity::Normal,
             reason: REASON_PREEMPTING,
             message,
         })

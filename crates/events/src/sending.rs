@@ -1,0 +1,149 @@
+//! One write of an event, tried again while the server cannot be reached or is not well.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::writer::Told;
+
+/// How often an event is sent before it is given up, as client-go does it.
+const TRIES: usize = 12;
+/// The pause after the first failure; each further one doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Why an event was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    /// The server refuses it, or cannot be reached.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// The server is silent.
+    #[error("no answer within {0:?}")]
+    Silence(Duration),
+    /// The event that was to be counted has expired meanwhile.
+    #[error("the event is gone")]
+    Gone,
+}
+
+/// Where events are sent, and how long one try may take.
+#[derive(Clone)]
+pub(crate) struct Line {
+    pub(crate) client: kube::Client,
+    pub(crate) patience: Duration,
+}
+
+impl Line {
+    /// Creates an event.
+    pub(crate) async fn create(&self, told: &Told, count: i32) -> Result<(), SendError> {
+        let event = event(told, count);
+        let api = self.api(told);
+        let parameters = PostParams::default();
+        match self.persistently(|| api.create(&parameters, &event)).await {
+            // An earlier try has come through, and only its answer was lost.
+            Err(SendError::Api(kube::Error::Api(status))) if status.code == 409 => Ok(()),
+            created => created.map(|_| ()),
+        }
+    }
+
+    /// Writes the count of an event that began at another time.
+    pub(crate) async fn count(
+        &self,
+        told: &Told,
+        began: i128,
+        count: i32,
+    ) -> Result<(), SendError> {
+        let patch = Patch::Merge(json!({ "count": count, "lastTimestamp": Time(told.at) }));
+        let (api, name) = (self.api(told), name(told, began));
+        let parameters = PatchParams::default();
+        let send = || api.patch(&name, &parameters, &patch);
+        match self.persistently(send).await {
+            Err(SendError::Api(kube::Error::Api(status))) if status.code == 404 => {
+                Err(SendError::Gone)
+            }
+            counted => counted.map(|_| ()),
+        }
+    }
+
+    fn api(&self, told: &Told) -> Api<Event> {
+        Api::namespaced(self.client.clone(), namespace(told))
+    }
+
+    async fn persistently<F>(&self, mut send: impl FnMut() -> F) -> Result<Event, SendError>
+    where
+        F: Future<Output = Result<Event, kube::Error>>,
+    {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..TRIES {
+            match self.once(send()).await {
+                Err(error) if may_pass(&error) => tracing::debug!(%error, "an event has to wait"),
+                answer => return answer,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.once(send()).await
+    }
+
+    async fn once(
+        &self,
+        sent: impl Future<Output = Result<Event, kube::Error>>,
+    ) -> Result<Event, SendError> {
+        match tokio::time::timeout(self.patience, sent).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(SendError::Silence(self.patience)),
+        }
+    }
+}
+
+/// Whether the same request may succeed later.
+fn may_pass(error: &SendError) -> bool {
+    match error {
+        SendError::Api(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
+        SendError::Api(_) | SendError::Silence(_) => true,
+        SendError::Gone => false,
+    }
+}
+
+fn namespace(told: &Told) -> &str {
+    let namespace = told.happening.object.namespace.as_deref();
+    namespace.filter(|n| !n.is_empty()).unwrap_or("default")
+}
+
+/// As client-go names events: unique enough, and no counter of the server is needed.
+fn name(told: &Told, began: i128) -> String {
+    let object = told.happening.object.name.as_deref().unwrap_or_default();
+    format!("{object}.{began:x}")
+}
+
+fn event(told: &Told, count: i32) -> Event {
+    let happening = &told.happening;
+    let component = told.component.to_string();
+    let at = |at: Timestamp| Some(Time(at));
+    Event {
+        metadata: ObjectMeta {
+            name: Some(name(told, told.at.as_nanosecond())),
+            namespace: Some(namespace(told).to_owned()),
+            ..ObjectMeta::default()
+        },
+        involved_object: happening.object.clone(),
+        type_: Some(happening.severity.as_str().to_owned()),
+        reason: Some(happening.reason.to_owned()),
+        message: Some(happening.message.clone()),
+        source: Some(EventSource {
+            component: Some(component.clone()),
+            host: None,
+        }),
+        reporting_component: Some(component),
+        reporting_instance: Some(String::new()),
+        count: Some(count),
+        first_timestamp: at(told.at),
+        last_timestamp: at(told.at),
+        ..Event::default()
+    }
+}

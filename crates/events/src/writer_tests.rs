@@ -1,0 +1,229 @@
+//! The writer, against a server that is slow, refuses, or forgets.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use http::{Method, Request, Response};
+use k8s_openapi::api::core::v1::{Event, ObjectReference};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{EventRecorder, Severity};
+
+/// What a server saw and holds.
+#[derive(Default)]
+struct Held {
+    events: BTreeMap<String, Event>,
+    writes: usize,
+    under_way: usize,
+    most_at_once: usize,
+    /// How many of the next requests fail.
+    ill: usize,
+}
+
+#[derive(Clone, Default)]
+struct Server(Arc<Mutex<Held>>);
+
+impl Server {
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.0.lock().unwrap()
+    }
+
+    /// A client; each answer takes this long.
+    fn client(&self, delay: Duration) -> kube::Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                {
+                    let mut held = server.held();
+                    held.writes += 1;
+                    held.under_way += 1;
+                    held.most_at_once = held.most_at_once.max(held.under_way);
+                }
+                tokio::time::sleep(delay).await;
+                let (parts, body) = request.into_parts();
+                let sent = body.collect_bytes().await?;
+                let mut held = server.held();
+                held.under_way -= 1;
+                let (code, answer) = held.answer(&parts.method, parts.uri.path(), &sent);
+                Response::builder()
+                    .status(code)
+                    .body(Body::from(answer.to_string().into_bytes()))
+                    .map_err(tower::BoxError::from)
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    fn counts(&self) -> Vec<(String, i32)> {
+        let held = self.held();
+        let events = held.events.values();
+        events
+            .map(|event| {
+                let message = event.message.clone().unwrap_or_default();
+                (message, event.count.unwrap_or_default())
+            })
+            .collect()
+    }
+}
+
+impl Held {
+    fn answer(&mut self, method: &Method, path: &str, sent: &[u8]) -> (u16, Value) {
+        let refused = |code: u16| {
+            let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+                "code": code, "reason": "", "message": "no" });
+            (code, status)
+        };
+        if self.ill > 0 {
+            self.ill -= 1;
+            return refused(503);
+        }
+        if *method == Method::POST {
+            let event: Event = serde_json::from_slice(sent).unwrap();
+            let name = event.metadata.name.clone().unwrap();
+            self.events.insert(name, event.clone());
+            return (201, serde_json::to_value(event).unwrap());
+        }
+        let name = path.rsplit('/').next().unwrap();
+        let Some(event) = self.events.get_mut(name) else {
+            return refused(404);
+        };
+        let patch: Value = serde_json::from_slice(sent).unwrap();
+        event.count = patch["count"]
+            .as_i64()
+            .map(|count| i32::try_from(count).unwrap());
+        (200, serde_json::to_value(event).unwrap())
+    }
+}
+
+fn happening(name: &str, message: &str) -> Happening {
+    Happening {
+        object: ObjectReference {
+            name: Some(name.to_owned()),
+            ..ObjectReference::default()
+        },
+        severity: Severity::Normal,
+        reason: "Test",
+        message: message.to_owned(),
+    }
+}
+
+/// Tells all of these and waits until all is written.
+async fn tell(server: &Server, happenings: impl IntoIterator<Item = Happening>) {
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::from_millis(10)), "test");
+    for happening in happenings {
+        recorder.record(happening);
+    }
+    drop(recorder);
+    writer.run(CancellationToken::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_few_events_are_written_at_a_time() {
+    let server = Server::default();
+    let all = (0..100).map(|index| happening(&format!("o{index}"), "a"));
+    tell(&server, all).await;
+    assert_eq!(server.held().most_at_once, AT_ONCE);
+    assert_eq!(server.held().events.len(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_cost_few_writes() {
+    let server = Server::default();
+    tell(&server, (0..100).map(|_| happening("o", "a"))).await;
+    assert_eq!(server.counts(), [("a".to_owned(), 100)]);
+    let writes = server.held().writes;
+    assert!(writes <= 4, "{writes} writes for one event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_sent_again_while_the_server_is_not_well() {
+    let server = Server::default();
+    server.held().ill = 5;
+    tell(&server, [happening("o", "a")]).await;
+    assert_eq!(server.counts(), [("a".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_has_expired_begins_anew() {
+    let server = Server::default();
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
+    let writing = tokio::spawn(writer.run(CancellationToken::new()));
+    recorder.record(happening("o", "a"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.held().events.clear();
+    recorder.record(happening("o", "a"));
+    drop(recorder);
+    writing.await.unwrap();
+    assert_eq!(server.counts(), [("a".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_written_at_the_end_but_not_for_ever() {
+    for (delay, expected) in [
+        (Duration::from_millis(10), 100),
+        (Duration::from_hours(1), 0),
+    ] {
+        let server = Server::default();
+        let (recorder, writer) = EventRecorder::new(server.client(delay), "test");
+        for index in 0..100 {
+            recorder.record(happening(&format!("o{index}"), "a"));
+        }
+        let shutdown = CancellationToken::new();
+        shutdown.cancel();
+        writer.run(shutdown).await;
+        assert_eq!(server.held().events.len(), expected);
+        // Nobody waits for what is told afterwards.
+        recorder.record(happening("late", "a"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_is_dropped_without_waiting() {
+    let server = Server::default();
+    let client = server.client(Duration::ZERO);
+    let (recorder, writer) = EventRecorder::with_backlog(client, "test", 3);
+    for index in 0..10 {
+        recorder.record(happening(&format!("o{index}"), "a"));
+    }
+    drop(recorder);
+    writer.run(CancellationToken::new()).await;
+    assert_eq!(server.held().events.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_leave_way_to_urgent_work() {
+    let server = Server::default();
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
+    recorder.set_busy(true);
+    let writing = tokio::spawn(writer.run(CancellationToken::new()));
+    for index in 0..10 {
+        recorder.record(happening(&format!("o{index}"), "a"));
+    }
+    tokio::time::sleep(LONGEST_YIELD * 5 + LONGEST_YIELD / 2).await;
+    assert_eq!(server.held().events.len(), 5);
+    recorder.set_busy(false);
+    drop(recorder);
+    writing.await.unwrap();
+    assert_eq!(server.held().events.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_write_waits_for_its_turn() {
+    struct Slow;
+    impl Pace for Slow {
+        fn turn(&self) -> BoxFuture<'_, ()> {
+            Box::pin(tokio::time::sleep(Duration::from_secs(10)))
+        }
+    }
+    let server = Server::default();
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
+    recorder.record(happening("o", "a"));
+    drop(recorder);
+    let began = Instant::now();
+    let writer = writer.with_pace(Arc::new(Slow));
+    writer.run(CancellationToken::new()).await;
+    assert!(began.elapsed() >= Duration::from_secs(10));
+}

@@ -1,0 +1,295 @@
+//! Deployments on their way into members, and changes of replicas after them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use berth_api::ResourceBinding;
+use clap::Args;
+use futures::StreamExt as _;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::requests::{Wanted, send_all};
+use super::whole::Whole;
+use super::{LoadError, at_most, millis, percentile, rate, seconds};
+
+/// How long each part may take.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Connections that create.
+const CREATORS: usize = 8;
+/// The members that each Deployment goes to.
+const COPIES: usize = 3;
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies";
+
+/// Deployments, each for three members, of which each gets an equal part.
+#[derive(Args, Clone, Debug)]
+pub struct Propagation {
+    /// The number of members.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(3..))]
+    pub members: u16,
+    /// The number of Deployments.
+    #[arg(long, default_value_t = 1000)]
+    pub deployments: usize,
+    /// The number of changes of replicas, when all is applied.
+    #[arg(long, default_value_t = 300)]
+    pub changes: u32,
+    /// Changes each second.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: u32,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// When something does not end as it should.
+pub async fn propagation(load: &Propagation) -> Result<Value, LoadError> {
+    let members = usize::from(load.members);
+    let whole = Whole::start(members).await?;
+    let client = whole.client().await?;
+    let mut creators = Vec::new();
+    for _ in 0..CREATORS {
+        creators.push(whole.client().await?);
+    }
+    let mut watches = JoinSet::new();
+    let applied = Progress::default();
+    watches.spawn(watch_bindings(client.clone(), applied.clone()));
+    let arrived = Arrivals::default();
+    for number in 1..=members {
+        watches.spawn(watch_member(whole.member(number).await?, arrived.clone()));
+    }
+
+    send_all(&creators, policies(members)).await?;
+    let processor = whole.processor_time();
+    let began = Instant::now();
+    send_all(&creators, deployments(load.deployments, members)).await?;
+    let created = began.elapsed();
+    applied.wait(load.deployments).await?;
+    let took = began.elapsed();
+    let processor_applied = whole.processor_time().saturating_sub(processor);
+    arrived.quiet().await;
+
+    let processor = whole.processor_time();
+    let latencies = scale(&client, load, &arrived).await?;
+    let processor_scaled = whole.processor_time().saturating_sub(processor);
+    drop(watches);
+    let each = |time: Duration, count: usize| {
+        millis(time / u32::try_from(count).unwrap_or(u32::MAX).max(1))
+    };
+    Ok(json!({
+        "scenario": "propagation",
+        "members": members, "deployments": load.deployments, "copies of each": COPIES,
+        "created, s": seconds(created),
+        "all FullyApplied after the first was sent, s": at_most(seconds(took), 30.0),
+        "deployments/s": rate(load.deployments, took),
+        "processor time of a Deployment, ms": each(processor_applied, load.deployments),
+        "changes of replicas": latencies.len(), "changes/s": load.rate,
+        "change sent to seen in the last of its members p50, ms": millis(percentile(&latencies, 0.5)),
+        "change sent to seen in the last of its members p99, ms":
+            at_most(millis(percentile(&latencies, 0.99)), 500.0),
+        "change sent to seen in the last of its members max, ms": millis(percentile(&latencies, 1.0)),
+        "processor time of a change, ms": each(processor_scaled, latencies.len()),
+        "peak memory, MiB": whole.peak_mib(),
+    }))
+}
+
+fn name(index: usize) -> String {
+    format!("d{index:05}")
+}
+
+/// A policy for each group of Deployments: the members from its number on.
+fn policies(members: usize) -> Vec<Wanted> {
+    let policy = |group: usize| {
+        let names: Vec<String> = (0..COPIES)
+            .map(|place| format!("member{}", (group + place) % members + 1))
+            .collect();
+        let weights: Vec<Value> = names
+            .iter()
+            .map(|name| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 }))
+            .collect();
+        json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": { "name": format!("group{group}") },
+            "spec": {
+                "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment",
+                    "labelSelector": { "matchLabels": { "group": group.to_string() } } }],
+                "placement": {
+                    "clusterAffinity": { "clusterNames": names },
+                    "replicaScheduling": { "replicaSchedulingType": "Divided",
+                        "replicaDivisionPreference": "Weighted",
+                        "weightPreference": { "staticWeightList": weights } } } } })
+    };
+    (0..members)
+        .map(|group| Wanted::create(POLICIES, &policy(group)))
+        .collect()
+}
+
+fn deployments(count: usize, members: usize) -> Vec<Wanted> {
+    let deployment = |index: usize| {
+        json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": name(index), "labels": { "group": (index % members).to_string() } },
+            "spec": { "replicas": COPIES,
+                "selector": { "matchLabels": { "app": name(index) } },
+                "template": { "metadata": { "labels": { "app": name(index) } },
+                    "spec": { "containers": [{ "name": "app", "image": "nginx",
+                        "resources": { "requests": { "cpu": "10m" } } }] } } } })
+    };
+    (0..count)
+        .map(|index| Wanted::create(DEPLOYMENTS, &deployment(index)))
+        .collect()
+}
+
+/// The bindings that are fully applied.
+#[derive(Clone, Default)]
+struct Progress {
+    done: Arc<Mutex<BTreeSet<String>>>,
+    more: Arc<Notify>,
+}
+
+impl Progress {
+    fn set(&self, name: String, applied: bool) {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if applied {
+            done.insert(name);
+        } else {
+            done.remove(&name);
+        }
+        drop(done);
+        self.more.notify_one();
+    }
+
+    fn count(&self) -> usize {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.len()
+    }
+
+    async fn wait(&self, count: usize) -> Result<(), LoadError> {
+        let all = async {
+            while self.count() < count {
+                self.more.notified().await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, all).await;
+        waited.map_err(|_| LoadError::Late {
+            what: format!("applying {count} Deployments; {} were", self.count()),
+            limit: PATIENCE,
+        })
+    }
+}
+
+async fn watch_bindings(client: Client, progress: Progress) {
+    let bindings: Api<ResourceBinding> = Api::default_namespaced(client);
+    let mut changes = watcher(bindings, watcher::Config::default())
+        .default_backoff()
+        .applied_objects()
+        .boxed();
+    while let Some(change) = changes.next().await {
+        let Ok(binding) = change else { continue };
+        let mut conditions = binding.status.iter().flat_map(|status| &status.conditions);
+        let applied = conditions.any(|c| c.type_ == "FullyApplied" && c.status == "True");
+        progress.set(binding.name_any(), applied);
+    }
+}
+
+/// What the members say of replicas, and when they first said so.
+#[derive(Clone, Default)]
+struct Arrivals {
+    /// By name and replicas: when each member came to that.
+    seen: Arc<Mutex<HashMap<(String, i32), Vec<Instant>>>>,
+    last: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Arrivals {
+    fn note(&self, name: String, replicas: i32) {
+        let now = Instant::now();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.entry((name, replicas)).or_default().push(now);
+    }
+
+    /// When the last of the members came to so many replicas.
+    fn complete(&self, name: &str, replicas: i32) -> Option<Instant> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let members = seen.get(&(name.to_owned(), replicas))?;
+        (members.len() == COPIES).then(|| members.iter().max().copied())?
+    }
+
+    /// Waits until nothing has changed in the members for a while: all pods are there, and their status is told.
+    async fn quiet(&self) {
+        let began = Instant::now();
+        let mut quiet = false;
+        while !quiet && began.elapsed() < PATIENCE {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            quiet = last.unwrap_or(began).elapsed() > Duration::from_secs(5);
+        }
+    }
+}
+
+async fn watch_member(client: Client, arrivals: Arrivals) {
+    let deployments: Api<Deployment> = Api::default_namespaced(client);
+    let mut changes = watcher(deployments, watcher::Config::default())
+        .default_backoff()
+        .applied_objects()
+        .boxed();
+    let mut known: HashMap<String, i32> = HashMap::new();
+    while let Some(change) = changes.next().await {
+        let Ok(deployment) = change else { continue };
+        let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+        let replicas = replicas.unwrap_or_default();
+        let name = deployment.name_any();
+        if known.insert(name.clone(), replicas) == Some(replicas) {
+            *arrivals.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        } else {
+            arrivals.note(name, replicas);
+        }
+    }
+}
+
+/// Changes the replicas of Deployments, one after the other; how long each change took to the last of its members.
+async fn scale(
+    client: &Client,
+    load: &Propagation,
+    arrivals: &Arrivals,
+) -> Result<Vec<Duration>, LoadError> {
+    let api: Api<Deployment> = Api::default_namespaced(client.clone());
+    let mut clock = tokio::time::interval(Duration::from_secs(1) / load.rate);
+    let mut sent = Vec::new();
+    for change in 0..usize::try_from(load.changes).unwrap_or_default() {
+        clock.tick().await;
+        // Each time round another number, so that each change is one.
+        let (index, round) = (change % load.deployments, change / load.deployments);
+        let each = i32::try_from(round).unwrap_or_default() + 2;
+        let copies = i32::try_from(COPIES).unwrap_or_default();
+        let patch = json!({ "spec": { "replicas": each * copies } });
+        sent.push((name(index), each, Instant::now()));
+        api.patch(&name(index), &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+    }
+    let began = Instant::now();
+    loop {
+        let latencies: Option<Vec<Duration>> = sent
+            .iter()
+            .map(|(name, each, at)| {
+                let arrived = arrivals.complete(name, *each)?;
+                Some(arrived.saturating_duration_since(*at))
+            })
+            .collect();
+        if let Some(mut latencies) = latencies {
+            latencies.sort_unstable();
+            return Ok(latencies);
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(LoadError::Late {
+                what: "scaling".to_owned(),
+                limit: PATIENCE,
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
