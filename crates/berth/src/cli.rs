@@ -186,6 +186,7 @@ impl Command {
                     .await
                     .map_err(|error| match error {
                         ControllersError::Options(error) => Failure::usage(error),
+                        ControllersError::Lease(error) => Failure::usage(error),
                         error => Failure::run(error),
                     })
             }

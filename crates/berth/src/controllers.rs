@@ -1,5 +1,8 @@
 //! `berth controllers`: what surrounds the scheduler, for a control plane that has no controllers of its own.
-//! It must not run beside karmada-controller-manager, which does all of this itself.
+//! It must not work beside karmada-controller-manager, which does all of this itself; both stand for the same Lease.
+
+mod election;
+mod fence;
 
 use std::path::PathBuf;
 
@@ -7,9 +10,13 @@ use berth_controllers::detector::{self, DetectorError, DetectorOptions, Gates, O
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::lease::LeaseOptionsError;
 use clap::Args;
+use kube::client::ClientBuilder;
 use tokio_util::sync::CancellationToken;
 
+use self::election::{ElectionArgs, Term, lead};
+use self::fence::Fence;
 use crate::binding_controllers::{self, BindingControllersError};
 use crate::cluster_controllers::{self, ClusterArgs};
 use crate::failover::{FailoverArgs, FailoverFailure, Setting};
@@ -85,6 +92,9 @@ pub struct ControllersArgs {
     feature_gates: FeatureGates,
 
     #[command(flatten)]
+    election: ElectionArgs,
+
+    #[command(flatten)]
     detector: DetectorArgs,
 
     #[command(flatten)]
@@ -103,6 +113,12 @@ pub enum ControllersError {
     /// A flag of the detector cannot be understood.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The flags of leader election make no sense together.
+    #[error(transparent)]
+    Lease(#[from] LeaseOptionsError),
+    /// Another candidate leads now.
+    #[error("lost the leader election")]
+    LeadershipLost,
     /// The detector cannot start, or ended.
     #[error("the detector: {0}")]
     Detector(#[from] DetectorError),
@@ -117,18 +133,42 @@ pub enum ControllersError {
     Bindings(#[from] BindingControllersError),
 }
 
-/// Runs the controllers until the token is cancelled.
+/// Runs the controllers until the token is cancelled; where a leader is elected, while this one leads.
 ///
 /// # Errors
-/// When they cannot begin, or one of them fails.
+/// When they cannot begin, one of them fails, or another candidate leads: the process should end then.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
     let options = args.detector.options(args.feature_gates)?;
+    let lease = args.election.clone().lease()?;
     let target = Target {
-        kubeconfig: args.kubeconfig,
+        kubeconfig: args.kubeconfig.clone(),
         context: None,
-        master: args.master,
+        master: args.master.clone(),
     };
-    let client = connect::client(connect::config(&target).await?)?;
+    let config = connect::config(&target).await?;
+    let client = connect::client(config.clone())?;
+    let Some(lease) = lease else {
+        return work(client, args, options, cancel).await;
+    };
+    let working = async |fence: Fence, cancel| {
+        let builder = ClientBuilder::try_from(config)
+            .map_err(|error| ConnectError::Client(Box::new(error)))?;
+        let client = builder.with_layer(&fence).build();
+        work(client, args, options, cancel).await
+    };
+    match lead(client, lease, &cancel, working).await {
+        Term::Never => Ok(()),
+        Term::Worked(worked) => worked,
+        Term::Lost => Err(ControllersError::LeadershipLost),
+    }
+}
+
+async fn work(
+    client: kube::Client,
+    args: ControllersArgs,
+    options: DetectorOptions,
+    cancel: CancellationToken,
+) -> Result<(), ControllersError> {
     // Where one of them fails, the other is not left alone.
     let cancel = cancel.child_token();
     let _guard = cancel.clone().drop_guard();

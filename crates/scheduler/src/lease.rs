@@ -36,7 +36,52 @@ pub struct LeaseOptions {
     pub retry_period: Duration,
 }
 
+/// Durations of leader election that make no sense together.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseOptionsError {
+    /// The leader would outlive its lease.
+    #[error(
+        "--leader-elect-lease-duration ({lease:?}) must be longer than --leader-elect-renew-deadline ({renew:?})"
+    )]
+    LeaseTooShort {
+        /// The lease duration.
+        lease: Duration,
+        /// The renew deadline.
+        renew: Duration,
+    },
+    /// The leader would have no second try.
+    #[error(
+        "--leader-elect-renew-deadline ({renew:?}) must be longer than --leader-elect-retry-period ({retry:?})"
+    )]
+    RenewTooShort {
+        /// The renew deadline.
+        renew: Duration,
+        /// The retry period.
+        retry: Duration,
+    },
+}
+
 impl LeaseOptions {
+    /// Whether a leader with these durations ends before another one may begin, and has a second try.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check(&self) -> Result<(), LeaseOptionsError> {
+        if self.lease_duration <= self.renew_deadline {
+            return Err(LeaseOptionsError::LeaseTooShort {
+                lease: self.lease_duration,
+                renew: self.renew_deadline,
+            });
+        }
+        if self.renew_deadline <= self.retry_period {
+            return Err(LeaseOptionsError::RenewTooShort {
+                renew: self.renew_deadline,
+                retry: self.retry_period,
+            });
+        }
+        Ok(())
+    }
+
     /// An identity as client-go makes it: host name and a random id.
     pub fn new_identity() -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::flags::SchedulerArgs;
 use crate::framework::{DuplicatePlugin, Registry};
-use crate::lease::LeaseOptions;
+use crate::lease::{LeaseOptions, LeaseOptionsError};
 use crate::queue::QueueOrder;
 use crate::rate_limit::Rate;
 
@@ -145,26 +145,9 @@ pub enum OptionsError {
     /// A flag of the estimators has no sense.
     #[error(transparent)]
     Estimator(#[from] EstimatorOptionsError),
-    /// The leader would outlive its lease.
-    #[error(
-        "--leader-elect-lease-duration ({lease:?}) must be longer than --leader-elect-renew-deadline ({renew:?})"
-    )]
-    LeaseTooShort {
-        /// The lease duration.
-        lease: Duration,
-        /// The renew deadline.
-        renew: Duration,
-    },
-    /// The leader would have no second try.
-    #[error(
-        "--leader-elect-renew-deadline ({renew:?}) must be longer than --leader-elect-retry-period ({retry:?})"
-    )]
-    RenewTooShort {
-        /// The renew deadline.
-        renew: Duration,
-        /// The retry period.
-        retry: Duration,
-    },
+    /// The durations of leader election make no sense together.
+    #[error(transparent)]
+    Lease(#[from] LeaseOptionsError),
 }
 
 impl TryFrom<SchedulerArgs> for Options {
@@ -182,7 +165,7 @@ impl TryFrom<SchedulerArgs> for Options {
             retry_period: args.leader_elect_retry_period,
         };
         if args.leader_elect {
-            check(&lease)?;
+            lease.check()?;
         }
         let both = BindAddress::older(args.bind_address, args.secure_port);
         let order = if args.feature_gates.priority_based_scheduling {
@@ -247,22 +230,6 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
         }),
         _ => Ok(declared),
     }
-}
-
-fn check(lease: &LeaseOptions) -> Result<(), OptionsError> {
-    if lease.lease_duration <= lease.renew_deadline {
-        return Err(OptionsError::LeaseTooShort {
-            lease: lease.lease_duration,
-            renew: lease.renew_deadline,
-        });
-    }
-    if lease.renew_deadline <= lease.retry_period {
-        return Err(OptionsError::RenewTooShort {
-            renew: lease.renew_deadline,
-            retry: lease.retry_period,
-        });
-    }
-    Ok(())
 }
 
 /// The port of health and metrics where older flags name none.
