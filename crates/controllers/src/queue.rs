@@ -34,6 +34,8 @@ pub(crate) struct Queue<K, R> {
     failures: HashMap<K, u32>,
     later: BinaryHeap<Reverse<(Instant, u64)>>,
     delayed: HashMap<u64, (K, R)>,
+    /// Keys that are delayed so that more may come to it.
+    gathering: HashSet<K>,
     tickets: u64,
     longest_delay: Duration,
 }
@@ -55,6 +57,7 @@ impl<K, R> Queue<K, R> {
             failures: HashMap::new(),
             later: BinaryHeap::new(),
             delayed: HashMap::new(),
+            gathering: HashSet::new(),
             tickets: 0,
             longest_delay,
         }
@@ -113,12 +116,16 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
         let delay = delay_after(*failures).min(self.longest_delay);
         *failures = failures.saturating_add(1);
         let failures = *failures;
-        self.tickets += 1;
-        self.later
-            .push(Reverse((Instant::now() + delay, self.tickets)));
-        self.delayed.insert(self.tickets, (key.clone(), reason));
+        self.delay(key.clone(), reason, delay);
         self.end(key);
         failures
+    }
+
+    fn delay(&mut self, key: K, reason: R, delay: Duration) {
+        self.tickets += 1;
+        let due = Instant::now() + delay;
+        self.later.push(Reverse((due, self.tickets)));
+        self.delayed.insert(self.tickets, (key, reason));
     }
 
     fn end(&mut self, key: &K) {
@@ -140,7 +147,18 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
             return None;
         }
         self.later.pop();
-        self.delayed.remove(&ticket)
+        let (key, reason) = self.delayed.remove(&ticket)?;
+        self.gathering.remove(&key);
+        Some((key, reason))
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K, ()> {
+    /// Adds a key a little later: what happens to it until then is looked at together.
+    pub(crate) fn gather(&mut self, key: K, delay: Duration) {
+        if !self.waiting.contains_key(&key) && self.gathering.insert(key.clone()) {
+            self.delay(key, (), delay);
+        }
     }
 }
 
@@ -178,6 +196,26 @@ mod tests {
         assert_eq!(queue.next(), None);
         queue.finish(&"a");
         assert_eq!(queue.next(), Some(("a", vec![2])));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_gathered_comes_once_and_a_little_later() {
+        let mut queue: Queue<&str, ()> = Queue::default();
+        let delay = Duration::from_millis(100);
+        for _ in 0..5 {
+            queue.gather("a", delay);
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        assert_eq!(queue.next(), None);
+        assert_eq!(queue.take_due(Instant::now()), None);
+        tokio::time::advance(delay).await;
+        let now = Instant::now();
+        assert_eq!(queue.take_due(now), Some(("a", ())));
+        assert_eq!(queue.take_due(now), None);
+        // What waits already needs no second look.
+        queue.add("a", (), Lane::Slow, |(), ()| ());
+        queue.gather("a", delay);
+        assert_eq!(queue.next_due(), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Happenings about the same object with the same severity, reason and message become one Event with a count, as
-//! client-go's recorder does it; those that come while that Event is being written cost no write of their own. Events
+//! client-go's recorder does it; the count is written a second after it has changed, whatever comes until then. Events
 //! about cluster-scoped objects live in the namespace `default`. Events are told as well as possible: where the queue is
 //! full, or the server goes on refusing, the log says so and the event is gone.
 //!

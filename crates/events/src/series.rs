@@ -44,10 +44,10 @@ impl SeriesKey {
 pub(crate) enum Next {
     /// A new event.
     Begin,
-    /// The new count of the event with this creation time.
-    Count(Name, i32),
-    /// Nothing for now: what is being written of the series is followed by the new count.
-    Later,
+    /// The new count, when the series is due.
+    CountSoon,
+    /// Nothing: it is counted with others.
+    Nothing,
 }
 
 /// An event is named after its object and the time of its first happening, in nanoseconds.
@@ -60,6 +60,8 @@ enum Record {
     Writing { missed: i32 },
     /// It is on the server.
     Written { name: Name, count: i32 },
+    /// It is on the server with a count that is out of date.
+    Outdated { name: Name, count: i32 },
 }
 
 /// The series that are remembered; the oldest is forgotten first.
@@ -79,32 +81,48 @@ impl Series {
             }
             Some(Record::Writing { missed }) => {
                 *missed = missed.saturating_add(1);
-                Next::Later
+                Next::Nothing
             }
-            Some(record @ Record::Written { .. }) => {
-                let writing = Record::Writing { missed: 0 };
-                let Record::Written { name, count } = std::mem::replace(record, writing) else {
-                    return Next::Later;
-                };
-                Next::Count(name, count.saturating_add(1))
+            Some(Record::Outdated { count, .. }) => {
+                *count = count.saturating_add(1);
+                Next::Nothing
+            }
+            Some(record) => {
+                if let Record::Written { name, count } = *record {
+                    let count = count.saturating_add(1);
+                    *record = Record::Outdated { name, count };
+                }
+                Next::CountSoon
             }
         }
     }
 
-    /// The event of a series is on the server with this count; the count that has to follow, if happenings came
-    /// meanwhile.
-    pub(crate) fn written(&mut self, key: &SeriesKey, name: Name, count: i32) -> Option<i32> {
+    /// A series is due: the name of its event, and the count that is to be written.
+    pub(crate) fn due(&mut self, key: &SeriesKey) -> Option<(Name, i32)> {
         // A series that was forgotten meanwhile begins anew.
         let record = self.known.get_mut(key)?;
-        match record {
-            Record::Writing { missed } if *missed > 0 => {
-                let next = count.saturating_add(*missed);
-                *missed = 0;
-                Some(next)
+        let Record::Outdated { name, count } = *record else {
+            return None;
+        };
+        *record = Record::Writing { missed: 0 };
+        Some((name, count))
+    }
+
+    /// The event of a series is on the server with this count; whether happenings came meanwhile, so that it is to be
+    /// counted soon.
+    pub(crate) fn written(&mut self, key: &SeriesKey, name: Name, count: i32) -> bool {
+        let Some(record) = self.known.get_mut(key) else {
+            return false;
+        };
+        match *record {
+            Record::Writing { missed } if missed > 0 => {
+                let count = count.saturating_add(missed);
+                *record = Record::Outdated { name, count };
+                true
             }
             _ => {
                 *record = Record::Written { name, count };
-                None
+                false
             }
         }
     }
@@ -151,25 +169,29 @@ mod tests {
     fn repetitions_count_up_until_the_event_is_gone() {
         let mut series = Series::default();
         assert_eq!(series.happens(&key("a")), Next::Begin);
-        assert_eq!(series.written(&key("a"), 7, 1), None);
-        assert_eq!(series.happens(&key("a")), Next::Count(7, 2));
-        assert_eq!(series.written(&key("a"), 7, 2), None);
+        assert!(!series.written(&key("a"), 7, 1));
+        assert_eq!(series.happens(&key("a")), Next::CountSoon);
+        assert_eq!(series.due(&key("a")), Some((7, 2)));
+        assert!(!series.written(&key("a"), 7, 2));
         assert_eq!(series.happens(&key("b")), Next::Begin);
-        assert_eq!(series.happens(&key("a")), Next::Count(7, 3));
+        assert_eq!(series.happens(&key("a")), Next::CountSoon);
+        assert_eq!(series.due(&key("a")), Some((7, 3)));
         series.forget(&key("a"));
         assert_eq!(series.happens(&key("a")), Next::Begin);
     }
 
     #[test]
-    fn repetitions_during_a_write_become_one_more_write() {
+    fn repetitions_become_one_write() {
         let mut series = Series::default();
         assert_eq!(series.happens(&key("a")), Next::Begin);
         for _ in 0..9 {
-            assert_eq!(series.happens(&key("a")), Next::Later);
+            assert_eq!(series.happens(&key("a")), Next::Nothing);
         }
-        assert_eq!(series.written(&key("a"), 7, 1), Some(10));
-        assert_eq!(series.written(&key("a"), 7, 10), None);
-        assert_eq!(series.happens(&key("a")), Next::Count(7, 11));
+        assert!(series.written(&key("a"), 7, 1));
+        assert_eq!(series.happens(&key("a")), Next::Nothing);
+        assert_eq!(series.due(&key("a")), Some((7, 11)));
+        assert!(!series.written(&key("a"), 7, 11));
+        assert_eq!(series.due(&key("a")), None);
     }
 
     #[test]
@@ -178,10 +200,10 @@ mod tests {
         for index in 0..=REMEMBERED {
             let key = key(&index.to_string());
             assert_eq!(series.happens(&key), Next::Begin);
-            assert_eq!(series.written(&key, 1, 1), None);
+            assert!(!series.written(&key, 1, 1));
         }
         assert_eq!(series.known.len(), REMEMBERED);
-        assert_eq!(series.happens(&key("1")), Next::Count(1, 2));
+        assert_eq!(series.happens(&key("1")), Next::CountSoon);
         assert_eq!(series.happens(&key("0")), Next::Begin);
     }
 
@@ -190,7 +212,8 @@ mod tests {
         let mut series = Series::default();
         assert_eq!(series.happens(&key("a")), Next::Begin);
         series.forget(&key("a"));
-        assert_eq!(series.written(&key("a"), 1, 1), None);
+        assert!(!series.written(&key("a"), 1, 1));
+        assert_eq!(series.due(&key("a")), None);
         assert_eq!(series.happens(&key("a")), Next::Begin);
     }
 }

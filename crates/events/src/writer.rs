@@ -1,5 +1,6 @@
 //! The task that writes events, a few at a time.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub(crate) const AT_ONCE: usize = 4;
 const IMPATIENT_BACKLOG: usize = 50_000;
 /// How long an event leaves way to more urgent work.
 const LONGEST_YIELD: Duration = Duration::from_millis(20);
+/// How long repetitions are counted before the count is written.
+const COUNTING: Duration = Duration::from_secs(1);
 /// How long the writer goes on after the end was asked for, to write what waits.
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long an answer may take unless somebody says otherwise.
@@ -47,6 +50,8 @@ pub struct EventWriter {
     receiver: mpsc::Receiver<Told>,
     busy: watch::Receiver<bool>,
     series: Series,
+    /// Series whose counts are to be written, and when; all of them wait equally long, so this is their order.
+    outdated: VecDeque<(Instant, SeriesKey, Told)>,
 }
 
 impl std::fmt::Debug for EventWriter {
@@ -81,6 +86,7 @@ impl EventWriter {
             receiver,
             busy,
             series: Series::default(),
+            outdated: VecDeque::new(),
         }
     }
 
@@ -105,10 +111,12 @@ impl EventWriter {
         let mut open = true;
         while open || waiting.is_some() || !writes.is_empty() {
             let turn = waiting.as_ref().map(|(_, until)| *until);
+            let due = self.outdated.front().map(|(at, ..)| *at);
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
                 Some(done) = writes.next() => self.done(done, &mut writes),
+                () = at(due), if due.is_some() && writes.len() < AT_ONCE => self.count_oldest(&mut writes),
                 () = way_is_free(&mut self.busy, turn), if turn.is_some() => {
                     if let Some((told, _)) = waiting.take() {
                         self.take(told, &mut writes);
@@ -143,7 +151,12 @@ impl EventWriter {
                 Some(told) = self.receiver.recv(), if writes.len() < AT_ONCE => {
                     self.take(told, &mut writes);
                 }
-                else => return,
+                else => {
+                    if self.outdated.is_empty() {
+                        return;
+                    }
+                    self.count_oldest(&mut writes);
+                }
             }
         }
     }
@@ -163,8 +176,22 @@ impl EventWriter {
                 let began = told.at.as_nanosecond();
                 self.create(key, told, (began, 1), writes);
             }
-            Next::Count(name, count) => self.count(key, told, (name, count), writes),
-            Next::Later => {}
+            Next::CountSoon => self.count_soon(key, told),
+            Next::Nothing => {}
+        }
+    }
+
+    fn count_soon(&mut self, key: SeriesKey, told: Told) {
+        let at = Instant::now() + COUNTING;
+        self.outdated.push_back((at, key, told));
+    }
+
+    fn count_oldest(&mut self, writes: &mut Writes) {
+        if let Some((_, key, mut told)) = self.outdated.pop_front()
+            && let Some(tried) = self.series.due(&key)
+        {
+            told.at = jiff::Timestamp::now();
+            self.count(key, told, tried, writes);
         }
     }
 
@@ -199,15 +226,14 @@ impl EventWriter {
     fn done(&mut self, done: Done, writes: &mut Writes) {
         let Done {
             key,
-            mut told,
+            told,
             tried: (name, count),
             outcome,
         } = done;
         match outcome {
             Ok(()) => {
-                if let Some(next) = self.series.written(&key, name, count) {
-                    told.at = jiff::Timestamp::now();
-                    self.count(key, told, (name, next), writes);
+                if self.series.written(&key, name, count) {
+                    self.count_soon(key, told);
                 }
             }
             // A new one begins.
@@ -221,6 +247,12 @@ impl EventWriter {
                 self.series.forget(&key);
             }
         }
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    if let Some(due) = due {
+        tokio::time::sleep_until(due).await;
     }
 }
 

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
+use crate::scope::Scope;
 use crate::world::World;
 
 /// The controller of an object.
@@ -26,10 +27,13 @@ pub(crate) fn by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<OwnerRe
 pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
-    pub(crate) fn of(world: &'a World) -> Self {
+    /// Those of the controllers that have to be looked at.
+    pub(crate) fn of(world: &'a World, scope: &Scope) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
         for pod in world.pods.iter() {
-            if let Some(owner) = controller_of(&pod.metadata) {
+            if let Some(owner) = controller_of(&pod.metadata)
+                && scope.has(&owner.uid)
+            {
                 pods.entry(&owner.uid).or_default().push(pod);
             }
         }

@@ -9,14 +9,16 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::controlled::{self, Pods};
 use crate::placing;
+use crate::scope::Scope;
 use crate::template;
 use crate::world::{World, key};
 
 const REVISION: &str = "controller-revision-hash";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-pub(crate) fn plan(world: &World, pods: &Pods<'_>, actions: &mut Vec<Action>) {
-    for set in world.daemon_sets.iter() {
+pub(crate) fn plan(world: &World, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+    let of_scope = |set: &&DaemonSet| scope.covers(&set.metadata);
+    for set in world.daemon_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
             one(set, spec, world, pods, actions);
         }

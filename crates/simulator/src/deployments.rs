@@ -14,6 +14,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::controlled::{self, Pods};
 use crate::replica_sets;
+use crate::scope::Scope;
 use crate::template;
 use crate::world::{World, key};
 
@@ -22,17 +23,21 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 
 pub(crate) fn plan(
     world: &World,
+    scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
     let mut sets: BTreeMap<&str, Vec<&ReplicaSet>> = BTreeMap::new();
     for set in world.replica_sets.iter() {
-        if let Some(owner) = controlled::controller_of(&set.metadata) {
+        if let Some(owner) = controlled::controller_of(&set.metadata)
+            && scope.has(&owner.uid)
+        {
             sets.entry(&owner.uid).or_default().push(set);
         }
     }
-    for deployment in world.deployments.iter() {
+    let of_scope = |deployment: &&Deployment| scope.covers(&deployment.metadata);
+    for deployment in world.deployments.iter().filter(of_scope) {
         let (Some(spec), None) = (&deployment.spec, &deployment.metadata.deletion_timestamp) else {
             continue;
         };

@@ -10,16 +10,19 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::controlled::{self, Pods};
+use crate::scope::Scope;
 use crate::template;
 use crate::world::{World, key};
 
 pub(crate) fn plan(
     world: &World,
+    scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
-    for job in world.jobs.iter() {
+    let of_scope = |job: &&Job| scope.covers(&job.metadata);
+    for job in world.jobs.iter().filter(of_scope) {
         if let (Some(spec), None) = (&job.spec, &job.metadata.deletion_timestamp)
             && !is_over(job)
         {

@@ -4,14 +4,16 @@
 //!
 //! ```text
 //! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
+//!               └─> agenda: what has to be looked at ──┘
 //! ```
 //!
 //! One task owns the world, which is what the server holds, as far as it matters here. It plans until there is nothing
-//! left to do. How soon pods are ready, and whether they fail, can be wished for by annotations: see [`wishes`].
+//! left to do; what has not changed, and depends on nothing that has, is not looked at. How soon pods are ready, and whether they fail, can be wished for by annotations: see [`wishes`].
 //!
 //! It knows nothing of what the cluster is a member of.
 
 mod action;
+mod agenda;
 mod controlled;
 mod daemon_sets;
 mod deployments;
@@ -20,6 +22,7 @@ mod placing;
 mod plan;
 mod pods;
 mod replica_sets;
+mod scope;
 mod stateful_sets;
 mod template;
 pub mod wishes;
@@ -32,10 +35,13 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use action::Executor;
+use agenda::Agenda;
 use world::World;
 
 /// How often it is planned without a pause; what is left then waits for others to have a turn.
 const ROUNDS: usize = 100;
+/// How long changes are gathered before they are looked at together.
+const GATHERING: Duration = Duration::from_millis(10);
 /// How soon to look again when something could not be written.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The longest time without a look.
@@ -52,6 +58,7 @@ pub async fn run(client: Client, shutdown: CancellationToken) {
 async fn simulate(client: Client) {
     let mut changes = world::watch(&client);
     let mut world = World::default();
+    let mut agenda = Agenda::new();
     let executor = Executor::new(client);
     loop {
         // Whatever has been seen meanwhile counts at once.
@@ -62,13 +69,16 @@ async fn simulate(client: Client) {
             }
         }
         let pause = if world.is_complete() {
-            work(&mut world, &executor).await
+            work(&mut world, &mut agenda, &executor).await
         } else {
             LONGEST
         };
         tokio::select! {
             change = changes.next() => match change {
-                Some(change) => world.take(change),
+                Some(change) => {
+                    world.take(change);
+                    tokio::time::sleep(GATHERING).await;
+                }
                 None => return,
             },
             () = tokio::time::sleep(pause) => {}
@@ -77,22 +87,22 @@ async fn simulate(client: Client) {
 }
 
 /// Does what is to be done now; returns how long there is nothing more to do.
-async fn work(world: &mut World, executor: &Executor) -> Duration {
+async fn work(world: &mut World, agenda: &mut Agenda, executor: &Executor) -> Duration {
     for _ in 0..ROUNDS {
         let now = jiff::Timestamp::now();
-        let plan = plan::plan(world, now);
-        if plan.actions.is_empty() {
+        let actions = agenda.next(world, now);
+        if actions.is_empty() {
             let until = |wake: jiff::Timestamp| {
                 let left = wake.duration_since(now);
                 Duration::try_from(left).unwrap_or_default()
             };
             // A little later rather than a little too early.
-            return plan
-                .wake
+            return agenda
+                .wake()
                 .map_or(LONGEST, |wake| until(wake) + Duration::from_millis(1));
         }
         let mut failed = false;
-        for action in plan.actions {
+        for action in actions {
             if let Err(error) = executor.act(action, world).await {
                 tracing::debug!(%error, "something simulated could not be written; trying again");
                 failed = true;

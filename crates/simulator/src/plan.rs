@@ -1,37 +1,40 @@
-//! What is to be done now: a pure function of the world.
+//! What is to be done now: a pure function of the world, and of what in it has to be looked at.
 
 use std::time::Duration;
 
 use crate::action::Action;
 use crate::controlled::Pods;
+use crate::scope::Scope;
 use crate::world::World;
 use crate::{daemon_sets, deployments, jobs, placing, pods, replica_sets, stateful_sets};
 
-/// What is to be done now, and when something is to be done although nothing changes.
+/// What is to be done now, and when what has to be looked at although nothing changes.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
-    pub(crate) wake: Option<jiff::Timestamp>,
+    /// Times, and UIDs of objects.
+    pub(crate) wakes: Vec<(jiff::Timestamp, String)>,
 }
 
 impl Plan {
-    /// Asks to be made again at this time at the latest.
-    pub(crate) fn wake_at(&mut self, start: jiff::Timestamp, after: Duration) {
+    /// Asks for a look at an object at this time.
+    pub(crate) fn wake_at(&mut self, uid: String, start: jiff::Timestamp, after: Duration) {
         let at = start.saturating_add(after).unwrap_or(jiff::Timestamp::MAX);
-        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+        self.wakes.push((at, uid));
     }
 }
 
-pub(crate) fn plan(world: &World, now: jiff::Timestamp) -> Plan {
+pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let owned = Pods::of(world);
-    deployments::plan(world, &owned, now, &mut plan.actions);
-    replica_sets::plan(world, &owned, now, &mut plan.actions);
-    stateful_sets::plan(world, &owned, &mut plan.actions);
-    daemon_sets::plan(world, &owned, &mut plan.actions);
-    jobs::plan(world, &owned, now, &mut plan.actions);
+    let owned = Pods::of(world, scope);
+    deployments::plan(world, scope, &owned, now, &mut plan.actions);
+    replica_sets::plan(world, scope, &owned, now, &mut plan.actions);
+    stateful_sets::plan(world, scope, &owned, &mut plan.actions);
+    daemon_sets::plan(world, scope, &owned, &mut plan.actions);
+    jobs::plan(world, scope, &owned, now, &mut plan.actions);
+    // Whoever waits for room may get that of any pod.
     placing::plan(world, now, &mut plan.actions);
-    pods::plan(world, now, &mut plan);
+    pods::plan(world, scope, now, &mut plan);
     plan
 }
 

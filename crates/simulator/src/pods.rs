@@ -13,12 +13,14 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::controlled;
 use crate::plan::Plan;
+use crate::scope::Scope;
 use crate::template;
 use crate::wishes::{Failure, Wishes};
 use crate::world::{World, key};
 
-pub(crate) fn plan(world: &World, now: jiff::Timestamp, plan: &mut Plan) {
-    for pod in world.pods.iter() {
+pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
+    let of_scope = |pod: &&Pod| scope.covers(&pod.metadata);
+    for pod in world.pods.iter().filter(of_scope) {
         let gone = controlled::node(pod).is_some_and(|node| {
             let key = (String::new(), node.to_owned());
             world.nodes.get(&key).is_none()
@@ -78,8 +80,9 @@ fn live(pod: &Pod, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
     let age = Duration::try_from(age).unwrap_or_default();
     let ends = pod.spec.as_ref().and_then(|s| s.restart_policy.as_deref()) != Some("Always");
     let end = wishes.start_delay.saturating_add(wishes.run_time);
+    let uid = || pod.metadata.uid.clone().unwrap_or_default();
     let stage = if age < wishes.start_delay || start.is_none() {
-        plan.wake_at(begun, wishes.start_delay);
+        plan.wake_at(uid(), begun, wishes.start_delay);
         Stage::Starting
     } else {
         match wishes.failure {
@@ -89,7 +92,7 @@ fn live(pod: &Pod, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
             None if ends && age >= end => Stage::Succeeded,
             None => {
                 if ends {
-                    plan.wake_at(begun, end);
+                    plan.wake_at(uid(), begun, end);
                 }
                 Stage::Running
             }

@@ -8,17 +8,19 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::controlled::{self, Pods};
+use crate::scope::Scope;
 use crate::template;
 use crate::world::{World, key};
 
 pub(crate) fn plan(
     world: &World,
+    scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
     for set in world.replica_sets.iter() {
-        if set.metadata.deletion_timestamp.is_none() {
+        if set.metadata.deletion_timestamp.is_none() && scope.covers(&set.metadata) {
             one(set, pods, now, actions);
         }
     }

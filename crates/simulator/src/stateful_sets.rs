@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::controlled::{self, Pods};
+use crate::scope::Scope;
 use crate::template;
 use crate::world::{World, key};
 
@@ -16,8 +17,9 @@ const REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-pub(crate) fn plan(world: &World, pods: &Pods<'_>, actions: &mut Vec<Action>) {
-    for set in world.stateful_sets.iter() {
+pub(crate) fn plan(world: &World, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+    let of_scope = |set: &&StatefulSet| scope.covers(&set.metadata);
+    for set in world.stateful_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
             one(set, spec, pods, actions);
         }

@@ -11,6 +11,9 @@ use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 
+use crate::controlled::controller_of;
+use crate::scope::Scope;
+
 /// Namespace and name.
 pub(crate) type Key = (String, String);
 
@@ -26,6 +29,8 @@ pub(crate) struct Kind<K> {
     /// What a list has said so far, while it goes on.
     listed: Option<BTreeMap<Key, K>>,
     complete: bool,
+    /// UIDs of what has changed since somebody asked, and of what controls that.
+    changed: Vec<String>,
 }
 
 impl<K> Default for Kind<K> {
@@ -34,6 +39,7 @@ impl<K> Default for Kind<K> {
             objects: BTreeMap::new(),
             listed: None,
             complete: false,
+            changed: Vec::new(),
         }
     }
 }
@@ -51,14 +57,27 @@ impl<K: Resource> Kind<K> {
     pub(crate) fn put(&mut self, mut object: K) {
         object.meta_mut().managed_fields = None;
         let key = key(&object);
-        let known = self.objects.get(&key);
-        if known.is_none_or(|known| version(known) <= version(&object)) {
+        let version = version(&object);
+        let known = self.objects.get(&key).map(self::version);
+        // What a watch tells of a write of ours is no news.
+        let is_news = known.is_none_or(|known| known < version || version == 0);
+        if is_news {
+            self.note(&object);
             self.objects.insert(key, object);
         }
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
-        self.objects.remove(key);
+        if let Some(object) = self.objects.remove(key) {
+            self.note(&object);
+        }
+    }
+
+    fn note(&mut self, object: &K) {
+        let metadata = object.meta();
+        self.changed.push(metadata.uid.clone().unwrap_or_default());
+        let owner = controller_of(metadata);
+        self.changed.extend(owner.map(|owner| owner.uid.clone()));
     }
 
     fn take(&mut self, event: watcher::Event<K>) {
@@ -70,8 +89,14 @@ impl<K: Resource> Kind<K> {
                 listed.insert(key(&object), object);
             }
             watcher::Event::InitDone => {
+                let before = std::mem::take(&mut self.objects);
                 self.objects = self.listed.take().unwrap_or_default();
                 self.complete = true;
+                let listed = self.objects.values().map(K::meta);
+                let all = before.values().map(K::meta).chain(listed);
+                let owners = |metadata| controller_of(metadata).map(|owner| owner.uid.clone());
+                let uids = all.flat_map(|metadata| [metadata.uid.clone(), owners(metadata)]);
+                self.changed.extend(uids.flatten());
             }
             watcher::Event::Apply(object) => self.put(object),
             watcher::Event::Delete(object) => self.remove(&key(&object)),
@@ -105,6 +130,19 @@ macro_rules! kinds {
                 match change {
                     $( Change::$variant(event) => self.$field.take(*event), )*
                 }
+            }
+
+            /// Adds what has changed since this was asked last.
+            pub(crate) fn changed(&mut self, scope: &mut Scope) {
+                // DaemonSets follow nodes, and pods leave those that are gone.
+                if !self.nodes.changed.is_empty() {
+                    scope.add_all();
+                }
+                $(
+                    for uid in self.$field.changed.drain(..) {
+                        scope.add(uid);
+                    }
+                )*
             }
 
             /// Whether all kinds have been listed.

@@ -33,6 +33,9 @@ use crate::queue::{Lane, Queue};
 pub(crate) const INBOX: usize = 1024;
 /// How many messages are taken in before work is handed out.
 const BATCH: usize = 256;
+/// How long what is seen of an object is gathered before its Work is looked at: the status of a workload changes several
+/// times while its pods start.
+const GATHERING: Duration = Duration::from_millis(100);
 /// The longest pause before something is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -289,7 +292,7 @@ impl Member {
         }
         for work in works {
             if self.works.contains_key(&work) {
-                self.look_at(work, Lane::Slow);
+                self.queue.gather(Key::Work(work), GATHERING);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
@@ -26,6 +27,9 @@ use crate::status::writer::StatusWriter;
 
 /// How many messages may wait for the owner; informers wait when it is full.
 pub(super) const INBOX: usize = 1024;
+/// How long the reports of members are gathered before they are added up: several report at about the same time, and each
+/// several times while pods start.
+const GATHERING: Duration = Duration::from_millis(100);
 /// How many messages are taken in before work is handed out.
 const BATCH: usize = 256;
 
@@ -184,12 +188,11 @@ impl Owner {
     }
 
     pub(super) fn enqueue(&mut self, job: Job) {
-        // What users see first is their resource in the members.
-        let lane = match job {
-            Job::Sync(_) => Lane::Fast,
-            Job::Status(_) => Lane::Slow,
-        };
-        self.queue.add(job, (), lane, |(), ()| ());
+        match job {
+            // What users see first is their resource in the members.
+            Job::Sync(_) => self.queue.add(job, (), Lane::Fast, |(), ()| ()),
+            Job::Status(_) => self.queue.gather(job, GATHERING),
+        }
     }
 
     /// Tells the task of a member something; the task is made if there is none.

@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 
 use super::plan;
 use crate::action::Action;
+use crate::agenda::Agenda;
 use crate::controlled;
+use crate::scope::Scope;
 use crate::world::{Key, World, key};
 
 /// A cluster whose clock goes only when it is told to.
 struct Cluster {
     world: World,
+    agenda: Agenda,
     now: jiff::Timestamp,
     made: u32,
 }
@@ -36,6 +39,7 @@ impl Cluster {
         }
         Self {
             world,
+            agenda: Agenda::new(),
             now: jiff::Timestamp::from_second(1_000_000).unwrap(),
             made: 0,
         }
@@ -60,15 +64,19 @@ impl Cluster {
     /// Plans and does it until there is nothing left to do now; returns when to look again.
     fn settle(&mut self) -> Option<jiff::Timestamp> {
         for _ in 0..100 {
-            let plan = plan(&self.world, self.now);
-            if plan.actions.is_empty() {
-                return plan.wake;
+            let actions = self.agenda.next(&mut self.world, self.now);
+            if actions.is_empty() {
+                // Nothing was overlooked.
+                let all = plan(&self.world, &Scope::all(), self.now);
+                assert_eq!(all.actions, []);
+                return self.agenda.wake();
             }
-            for action in plan.actions {
+            for action in actions {
                 self.act(action);
             }
         }
-        panic!("it never ends: {:?}", plan(&self.world, self.now).actions);
+        let actions = self.agenda.next(&mut self.world, self.now);
+        panic!("it never ends: {actions:?}");
     }
 
     /// Lets time go on until there is nothing to wait for.

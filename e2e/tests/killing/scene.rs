@@ -1,0 +1,184 @@
+//! An embedded control plane with simulated members, and processes that do what is to be done there.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use berth::up::{ControlPlane, Part, UpArgs};
+use berth_e2e::eventually;
+use berth_scheduler::logging::LogArgs;
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::numbers::Numbers;
+use crate::processes::{PARTS, Process};
+use crate::state::{self, State, differences};
+
+/// The members.
+pub(crate) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+
+pub(crate) struct Scene {
+    plane: ControlPlane,
+    folder: tempfile::TempDir,
+    processes: Mutex<Vec<Process>>,
+}
+
+impl Scene {
+    pub(crate) async fn start() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        berth_scheduler::logging::init(&LogArgs::default(), "off");
+        let arguments = UpArgs {
+            port: 0,
+            members: MEMBERS.len(),
+            without: vec![Part::Controllers, Part::Scheduler],
+            ..UpArgs::default()
+        };
+        let plane = ControlPlane::start(&arguments).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let scene = Self {
+            plane,
+            folder,
+            processes: Mutex::default(),
+        };
+        std::fs::write(scene.kubeconfig(), scene.plane.server().kubeconfig("berth")).unwrap();
+        scene
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    pub(crate) fn start_processes(&self) {
+        let mut processes = self.processes.lock().unwrap();
+        for part in PARTS {
+            processes.push(Process::start(part, &self.kubeconfig()));
+        }
+    }
+
+    /// Kills the controllers, now and then the scheduler instead, and now and then both.
+    pub(crate) fn kill(&self, numbers: &mut Numbers) {
+        let victims: &[usize] = match numbers.below(6) {
+            0 => &[0, 1],
+            1 => &[1],
+            _ => &[0],
+        };
+        let mut processes = self.processes.lock().unwrap();
+        for victim in victims {
+            processes[*victim].kill_and_start();
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.processes.lock().unwrap().clear();
+        self.plane.stop().await;
+    }
+
+    /// A client of the control plane, or of a member.
+    pub(crate) fn client(&self, member: Option<&str>) -> Client {
+        let members = self.plane.members().iter();
+        match member {
+            None => self.plane.server().client(),
+            Some(name) => {
+                let mut named = members.filter(|member| member.name() == name);
+                named.next().unwrap().server().client()
+            }
+        }
+    }
+
+    /// All that control plane and members say.
+    pub(crate) async fn state(&self) -> State {
+        let mut all = State::new();
+        state::collect(&mut all, "", &self.client(None), state::OF_CONTROL_PLANE).await;
+        for member in MEMBERS {
+            let client = self.client(Some(member));
+            state::collect(&mut all, member, &client, state::OF_MEMBERS).await;
+        }
+        all
+    }
+
+    /// Waits until all bindings are fully applied, but those that cannot be, and nothing has changed for a while.
+    pub(crate) async fn quiet(&self, long: Duration) -> State {
+        let (mut last, mut since) = (State::new(), Instant::now());
+        eventually("all to be applied, and nothing to change", async || {
+            let now = self.state().await;
+            let changes = differences(&last, &now);
+            if !changes.is_empty() {
+                (last, since) = (now, Instant::now());
+                return Err(changes.join("\n"));
+            }
+            let waiting = state::not_applied(&now);
+            if !waiting.is_empty() {
+                return Err(waiting.join("\n"));
+            }
+            if since.elapsed() < long {
+                return Err("not for long enough".to_owned());
+            }
+            Ok(())
+        })
+        .await;
+        last
+    }
+
+    /// Creates an object, or changes it by a merge patch where it is there.
+    pub(crate) async fn apply(&self, member: Option<&str>, manifest: &Value) {
+        let (api, name) = handle(self.client(member), manifest);
+        let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
+        match api.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let patch = Patch::Merge(manifest);
+                let parameters = PatchParams::default();
+                api.patch(&name, &parameters, &patch).await.unwrap();
+            }
+            created => drop(created.unwrap()),
+        }
+    }
+
+    /// Changes an object where it is there.
+    pub(crate) async fn edit(&self, member: Option<&str>, object: &Value, changes: Value) {
+        let (api, name) = handle(self.client(member), object);
+        let patch = Patch::Merge(&changes);
+        unless_gone(api.patch(&name, &PatchParams::default(), &patch).await);
+    }
+
+    /// Deletes an object where it is there.
+    pub(crate) async fn delete(&self, member: Option<&str>, object: &Value) {
+        let (api, name) = handle(self.client(member), object);
+        unless_gone(api.delete(&name, &DeleteParams::background()).await);
+    }
+
+    /// Waits until a template is gone: only then there may be one of the same name.
+    pub(crate) async fn until_gone(&self, object: &Value) {
+        let (api, name) = handle(self.client(None), object);
+        eventually(&format!("{name} to be gone"), async || {
+            match api.get_opt(&name).await.unwrap() {
+                None => Ok(()),
+                Some(object) => Err(json!(object).to_string()),
+            }
+        })
+        .await;
+    }
+}
+
+fn unless_gone<T>(outcome: Result<T, kube::Error>) {
+    match outcome {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn handle(client: Client, object: &Value) -> (Api<DynamicObject>, String) {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());
+    let api = state::api(client, api_version, kind, text("/metadata/namespace"));
+    (api, text("/metadata/name").unwrap().to_owned())
+}
+
+/// A handle on objects of a kind, in a namespace or in all.
+pub(crate) fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}

@@ -1,0 +1,181 @@
+//! What a control plane and its members say in the end, without what differs from run to run: versions, UIDs, times.
+
+use std::collections::BTreeMap;
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::{Map, Value, json};
+
+use crate::scene::resource;
+
+/// Objects, by where they are, their kind, namespace and name.
+pub(crate) type State = BTreeMap<String, Value>;
+
+type Kinds = &'static [(&'static str, &'static str)];
+
+const WORKLOADS: Kinds = &[
+    ("apps/v1", "Deployment"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Namespace"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+];
+
+/// What is looked at on the control plane.
+pub(crate) const OF_CONTROL_PLANE: &[Kinds] = &[
+    WORKLOADS,
+    &[
+        ("policy.karmada.io/v1alpha1", "PropagationPolicy"),
+        ("policy.karmada.io/v1alpha1", "ClusterPropagationPolicy"),
+        ("policy.karmada.io/v1alpha1", "OverridePolicy"),
+        ("work.karmada.io/v1alpha2", "ResourceBinding"),
+        ("work.karmada.io/v1alpha2", "ClusterResourceBinding"),
+        ("work.karmada.io/v1alpha1", "Work"),
+    ],
+];
+
+/// What is looked at in a member.
+pub(crate) const OF_MEMBERS: &[Kinds] = &[WORKLOADS];
+
+/// Fields whose values are of one run.
+const OF_ONE_RUN: [&str; 11] = [
+    "creationTimestamp",
+    "deployment.kubernetes.io/revision",
+    "lastProbeTime",
+    "lastScheduledTime",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "token",
+    "uid",
+];
+
+/// The name of the only template that cannot be applied everywhere: see the story.
+pub(crate) const TAKEN: &str = "taken";
+
+/// A handle on objects of a kind, in a namespace or in all.
+pub(crate) fn api(
+    client: Client,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+) -> Api<DynamicObject> {
+    let resource = resource(api_version, kind);
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    }
+}
+
+/// Adds what is in one place.
+pub(crate) async fn collect(all: &mut State, place: &str, client: &Client, kinds: &[Kinds]) {
+    for (api_version, kind) in kinds.iter().copied().flatten() {
+        let api = api(client.clone(), api_version, kind, None);
+        for object in api.list(&ListParams::default()).await.unwrap() {
+            let meta = &object.metadata;
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            let name = meta.name.as_deref().unwrap_or_default();
+            // The tokens of the members, and what servers make for themselves.
+            let others = ["kube-system", "kube-public", "karmada-cluster"].contains(&namespace)
+                || name == "kube-root-ca.crt"
+                || name.starts_with("system:");
+            if !others {
+                let key = format!("{place}/{kind}/{namespace}/{name}");
+                all.insert(key, of_any_run(&json!(object)));
+            }
+        }
+    }
+}
+
+/// The bindings that are not fully applied although they could be.
+pub(crate) fn not_applied(state: &State) -> Vec<String> {
+    let bindings = state
+        .iter()
+        .filter(|(key, _)| key.contains("ResourceBinding/") && !key.contains(TAKEN));
+    let waiting = bindings.filter(|(_, binding)| {
+        let conditions = binding.pointer("/status/conditions");
+        let mut conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+        !conditions.any(|c| c["type"] == "FullyApplied" && c["status"] == "True")
+    });
+    waiting
+        .map(|(key, binding)| format!("{key} is not applied: {}", binding["status"]))
+        .collect()
+}
+
+/// What is in one and not in the other, or otherwise there.
+pub(crate) fn differences(expected: &State, found: &State) -> Vec<String> {
+    let keys: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+    let mut all = Vec::new();
+    for key in keys {
+        match (expected.get(key), found.get(key)) {
+            (Some(expected), Some(found)) => {
+                let before = all.len();
+                compare(key, expected, found, &mut all);
+                // One object can say enough.
+                all.truncate(before + 5);
+            }
+            (Some(_), None) => all.push(format!("{key} is missing")),
+            (None, Some(_)) => all.push(format!("{key} should not be there")),
+            (None, None) => {}
+        }
+    }
+    all
+}
+
+fn compare(path: &str, expected: &Value, found: &Value, all: &mut Vec<String>) {
+    if expected == found {
+        return;
+    }
+    if let (Value::Object(expected), Value::Object(found)) = (expected, found) {
+        let keys: std::collections::BTreeSet<&String> =
+            expected.keys().chain(found.keys()).collect();
+        for key in keys {
+            let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+            compare(&format!("{path} {key}"), &of(expected), &of(found), all);
+        }
+        return;
+    }
+    all.push(format!("{path}: {expected} expected, {found} found"));
+}
+
+/// Takes out what is of one run, and puts lists into an order.
+fn of_any_run(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, _)| {
+                !OF_ONE_RUN.contains(&key.as_str()) && !key.to_lowercase().ends_with("generation")
+            });
+            Value::Object(
+                kept.map(|(key, value)| (key.clone(), of_any_run(value)))
+                    .collect(),
+            )
+        }
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(of_any_run).collect();
+            items.sort_by_key(ToString::to_string);
+            Value::Array(items)
+        }
+        Value::String(text) => Value::String(without_ids(text)),
+        other => other.clone(),
+    }
+}
+
+/// A text with each UUID in it replaced.
+fn without_ids(text: &str) -> String {
+    const LENGTH: usize = 36;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let id = rest.get(..LENGTH);
+        if id.is_some_and(|id| id.contains('-') && uuid::Uuid::try_parse(id).is_ok()) {
+            out.push_str("<id>");
+            rest = &rest[LENGTH..];
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out
+}

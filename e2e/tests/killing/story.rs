@@ -1,0 +1,204 @@
+//! What happens meanwhile: people on the control plane, and others in the members. The end of a story does not depend on
+//! how soon anything arrives: that is what makes its ends comparable.
+
+use std::time::Duration;
+
+use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::{Value, json};
+
+use crate::numbers::Numbers;
+use crate::scene::{MEMBERS, Scene};
+use crate::state::{self, TAKEN};
+
+/// The steps of a story.
+const STEPS: usize = 60;
+/// The longest pause between two steps, in milliseconds.
+const PAUSE: u64 = 80;
+const DEPLOYMENTS: u64 = 5;
+const CONFIG_MAPS: u64 = 3;
+
+pub(crate) async fn tell(scene: &Scene, numbers: &mut Numbers) {
+    // Somebody has taken a name in a member before.
+    let taken = config_map(TAKEN);
+    scene.apply(Some("member3"), &taken).await;
+    scene.apply(None, &taken).await;
+    scene.apply(None, &policy(&taken, &MEMBERS)).await;
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team" } });
+    scene.apply(None, &namespace).await;
+    let role = cluster_role();
+    scene
+        .apply(None, &policy(&role, &["member1", "member2"]))
+        .await;
+    scene.apply(None, &role).await;
+    for step in 0..STEPS {
+        act(scene, numbers, step).await;
+        tokio::time::sleep(Duration::from_millis(numbers.below(PAUSE))).await;
+    }
+    // What is suspended in the end would depend on what had arrived before.
+    for template in templates() {
+        let resumed = json!({ "spec": { "suspension": null } });
+        scene
+            .edit(None, &policy(&template, &MEMBERS), resumed)
+            .await;
+    }
+}
+
+async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
+    let all = templates();
+    let template = numbers.one_of(&all);
+    let member = *numbers.one_of(&MEMBERS);
+    let policy_of = |members: &[&str]| policy(template, members);
+    match numbers.below(14) {
+        // A template and its policy come, in either order, or come back, or are edited.
+        0..=2 => {
+            scene.apply(None, template).await;
+            scene.apply(None, &policy_of(&some(numbers))).await;
+        }
+        3 => {
+            scene.apply(None, &policy_of(&some(numbers))).await;
+            scene.apply(None, template).await;
+        }
+        4 => {
+            let labels = json!({ "metadata": { "labels": { "step": step.to_string() } } });
+            scene.edit(None, template, labels).await;
+        }
+        5..=6 => {
+            // Divisible among any of the members, so that no remainder depends on what was before.
+            let replicas = json!({ "spec": { "replicas": 6 * (1 + numbers.below(4)) } });
+            let deployment = deployment(numbers.below(DEPLOYMENTS));
+            scene.edit(None, &deployment, replicas).await;
+        }
+        7 => {
+            scene.delete(None, template).await;
+            scene.until_gone(template).await;
+        }
+        8 => scene.delete(Some(member), template).await,
+        9 => {
+            let drift = match template["kind"].as_str() {
+                Some("Deployment") => json!({ "spec": { "replicas": 1, "paused": true } }),
+                Some("ConfigMap") => json!({ "data": { "a": "other" } }),
+                _ => json!({ "stringData": { "a": "other" } }),
+            };
+            scene.edit(Some(member), template, drift).await;
+        }
+        10 => delete_a_work(scene, numbers, member).await,
+        11 => {
+            let image = format!("example.com/app:{step}");
+            scene
+                .apply(None, &override_policy(template, member, &image))
+                .await;
+        }
+        12 => {
+            scene
+                .delete(None, &override_policy(template, member, ""))
+                .await
+        }
+        _ => {
+            let suspended =
+                json!({ "spec": { "suspension": { "dispatching": numbers.below(2) == 0 } } });
+            scene.edit(None, &policy_of(&MEMBERS), suspended).await;
+        }
+    }
+}
+
+/// A Work is deleted behind everybody's back.
+async fn delete_a_work(scene: &Scene, numbers: &mut Numbers, member: &str) {
+    let namespace = format!("karmada-es-{member}");
+    let client = scene.client(None);
+    let works = state::api(client, "work.karmada.io/v1alpha1", "Work", Some(&namespace));
+    let number = numbers.below(100);
+    // Not those of namespaces: nobody looks after these until a namespace or a cluster changes, as in Karmada.
+    let of_bindings = ListParams::default().labels(RESOURCE_BINDING_PERMANENT_ID);
+    let all = works.list(&of_bindings).await.unwrap().items;
+    if let Some(work) = all.get(usize::try_from(number).unwrap() % all.len().max(1)) {
+        let deleted = works
+            .delete(&work.name_any(), &DeleteParams::default())
+            .await;
+        // Others may have been faster.
+        drop(deleted);
+    }
+}
+
+/// Some of the members, at least one.
+fn some(numbers: &mut Numbers) -> Vec<&'static str> {
+    let choice = 1 + numbers.below(7);
+    let members = MEMBERS.iter().enumerate();
+    members
+        .filter(|(place, _)| choice >> place & 1 == 1)
+        .map(|(_, member)| *member)
+        .collect()
+}
+
+fn templates() -> Vec<Value> {
+    let deployments = (0..DEPLOYMENTS).map(deployment);
+    let maps = (0..CONFIG_MAPS).map(|number| config_map(&format!("c{number}")));
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": "s", "namespace": "default" }, "data": { "a": "MQ==" } });
+    deployments.chain(maps).chain([secret]).collect()
+}
+
+fn deployment(number: u64) -> Value {
+    let name = format!("d{number}");
+    json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": name, "namespace": "default", "labels": { "app": name } },
+        "spec": { "replicas": 6, "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name },
+                    "annotations": { "simulation.berth/start-delay": "0s" } },
+                "spec": { "containers": [{ "name": "main", "image": "nginx:1" }] } } } })
+}
+
+fn config_map(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": name, "namespace": "default" }, "data": { "a": "1" } })
+}
+
+fn cluster_role() -> Value {
+    json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "r" },
+        "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
+}
+
+/// A policy that puts a template into members: replicas in equal parts, everything else whole.
+fn policy(template: &Value, members: &[&str]) -> Value {
+    let (kind, name) = (&template["kind"], &template["metadata"]["name"]);
+    let weights: Vec<Value> = members
+        .iter()
+        .map(|member| json!({ "targetCluster": { "clusterNames": [member] }, "weight": 1 }))
+        .collect();
+    let mut policy = json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": {
+            "resourceSelectors": [{ "apiVersion": template["apiVersion"], "kind": kind, "name": name }],
+            "placement": {
+                "clusterAffinity": { "clusterNames": members },
+                "replicaScheduling": { "replicaSchedulingType": "Divided",
+                    "replicaDivisionPreference": "Weighted",
+                    "weightPreference": { "staticWeightList": weights } } } } });
+    if kind == "ClusterRole" {
+        policy["kind"] = json!("ClusterPropagationPolicy");
+        policy["metadata"] = json!({ "name": name });
+    }
+    policy
+}
+
+/// A policy that gives the copy in a member another image, or a label.
+fn override_policy(template: &Value, member: &str, image: &str) -> Value {
+    let name = template["metadata"]["name"].as_str().unwrap_or_default();
+    let overriders = if template["kind"] == "Deployment" {
+        json!({ "plaintext": [{ "path": "/spec/template/spec/containers/0/image",
+            "operator": "replace", "value": image }] })
+    } else {
+        json!({ "labelsOverrider": [{ "operator": "add", "value": { "in": member } }] })
+    };
+    json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+        "metadata": { "name": format!("{name}-in-{member}"), "namespace": "default" },
+        "spec": {
+            "resourceSelectors": [{ "apiVersion": template["apiVersion"],
+                "kind": template["kind"], "name": name }],
+            "overrideRules": [{ "targetCluster": { "clusterNames": [member] },
+                "overriders": overriders }] } })
+}
