@@ -186,16 +186,6 @@ impl Fleet {
         }
     }
 
-    /// Ends all that runs on the control plane in the middle of whatever it does.
-    pub async fn kill_controllers(&mut self) {
-        if let Some(controllers) = self.controllers.take() {
-            for task in controllers.tasks {
-                task.abort();
-                let _ = task.await;
-            }
-        }
-    }
-
     /// Stops everything.
     pub async fn stop(mut self) {
         self.stop_controllers().await;
