@@ -4,7 +4,8 @@
 //! story of policies, templates, scales, deletions and edits in members is told twice: in peace, and while the processes
 //! die of SIGKILL and are started again. Then the control plane and all members have to say the same.
 //!
-//! `BERTH_KILL_SEEDS=50 cargo test --release -p berth-e2e --test killing` tells fifty stories.
+//! `BERTH_KILL_SEEDS=50 cargo test -p berth-e2e --test killing` tells fifty stories, and `BERTH_KILL_FIRST=7` begins with
+//! the seventh.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,6 +13,7 @@
     reason = "this is how a test fails"
 )]
 
+mod election;
 mod numbers;
 mod processes;
 mod scene;
@@ -59,7 +61,8 @@ async fn controllers_may_be_killed_at_any_moment() {
 /// Tells the story of a seed in peace, and waits for its end.
 async fn in_peace(seed: u64) -> State {
     let scene = Scene::start().await;
-    scene.start_processes();
+    scene.start_controllers();
+    scene.start_scheduler();
     story::tell(&scene, &mut Numbers::new(seed)).await;
     let state = scene.quiet(QUIET).await;
     scene.stop().await;
@@ -69,7 +72,8 @@ async fn in_peace(seed: u64) -> State {
 /// Tells it while the processes are killed again and again; how often they were.
 async fn disturbed(seed: u64) -> (Scene, usize) {
     let scene = Scene::start().await;
-    scene.start_processes();
+    scene.start_controllers();
+    scene.start_scheduler();
     let mut kills = 0;
     {
         let mut story_numbers = Numbers::new(seed);

@@ -2,15 +2,15 @@
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// What runs.
-pub(crate) const PARTS: [&str; 2] = ["controllers", "scheduler"];
+use berth_e2e::eventually;
 
 /// A process, and how it was started.
 pub(crate) struct Process {
-    part: &'static str,
+    name: &'static str,
     kubeconfig: PathBuf,
+    arguments: Vec<String>,
     child: Child,
 }
 
@@ -18,52 +18,68 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
         if std::thread::panicking() {
-            let log = std::fs::read_to_string(log(self.part, &self.kubeconfig));
-            println!("{}:\n{}", self.part, log.unwrap_or_default());
+            println!("{}:\n{}", self.name, self.log());
         }
     }
 }
 
 impl Process {
-    pub(crate) fn start(part: &'static str, kubeconfig: &Path) -> Self {
+    /// `berth` with these arguments; the name is that of its log.
+    pub(crate) fn start(name: &'static str, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         Self {
-            part,
+            name,
             kubeconfig: kubeconfig.to_owned(),
-            child: spawn(part, kubeconfig),
+            child: spawn(&log(name, kubeconfig), kubeconfig, &arguments),
+            arguments,
         }
     }
 
     /// SIGKILL, and at once another one.
     pub(crate) fn kill_and_start(&mut self) {
         self.end();
-        self.child = spawn(self.part, &self.kubeconfig);
+        let log = log(self.name, &self.kubeconfig);
+        self.child = spawn(&log, &self.kubeconfig, &self.arguments);
     }
 
-    fn end(&mut self) {
+    /// SIGKILL.
+    pub(crate) fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let sent = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        eventually("the process to end", async || {
+            self.child.try_wait().unwrap().ok_or("it runs")
+        })
+        .await
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(log(self.name, &self.kubeconfig)).unwrap_or_default()
+    }
 }
 
-fn log(part: &str, kubeconfig: &Path) -> PathBuf {
-    kubeconfig.with_file_name(format!("{part}.log"))
+fn log(name: &str, kubeconfig: &Path) -> PathBuf {
+    kubeconfig.with_file_name(format!("{name}.log"))
 }
 
-fn spawn(part: &str, kubeconfig: &Path) -> Child {
+fn spawn(log: &Path, kubeconfig: &Path, arguments: &[String]) -> Child {
     let mut options = OpenOptions::new();
-    let log = options.create(true).append(true);
-    let log = log.open(self::log(part, kubeconfig)).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
-    command
-        .arg(part)
+    let log = options.create(true).append(true).open(log).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_berth-program"))
+        .args(arguments)
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        // The lease of one that was killed would have to expire first.
-        .arg("--leader-elect=false");
-    match part {
-        "scheduler" => command.args(["--health-probe-bind-address=0", "--metrics-bind-address=0"]),
-        _ => command.arg("--cluster-status-update-frequency=1s"),
-    };
-    command
         .env("HOME", "/nonexistent")
         .env_remove("KUBECONFIG")
         .env("RUST_LOG", "warn")

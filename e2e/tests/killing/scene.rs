@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::numbers::Numbers;
-use crate::processes::{PARTS, Process};
+use crate::processes::Process;
 use crate::state::{self, State, differences};
 
 /// The members.
@@ -47,15 +47,30 @@ impl Scene {
         scene
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    pub(crate) fn start_processes(&self) {
-        let mut processes = self.processes.lock().unwrap();
-        for part in PARTS {
-            processes.push(Process::start(part, &self.kubeconfig()));
-        }
+    /// Starts controllers that elect nobody, because the lease of one that was killed would have to expire first.
+    pub(crate) fn start_controllers(&self) {
+        let arguments = [
+            "controllers",
+            "--leader-elect=false",
+            "--cluster-status-update-frequency=1s",
+        ];
+        let process = Process::start("controllers", &self.kubeconfig(), &arguments);
+        self.processes.lock().unwrap().push(process);
+    }
+
+    pub(crate) fn start_scheduler(&self) {
+        let arguments = [
+            "scheduler",
+            "--leader-elect=false",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+        ];
+        let process = Process::start("scheduler", &self.kubeconfig(), &arguments);
+        self.processes.lock().unwrap().push(process);
     }
 
     /// Kills the controllers, now and then the scheduler instead, and now and then both.

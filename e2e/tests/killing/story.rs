@@ -151,7 +151,7 @@ fn deployment(number: u64) -> Value {
                 "spec": { "containers": [{ "name": "main", "image": "nginx:1" }] } } } })
 }
 
-fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": name, "namespace": "default" }, "data": { "a": "1" } })
 }
@@ -163,7 +163,7 @@ fn cluster_role() -> Value {
 }
 
 /// A policy that puts a template into members: replicas in equal parts, everything else whole.
-fn policy(template: &Value, members: &[&str]) -> Value {
+pub(crate) fn policy(template: &Value, members: &[&str]) -> Value {
     let (kind, name) = (&template["kind"], &template["metadata"]["name"]);
     let weights: Vec<Value> = members
         .iter()
