@@ -148,13 +148,13 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     let config = connect::config(&target).await?;
     let client = connect::client(config.clone())?;
     let Some(lease) = lease else {
-        return work(client, args, options, cancel).await;
+        return Box::pin(work(client, args, options, cancel)).await;
     };
     let working = async |fence: Fence, cancel| {
         let builder = ClientBuilder::try_from(config)
             .map_err(|error| ConnectError::Client(Box::new(error)))?;
         let client = builder.with_layer(&fence).build();
-        work(client, args, options, cancel).await
+        Box::pin(work(client, args, options, cancel)).await
     };
     match lead(client, lease, &cancel, working).await {
         Term::Never => Ok(()),

@@ -13,6 +13,7 @@ use super::fence::Fence;
 
 /// Flags of leader election.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "they are named after the flags")]
 pub(super) struct ElectionArgs {
     /// Elect a leader among controllers of the same lease before working
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -94,9 +95,9 @@ where
         return Term::Never;
     }
     let ending = cancel.child_token();
-    let mut working = std::pin::pin!(work(Fence::new(leadership), ending.clone()));
+    let mut working = Box::pin(work(Fence::new(leadership), ending.clone()));
     let worked = tokio::select! {
-        worked = &mut working => Some(worked),
+        worked = working.as_mut() => Some(worked),
         held = candidate.hold(&ending) => {
             if !held {
                 return Term::Lost;
