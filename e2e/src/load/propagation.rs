@@ -196,11 +196,13 @@ async fn watch_bindings(client: Client, progress: Progress) {
     }
 }
 
+/// By name and replicas: when each member came to that.
+type ByReplicas = HashMap<(String, i32), Vec<Instant>>;
+
 /// What the members say of replicas, and when they first said so.
 #[derive(Clone, Default)]
 struct Arrivals {
-    /// By name and replicas: when each member came to that.
-    seen: Arc<Mutex<HashMap<(String, i32), Vec<Instant>>>>,
+    seen: Arc<Mutex<ByReplicas>>,
     last: Arc<Mutex<Option<Instant>>>,
 }
 
