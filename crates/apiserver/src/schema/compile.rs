@@ -154,7 +154,7 @@ pub(crate) fn compile(
 }
 
 /// The name behind `$ref`, also when wrapped in a single `allOf` to carry a description.
-fn reference(json: &Value) -> Option<&str> {
+pub(super) fn reference(json: &Value) -> Option<&str> {
     let direct = json
         .get("$ref")
         .or_else(|| match json.get("allOf")?.as_array()?.as_slice() {

@@ -1,10 +1,11 @@
 //! Structural schemas: what an object of a kind may look like, compiled once from OpenAPI JSON.
 //!
 //! [`compile`] reads CRD schemas, [`builtin`] those of the built-in kinds; [`shape`] defaults and prunes,
-//! [`validate`] checks. [`structural`] says whether a CRD schema can be used at all, [`rules`] holds its CEL. Nothing here knows where objects are stored or how they arrive.
+//! [`validate`] checks, [`decode`] does for built-in kinds what comes before. [`structural`] says whether a CRD schema can be used at all, [`rules`] holds its CEL. Nothing here knows where objects are stored or how they arrive.
 
 pub(crate) mod builtin;
 pub(crate) mod compile;
+pub(crate) mod decode;
 mod merge_keys;
 pub(crate) mod published;
 pub(crate) mod quantity;

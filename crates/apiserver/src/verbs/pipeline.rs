@@ -18,9 +18,9 @@ use crate::node_ports;
 use crate::patch::managed;
 use crate::priority;
 use crate::quota;
-use crate::registry::{Resource, custom};
+use crate::registry::{Resource, Source, custom};
 use crate::schema::builtin::object_meta;
-use crate::schema::{shape, validate};
+use crate::schema::{decode, shape, validate};
 use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
 
@@ -77,6 +77,8 @@ pub(crate) fn decode(
     for duplicate in &mut strange {
         *duplicate = format!("duplicate field \"{duplicate}\"");
     }
+    // Before anything of it is filled in; the rest is looked at when that is done.
+    decodes(resource, &json!({"metadata": value["metadata"]}))?;
     let mut unknown = Vec::new();
     shape::prune(value, resource.schema(), &mut String::new(), &mut unknown);
     strange.splice(
@@ -98,20 +100,24 @@ pub(crate) fn decode(
     }
 }
 
+/// Refuses what Go could not decode into the type of a built-in kind.
+fn decodes(resource: &Resource, value: &Value) -> Result<(), ApiError> {
+    if let Source::Builtin { definition, .. } = &resource.source
+        && let Some(problem) = decode::problem(definition, value)
+    {
+        return Err(ApiError::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {problem}",
+            resource.kind, resource.version, resource.kind
+        )));
+    }
+    Ok(())
+}
+
 /// Built-in kinds are decoded into types: a wrong type is a bad request, not an invalid object.
 pub(crate) fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
-    let schema = resource.schema();
-    shape::as_typed(value, schema);
-    let wrong = validate::validate(value, schema)
-        .into_iter()
-        .find(|c| c.reason == "FieldValueTypeInvalid");
-    match wrong {
-        None => Ok(()),
-        Some(cause) => Err(ApiError::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: json: cannot unmarshal into field {}: {}",
-            resource.kind, resource.version, resource.kind, cause.field, cause.message
-        ))),
-    }
+    decodes(resource, value)?;
+    shape::as_typed(value, resource.schema());
+    Ok(())
 }
 
 fn default(resource: &Resource, value: &mut Value) {
