@@ -87,3 +87,26 @@ async fn every_kind_is_answered_as_a_real_server_does() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[tokio::test]
+async fn json_is_laid_out_for_people() {
+    let server = server().await;
+    let namespace = "/api/v1/namespaces/default";
+    for (query, agent, laid_out) in [
+        ("", "test", false),
+        ("?pretty=true", "test", true),
+        ("?pretty=1", "test", true),
+        ("?pretty=yes", "test", false),
+        ("", "curl/8.5.0", true),
+        ("?pretty=false", "curl/8.5.0", false),
+    ] {
+        for path in [namespace, "/api/v1/namespaces/nowhere"] {
+            let path = format!("{path}{query}");
+            let headers = [("user-agent", agent)];
+            let answer = server.raw("GET", &path, &headers, "").await;
+            let lines = answer.text.contains("\n  \"metadata\": {");
+            assert_eq!(lines, laid_out, "{path} for {agent}: {}", answer.text);
+            assert!(answer.json["kind"].is_string(), "{}", answer.text);
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod invalid;
 mod kubectl;
 mod quotas;
 mod refusals;
+mod selectors;
 mod server;
 mod validation;
 

@@ -105,7 +105,7 @@ pub(super) fn name(text: &str, rule: NameRule) -> Option<String> {
 }
 
 /// What is wrong with a key of labels or annotations, or another name with an optional domain.
-pub(super) fn qualified_name(key: &str) -> Vec<String> {
+pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let parts: Vec<&str> = key.split('/').collect();
     let short = match parts.as_slice() {
@@ -136,7 +136,7 @@ pub(super) fn qualified_name(key: &str) -> Vec<String> {
 }
 
 /// What is wrong with the value of a label.
-pub(super) fn label_value(value: &str) -> Option<String> {
+pub(crate) fn label_value(value: &str) -> Option<String> {
     if value.len() > 63 {
         return Some("must be no more than 63 bytes".into());
     }

@@ -44,6 +44,7 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         component: "apiserver".to_owned(),
         ..About::default()
     };
+    let pretty = wants_layout(&parts);
     let answer = answer(&shared, parts, body, &mut about).await;
     // Whatever it tells of is kept before it is told, refusals included.
     let response = match (shared.store.kept(shared.store.version()).await, answer) {
@@ -51,10 +52,31 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         (Ok(()), Ok(response)) => response,
         (Ok(()), Err(error)) => respond::error(&error),
     };
+    let response = if pretty {
+        respond::laid_out(response).await
+    } else {
+        response
+    };
     shared
         .metrics
         .record(about, response.status().as_u16(), began.elapsed());
     response
+}
+
+/// Whether JSON is to be laid out for people: on request, and for programs that people use to look at it.
+fn wants_layout(parts: &Parts) -> bool {
+    let Ok(query) = Query::parse(&parts.uri) else {
+        return false;
+    };
+    if query.is_watch() {
+        return false;
+    }
+    if let Some(text) = query.get("pretty") {
+        return matches!(text, "1" | "t" | "T" | "true" | "True" | "TRUE");
+    }
+    let agent = header_text(parts, &header::USER_AGENT);
+    let for_people = ["curl", "Wget", "Mozilla/5.0"];
+    for_people.iter().any(|program| agent.starts_with(program))
 }
 
 async fn answer(

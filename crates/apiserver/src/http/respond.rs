@@ -3,6 +3,7 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use crate::error::{ApiError, Reason};
@@ -29,6 +30,23 @@ pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
         code,
         Bytes::from(serde_json::to_vec(value).unwrap_or_default()),
     )
+}
+
+/// The same with a line for each value, if it is JSON.
+pub(crate) async fn laid_out(response: Response<Body>) -> Response<Body> {
+    let (parts, body) = response.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !is_json {
+        return Response::from_parts(parts, body);
+    }
+    let Ok(collected) = body.collect().await else {
+        return error(&ApiError::internal("the answer was cut short"));
+    };
+    let bytes = collected.to_bytes();
+    let value = serde_json::from_slice::<Value>(&bytes);
+    let text = value.and_then(|value| serde_json::to_vec_pretty(&value));
+    Response::from_parts(parts, Body::from(text.map_or(bytes, Bytes::from)))
 }
 
 /// JSON with a content type of its own, for aggregated discovery.

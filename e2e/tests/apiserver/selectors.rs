@@ -1,0 +1,34 @@
+//! Selectors that are fine, and those that are not: recorded answers, word for word.
+
+use crate::server::server;
+
+const RECORDED: &str = include_str!("data/selectors.json");
+
+/// Parameter, its value, and the code and message of the answer.
+type Case = (String, String, u16, Option<String>);
+
+#[tokio::test]
+async fn selectors_are_read_as_a_real_server_reads_them() {
+    let server = server().await;
+    let cases: Vec<Case> = serde_json::from_str(RECORDED).unwrap();
+    assert!(cases.len() > 70, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for (parameter, text, code, message) in cases {
+        let query = encoded(&text);
+        let path = format!("/api/v1/namespaces/kube-public/pods?{parameter}={query}");
+        let answer = server.raw("GET", &path, &[], "").await;
+        let found = answer.json["message"].as_str();
+        if (answer.code, found) != (code, message.as_deref()) {
+            let (found, expected) = ((answer.code, found), (code, message));
+            wrong.push(format!(
+                "{text}:\n  expected {expected:?}\n  found    {found:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every byte as it may stand in a query.
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
