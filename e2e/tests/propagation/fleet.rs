@@ -127,9 +127,16 @@ impl Fleet {
         let enablements = json!([
             { "groupVersion": "v1", "resources": [
                 { "name": "configmaps", "kind": "ConfigMap" }, { "name": "secrets", "kind": "Secret" },
+                { "name": "pods", "kind": "Pod" },
                 { "name": "services", "kind": "Service" }, { "name": "serviceaccounts", "kind": "ServiceAccount" },
                 { "name": "persistentvolumeclaims", "kind": "PersistentVolumeClaim" }] },
-            { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
+            { "groupVersion": "apps/v1", "resources": [
+                { "name": "deployments", "kind": "Deployment" }, { "name": "daemonsets", "kind": "DaemonSet" },
+                { "name": "statefulsets", "kind": "StatefulSet" }] },
+            { "groupVersion": "networking.k8s.io/v1",
+                "resources": [{ "name": "ingresses", "kind": "Ingress" }] },
+            { "groupVersion": "policy/v1",
+                "resources": [{ "name": "poddisruptionbudgets", "kind": "PodDisruptionBudget" }] },
             { "groupVersion": "batch/v1", "resources": [{ "name": "jobs", "kind": "Job" }] },
             { "groupVersion": "rbac.authorization.k8s.io/v1",
                 "resources": [{ "name": "clusterroles", "kind": "ClusterRole" }] },

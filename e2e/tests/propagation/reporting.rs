@@ -140,6 +140,7 @@ async fn every_step_is_told_as_an_event() {
     };
     let template = [
         "ApplyPolicySucceed",
+        "GetReplicasSucceed",
         "ScheduleBindingSucceed",
         "SyncWorkSucceed",
         "AggregateStatusSucceed",

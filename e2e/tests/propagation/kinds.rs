@@ -1,0 +1,153 @@
+//! Kinds that report in their own way: what each member says becomes what the template says.
+
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, Member};
+use crate::manifests::{policy, with_spec};
+
+/// Reports a status that is about the generation that the member has.
+async fn report(member: &Member, object: &Value, status: &Value) {
+    let generation = member.has(object).await["metadata"]["generation"].clone();
+    let mut status = status.clone();
+    status["observedGeneration"] = generation;
+    member.report(object, status).await;
+}
+
+/// Lets every member report this, until the template adds it up to that.
+async fn adds_up(fleet: &Fleet, members: &[&Member], object: &Value, each: &Value, sum: &Value) {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    berth_e2e::eventually(&format!("{name} to add up"), async || {
+        for member in members {
+            report(member, object, each).await;
+        }
+        let template = fleet.until(object, "there", |_| true).await;
+        let wrong = sum
+            .as_object()
+            .unwrap()
+            .iter()
+            .find(|(field, value)| template["status"][field.as_str()] != **value);
+        match wrong {
+            None => Ok(()),
+            Some((field, _)) => Err(format!("{field}: {}", template["status"])),
+        }
+    })
+    .await;
+}
+
+fn pod_template(name: &str) -> Value {
+    json!({ "metadata": { "labels": { "app": name } },
+        "spec": { "containers": [{ "name": "main", "image": "nginx:1" }] } })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stateful_sets_add_up_also_after_an_edit() {
+    let fleet = Fleet::start(2).await;
+    let members: Vec<&Member> = fleet.members.iter().collect();
+    let set = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "db" },
+        "spec": { "replicas": 2, "serviceName": "db", "selector": { "matchLabels": { "app": "db" } },
+            "template": pod_template("db") } });
+    fleet.apply(set.clone()).await;
+    fleet.apply(policy(&set, &["m1", "m2"])).await;
+    for replicas in [2, 3] {
+        fleet
+            .apply(with_spec(set.clone(), json!({ "replicas": replicas })))
+            .await;
+        for member in &members {
+            member
+                .until(&set, "all replicas", |set| {
+                    set["spec"]["replicas"] == replicas
+                })
+                .await;
+        }
+        let counts = |n: i64| {
+            json!({ "replicas": n, "readyReplicas": n, "currentReplicas": n,
+            "updatedReplicas": n, "availableReplicas": n })
+        };
+        adds_up(
+            &fleet,
+            &members,
+            &set,
+            &counts(replicas),
+            &counts(2 * replicas),
+        )
+        .await;
+    }
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn daemon_sets_and_budgets_add_up_over_the_members_that_are_left() {
+    let fleet = Fleet::start(2).await;
+    let members: Vec<&Member> = fleet.members.iter().collect();
+    let set = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "agent" },
+        "spec": { "selector": { "matchLabels": { "app": "agent" } }, "template": pod_template("agent") } });
+    let budget = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": { "name": "agent" },
+        "spec": { "maxUnavailable": "50%", "selector": { "matchLabels": { "app": "agent" } } } });
+    for object in [&set, &budget] {
+        fleet.apply(object.clone()).await;
+        fleet
+            .apply(named(policy(object, &["m1", "m2"]), object))
+            .await;
+    }
+    let counts = |n: i64| {
+        json!({ "currentNumberScheduled": n, "desiredNumberScheduled": n, "numberReady": n,
+            "numberAvailable": n, "updatedNumberScheduled": n, "numberMisscheduled": 0 })
+    };
+    let allowed = |n: i64| json!({ "disruptionsAllowed": n, "currentHealthy": 2 * n, "desiredHealthy": n, "expectedPods": 2 * n });
+    adds_up(&fleet, &members, &set, &counts(1), &counts(2)).await;
+    adds_up(&fleet, &members, &budget, &allowed(1), &allowed(2)).await;
+    for object in [&set, &budget] {
+        fleet.apply(named(policy(object, &["m1"]), object)).await;
+        members[1].lacks(object).await;
+    }
+    adds_up(&fleet, &members[..1], &set, &counts(1), &counts(1)).await;
+    adds_up(&fleet, &members[..1], &budget, &allowed(1), &allowed(1)).await;
+    fleet.stop().await;
+}
+
+/// A policy with a name of its own: resources of several kinds share one here.
+fn named(mut policy: Value, object: &Value) -> Value {
+    let kind = object["kind"].as_str().unwrap().to_lowercase();
+    policy["metadata"]["name"] = json!(kind);
+    policy
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ingresses_join_their_addresses_and_ports_of_nodes_are_the_same_everywhere() {
+    let fleet = Fleet::start(2).await;
+    let ingress = json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": "door" },
+        "spec": { "defaultBackend": { "service": { "name": "web", "port": { "number": 80 } } } } });
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+        "spec": { "type": "NodePort", "selector": { "app": "web" }, "ports": [{ "port": 80, "nodePort": 30080 }] } });
+    for object in [&ingress, &service] {
+        fleet.apply(object.clone()).await;
+        fleet
+            .apply(named(policy(object, &["m1", "m2"]), object))
+            .await;
+    }
+    for (index, member) in fleet.members.iter().enumerate() {
+        member.has(&ingress).await;
+        let ip = format!("10.0.0.{}", 2 - index);
+        member
+            .report(
+                &ingress,
+                json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } }),
+            )
+            .await;
+        let service = member.has(&service).await;
+        assert_eq!(
+            service["spec"]["ports"][0]["nodePort"], 30080,
+            "{}",
+            member.name
+        );
+    }
+    fleet
+        .until(&ingress, "both addresses, sorted", |ingress| {
+            ingress["status"]["loadBalancer"]["ingress"]
+                == json!([{ "ip": "10.0.0.1" }, { "ip": "10.0.0.2" }])
+        })
+        .await;
+    fleet.until_fully_applied("web-service", "True").await;
+    fleet.stop().await;
+}

@@ -1,0 +1,69 @@
+//! Namespaces get into all members, also into those that come later.
+
+use berth_controllers::detector::DetectorOptions;
+use berth_controllers::namespace_sync;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::fleet::Fleet;
+
+fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_is_in_each_member_as_long_as_it_is_there() {
+    let mut fleet = Fleet::bare(2).await;
+    for member in ["m1", "m2"] {
+        // The controller of clusters would do it.
+        fleet
+            .apply(namespace(&format!("karmada-es-{member}")))
+            .await;
+    }
+    fleet.join(0).await;
+    fleet.start_controllers();
+    let cancel = CancellationToken::new();
+    let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+    let skipped = options.skipped_namespaces;
+    let syncing = tokio::spawn(namespace_sync::run(
+        fleet.client.clone(),
+        skipped,
+        cancel.clone(),
+    ));
+
+    let shop = namespace("shop");
+    let label = json!({ "labelsOverrider": [{ "operator": "add", "value": { "fleet": "yes" } }] });
+    fleet
+        .apply(
+            json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterOverridePolicy",
+            "metadata": { "name": "label" }, "spec": {
+                "resourceSelectors": [{ "apiVersion": "v1", "kind": "Namespace", "name": "shop" }],
+                "overrideRules": [{ "overriders": label }] } }),
+        )
+        .await;
+    fleet.apply(shop.clone()).await;
+    let [m1, m2] = &fleet.members[..] else {
+        panic!("two members")
+    };
+    let labelled = |namespace: &Value| namespace["metadata"]["labels"]["fleet"] == "yes";
+    m1.until(&shop, "the label of the policy", labelled).await;
+    assert_eq!(m2.get(&shop).await, None);
+
+    fleet.join(1).await;
+    m2.until(&shop, "the label of the policy", labelled).await;
+
+    fleet.delete(&shop).await;
+    for member in [m1, m2] {
+        berth_e2e::eventually("the namespace to go", async || {
+            match member.get(&shop).await {
+                // A lone kube-apiserver has no controller that ends it.
+                Some(left) if left["metadata"]["deletionTimestamp"].is_null() => Err(left),
+                _ => Ok(()),
+            }
+        })
+        .await;
+    }
+    cancel.cancel();
+    syncing.await.unwrap();
+    fleet.stop().await;
+}
