@@ -20,7 +20,6 @@ mod documented;
 mod evicting;
 mod fleet;
 mod following;
-mod interrupting;
 mod kinds;
 mod manifests;
 mod namespaces;
