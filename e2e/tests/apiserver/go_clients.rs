@@ -99,7 +99,7 @@ async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
     let json_body = [("content-type", "application/json")];
     let asked = json!({ "metadata": { "name": name },
         "spec": { "request": request(), "signerName": "example.com/nobody",
-            "usages": ["client auth"], "username": "somebody-else", "groups": ["system:masters-too"] },
+            "usages": ["client auth"], "expirationSeconds": 86400, "username": "somebody-else", "groups": ["system:masters-too"] },
         "status": { "conditions": [{ "type": "Approved", "status": "True" }] } });
     let created = server.raw("POST", all, &json_body, asked.to_string()).await;
     assert_eq!(created.code, 201, "{}", created.text);
@@ -141,4 +141,35 @@ async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
     assert_eq!(answer.code, 200, "{}", answer.text);
     assert_eq!(answer.json["spec"], *spec);
     assert_eq!(answer.json["status"]["conditions"][0]["type"], "Approved");
+
+    let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let shown = server.raw("GET", &path, &table, "").await.json;
+    let columns = shown["columnDefinitions"].as_array().unwrap();
+    let columns: Vec<&str> = columns
+        .iter()
+        .map(|c| c["name"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "Name",
+        "Age",
+        "SignerName",
+        "Requestor",
+        "RequestedDuration",
+        "Condition",
+    ];
+    assert_eq!(columns, expected);
+    let mut cells = shown["rows"][0]["cells"].clone();
+    assert!(cells[1].take().is_string());
+    let username = &me["username"];
+    assert_eq!(
+        cells,
+        json!([
+            name,
+            null,
+            "example.com/nobody",
+            username,
+            "24h",
+            "Approved"
+        ])
+    );
 }

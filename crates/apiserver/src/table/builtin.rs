@@ -2,6 +2,7 @@
 
 mod cell;
 
+mod certificates;
 mod namespaces;
 mod network;
 mod nodes;
@@ -20,6 +21,7 @@ pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinCol
         workloads::columns,
         network::columns,
         policy::columns,
+        certificates::columns,
     ];
     groups
         .iter()
