@@ -3,9 +3,12 @@
 //! Use is counted when it is asked for, from the objects that are there. Whoever creates something in a namespace with
 //! quotas takes turns with the others, so that two cannot have the same last place.
 
+mod scope;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::MutexGuard;
+use scope::Scope;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -126,29 +129,18 @@ fn of_claim(claim: &Value, all: &mut Amounts) {
     }
 }
 
-/// One quota, as far as it counts here.
+/// One quota.
 struct Quota {
     name: String,
     hard: Amounts,
-    scopes: Vec<String>,
-    /// It selects by what is not evaluated here.
-    foreign: bool,
+    /// What all pods that it counts have in common; with any of these it counts nothing else.
+    scopes: Vec<Scope>,
 }
 
 impl Quota {
     fn of(value: &Value) -> Self {
         let spec = &value["spec"];
         let hard = spec["hard"].as_object().into_iter().flatten();
-        let scopes = spec["scopes"].as_array().into_iter().flatten();
-        let scopes: Vec<String> = scopes
-            .filter_map(|s| s.as_str().map(str::to_owned))
-            .collect();
-        let known = [
-            "BestEffort",
-            "NotBestEffort",
-            "NotTerminating",
-            "Terminating",
-        ];
         Self {
             name: value["metadata"]["name"]
                 .as_str()
@@ -157,29 +149,14 @@ impl Quota {
             hard: hard
                 .filter_map(|(name, text)| Some((name.clone(), Quantity::parse(text.as_str()?)?)))
                 .collect(),
-            foreign: spec.get("scopeSelector").is_some()
-                || scopes.iter().any(|scope| !known.contains(&scope.as_str())),
-            scopes,
+            scopes: Scope::all_of(spec),
         }
     }
 
-    /// Whether an object counts. Scopes are about pods.
+    /// Whether an object counts.
     fn counts(&self, group: &str, plural: &str, value: &Value) -> bool {
-        if self.foreign {
-            return false;
-        }
         let is_pod = group.is_empty() && plural == "pods";
-        let best_effort = value["status"]["qosClass"] == "BestEffort";
-        let terminating = value["spec"].get("activeDeadlineSeconds").is_some();
-        self.scopes.iter().all(|scope| {
-            is_pod
-                && match scope.as_str() {
-                    "BestEffort" => best_effort,
-                    "NotBestEffort" => !best_effort,
-                    "Terminating" => terminating,
-                    _ => !terminating,
-                }
-        })
+        self.scopes.iter().all(|scope| is_pod && scope.has(value))
     }
 }
 

@@ -251,3 +251,47 @@ async fn quotas_refuse_what_there_is_no_room_for() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn quotas_may_be_about_classes_of_priority() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let class = format!("class-{namespace}");
+    let object = json!({"metadata": {"name": class}, "value": 3}).to_string();
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    assert_eq!(server.raw("POST", classes, &[JSON], object).await.code, 201);
+    let selector = json!({"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "In", "values": [class]}]});
+    let hard = json!({"pods": "0"});
+    let quota =
+        json!({"metadata": {"name": "q"}, "spec": {"hard": hard, "scopeSelector": selector}});
+    let made = create(&server, &namespace, "resourcequotas", quota).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    if server.is_real() {
+        // Its controllers do not run.
+        let status = json!({"status": {"hard": hard, "used": hard}}).to_string();
+        let merge = ("content-type", "application/merge-patch+json");
+        let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q/status");
+        assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
+    }
+    let pod = |name: &str, class: Option<&str>| {
+        let mut pod = pod(name, json!({}), json!({}));
+        pod["spec"]["priorityClassName"] = json!(class);
+        pod
+    };
+    // A server may take a moment to know of a quota and of a class.
+    let why = "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
+    eventually("the quota to count", async || {
+        let trial = pod("a", Some(&class)).to_string();
+        let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+        let answer = server.raw("POST", &path, &[JSON], trial).await;
+        if (answer.code, &answer.json["message"]) == (403, &json!(why)) {
+            Ok(())
+        } else {
+            Err(answer.text)
+        }
+    })
+    .await;
+    let others = create(&server, &namespace, "pods", pod("b", None)).await;
+    assert_eq!(others.code, 201, "{}", others.text);
+}
