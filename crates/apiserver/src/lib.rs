@@ -14,6 +14,7 @@
 //! | `schema` | structural schemas: defaulting, pruning, validation, CEL rules |
 //! | `builtin` | what is special about built-in kinds |
 //! | `limits`, `quota` | how large things may be, and how much of them there may be in a namespace |
+//! | `priority`, `node_ports` | what is given to pods and services by what else there is |
 //! | `patch` | JSON, merge, strategic merge and apply |
 //! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
 //! | `table`, `selector` | the human view; what a request selects |
