@@ -48,7 +48,7 @@ impl fmt::Display for DependentObjectReference {
             self.api_version, self.kind, self.namespace, self.name
         )?;
         let Some(selector) = &self.label_selector else {
-            return f.write_str("<nil>}");
+            return f.write_str("nil}");
         };
         f.write_str("&LabelSelector{MatchLabels:map[string]string{")?;
         for (key, value) in &selector.match_labels {
@@ -119,7 +119,7 @@ mod tests {
             "namespace": "default", "name": "settings" }));
         assert_eq!(
             named.to_string(),
-            "{APIVersion:v1 Kind:ConfigMap Namespace:default Name:settings LabelSelector:<nil>}"
+            "{APIVersion:v1 Kind:ConfigMap Namespace:default Name:settings LabelSelector:nil}"
         );
         let selecting = reference(json!({ "apiVersion": "v1", "kind": "ConfigMap",
             "namespace": "default", "labelSelector": { "matchLabels": { "a": "b" } } }));

@@ -84,6 +84,20 @@ mod tests {
     }
 
     #[test]
+    fn bindings_are_named_in_labels_by_a_hash_of_namespace_and_name() {
+        for (name, expected) in [
+            ("shop-deployment", "674d9457df"),
+            ("api-deployment", "94d9d9879"),
+        ] {
+            assert_eq!(binding_reference_key("default", name), expected);
+        }
+        assert_ne!(
+            binding_reference_key("a", "b-c"),
+            binding_reference_key("a-b", "c")
+        );
+    }
+
+    #[test]
     fn execution_namespaces_name_their_cluster() {
         let namespace = execution_namespace("m1");
         assert_eq!(cluster_of_execution_namespace(&namespace), Some("m1"));

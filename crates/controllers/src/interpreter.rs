@@ -1,5 +1,6 @@
-//! What is known of the kinds of resource: how many replicas a template wants and what each needs, what it
-//! depends on, what a member owns in its copy, what is reported of it, and what the reports make of the template's status.
+//! What is known of the kinds of resource: how many replicas a template wants and what each needs, what it names
+//! that has to be where it is, what a member owns in its copy, what is reported of it, and what the reports make of
+//! the template's status.
 //!
 //! This is Karmada's native resource interpreter for the built-in kinds, as pure functions over JSON. It must
 //! not know policies, placements or who calls. A kind without a rule is no workload: the whole object goes to

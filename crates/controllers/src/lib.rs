@@ -1,7 +1,8 @@
 //! What surrounds scheduling on a control plane: the [`detector`] turns policies and resource templates into
 //! bindings; [`propagation`] turns placed bindings into Works, brings these into the members, and what is seen
 //! there back; [`cluster`] and [`cluster_status`] look after the
-//! members themselves, and [`namespace_sync`] brings namespaces into them.
+//! members themselves, and [`namespace_sync`] brings namespaces into them. [`dependencies`] lets what a resource names
+//! follow it, [`failover`] takes bindings off clusters, and [`workload_rebalancer`] has them placed afresh on request.
 //!
 //! Controllers talk to API servers through clients that they are given or make from what a Cluster says, and to
 //! nothing else: they know no engine, no scheduler and no embedded server. What can be decided without a server is

@@ -107,15 +107,27 @@ async fn what_a_deployment_names_goes_where_it_goes() {
     assert_eq!(
         message,
         "Get dependencies([\
-         {APIVersion:v1 Kind:ConfigMap Namespace:default Name:settings LabelSelector:<nil>} \
-         {APIVersion:v1 Kind:Secret Namespace:default Name:password LabelSelector:<nil>} \
-         {APIVersion:v1 Kind:ServiceAccount Namespace:default Name:robot LabelSelector:<nil>} \
-         {APIVersion:v1 Kind:PersistentVolumeClaim Namespace:default Name:data LabelSelector:<nil>}\
+         {APIVersion:v1 Kind:ConfigMap Namespace:default Name:settings LabelSelector:nil} \
+         {APIVersion:v1 Kind:Secret Namespace:default Name:password LabelSelector:nil} \
+         {APIVersion:v1 Kind:ServiceAccount Namespace:default Name:robot LabelSelector:nil} \
+         {APIVersion:v1 Kind:PersistentVolumeClaim Namespace:default Name:data LabelSelector:nil}\
          ]) succeed."
     );
     let reason = "SyncScheduleResultToDependenciesSucceed";
     let message = told(&fleet, "ResourceBinding", "web-deployment", reason).await;
     assert_eq!(message, "Sync schedule results to dependencies succeed.");
+
+    // Who names nothing is told of, too.
+    let plain = deployment("plain", 1);
+    fleet.apply(plain.clone()).await;
+    fleet.apply(with_dependencies(&plain, &["m1"])).await;
+    told(&fleet, "ResourceBinding", "plain-deployment", reason).await;
+    let noted = fleet.bindings().get("plain-deployment").await.unwrap();
+    let annotations = noted.metadata.annotations.unwrap();
+    assert_eq!(
+        annotations["resourcebinding.karmada.io/dependencies"],
+        "null"
+    );
 
     let binding = attached(&fleet, "settings", "attached", |_| true).await;
     let followed = fleet.bindings().get("web-deployment").await.unwrap();

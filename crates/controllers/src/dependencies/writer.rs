@@ -124,6 +124,10 @@ impl Writer {
         }
         let stored = self.patch(&record.key, metadata, None).await?;
         self.events.record(happenings::explored(template, names));
+        if names.is_empty() {
+            // Nothing else will tell of it.
+            self.events.record(happenings::followed(record));
+        }
         Ok(Some(Box::new(stored)))
     }
 
