@@ -1,38 +1,38 @@
 //! `berth up`: a whole control plane in one process, with a simulated fleet.
 
+mod arguments;
 mod banner;
+mod error;
 mod furnishing;
 pub(crate) mod keeping;
 mod without;
 
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_apiserver::{DataDirError, Server, ServerConfig, StartError, StorageError};
-use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
-use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
-use berth_scheduler::gates::{self, FeatureGates};
-use berth_scheduler::{Options, ServiceError};
-use clap::Args;
+use berth_apiserver::{Server, ServerConfig, StartError};
+use berth_controllers::detector::{self, DetectorOptions};
+use berth_controllers::propagation::{self, PropagationOptions};
+use berth_scheduler::Options;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
-use crate::binding_controllers::{self, BindingControllersError};
-use crate::cluster_controllers::{self, ClusterArgs};
-use crate::controllers::DetectorArgs;
-use crate::failover::{self, FailoverArgs, FailoverFailure, Setting};
-use crate::fleet::{self, FleetError};
-use crate::instance::{Claim, InstanceError, Record};
-use crate::join::{self, Endpoint, JoinError};
-use crate::kubeconfig::{self, Access, CONTEXT, KubeconfigError, Place};
-use crate::members::{self, Member, MemberError};
+use crate::binding_controllers;
+use crate::cluster_controllers;
+use crate::failover::{self, Setting};
+use crate::fleet;
+use crate::instance::{Claim, Record};
+use crate::join::{self, Endpoint};
+use crate::kubeconfig::{self, Access, CONTEXT, Place};
+use crate::members::{self, Member};
 use crate::mishap;
+pub use arguments::UpArgs;
 use banner::Banner;
+pub use error::UpError;
 pub use keeping::Keeping;
 pub use without::Part;
 
@@ -43,158 +43,6 @@ const DETECTOR: &str = "detector";
 const PROPAGATION: &str = "propagation";
 const FAILOVER: &str = "failover";
 const SCHEDULER: &str = "scheduler";
-
-/// Flags of `berth up`.
-#[derive(Args, Clone, Debug)]
-pub struct UpArgs {
-    /// Address of the API servers. Any but a loopback address lets others reach them
-    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    pub bind_address: IpAddr,
-
-    /// Port of the API server; 0 takes any free one. Members take the ports after it where those are free
-    #[arg(
-        long,
-        value_name = "PORT",
-        default_value_t = 6443,
-        env = "BERTH_PORT",
-        hide_env_values = true
-    )]
-    pub port: u16,
-
-    /// Number of simulated member clusters; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub members: usize,
-
-    /// File with Cluster manifests that describe the fleet, instead of --members (see examples/fleet.yaml)
-    #[arg(long, value_name = "FILE", conflicts_with = "members")]
-    pub fleet: Option<PathBuf>,
-
-    /// Where to write the kubeconfig [default: ~/.berth/kubeconfig]
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Where everything is kept
-    #[command(flatten)]
-    pub keeping: Keeping,
-
-    /// Leave out what shall be done by programs of your own, such as karmada-scheduler
-    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
-    pub without: Vec<Part>,
-
-    /// Feature gates of controllers and scheduler; unlike elsewhere, Failover is on unless it is switched off
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
-    pub feature_gates: FeatureGates,
-
-    /// Flags of the detector
-    #[command(flatten)]
-    pub detector: DetectorArgs,
-
-    /// Flags of failover
-    #[command(flatten)]
-    pub failover: FailoverArgs,
-
-    /// Flags of the controllers of clusters
-    #[command(flatten)]
-    pub clusters: ClusterArgs,
-}
-
-impl Default for UpArgs {
-    /// What no flag at all says.
-    fn default() -> Self {
-        Self {
-            bind_address: Ipv4Addr::LOCALHOST.into(),
-            port: 6443,
-            members: 3,
-            fleet: None,
-            kubeconfig: None,
-            keeping: Keeping::default(),
-            without: Vec::new(),
-            feature_gates: FeatureGates::default(),
-            detector: DetectorArgs::default(),
-            failover: FailoverArgs::default(),
-            clusters: ClusterArgs::default(),
-        }
-    }
-}
-
-/// Why the control plane could not start, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum UpError {
-    /// The fleet file cannot be used.
-    #[error(transparent)]
-    Fleet(#[from] FleetError),
-    /// The kubeconfig cannot be written.
-    #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
-    /// Another one runs.
-    #[error(transparent)]
-    Instance(#[from] InstanceError),
-    /// A member does not run.
-    #[error(transparent)]
-    Member(#[from] MemberError),
-    /// A member cannot join.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// The port is taken.
-    #[error(
-        "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
-    )]
-    PortInUse(SocketAddr),
-    /// The data folder cannot be used.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// What clients write cannot be kept any more.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The API server cannot start.
-    #[error("cannot start the API server: {0}")]
-    Server(StartError),
-    /// A definition cannot be installed.
-    #[error("cannot install {name}: {reason}")]
-    Definition {
-        /// Its name.
-        name: String,
-        /// Why not.
-        reason: String,
-    },
-    /// An object of the fleet, or a namespace, is refused.
-    #[error("cannot create {what}: {}", short(.source))]
-    Object {
-        /// What it is.
-        what: String,
-        /// Why not.
-        source: Box<kube::Error>,
-    },
-    /// A flag of the detector cannot be understood.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// The detector cannot start, or ended.
-    #[error("the detector: {0}")]
-    Detector(#[from] DetectorError),
-    /// The propagation to members has ended.
-    #[error(transparent)]
-    Propagation(#[from] PropagationError),
-    /// Failover has ended.
-    #[error(transparent)]
-    Failover(#[from] FailoverFailure),
-    /// What works on bindings has ended.
-    #[error(transparent)]
-    Bindings(#[from] BindingControllersError),
-    /// The scheduler cannot start, or ended.
-    #[error("the scheduler: {0}")]
-    Scheduler(#[from] ServiceError),
-    /// A part ended although nobody asked it to.
-    #[error("the {0} ended unexpectedly")]
-    Ended(&'static str),
-}
-
-/// What the server said, without the frame around it.
-fn short(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
 
 /// A control plane that runs.
 #[derive(Debug)]

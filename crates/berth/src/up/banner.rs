@@ -71,7 +71,8 @@ impl Banner<'_> {
         let kubeconfig = self.kubeconfig.display();
         writeln!(out, "\n  kubeconfig   {kubeconfig}")?;
         writeln!(out, "  store        {}\n", self.store)?;
-        for part in self.without {
+        let left_out = [Part::Controllers, Part::Scheduler];
+        for part in left_out.iter().filter(|part| self.without.contains(part)) {
             let (part, program) = part.told();
             writeln!(
                 out,

@@ -10,7 +10,8 @@ use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::json;
 
-use super::{UpError, short};
+use super::UpError;
+use super::error::short;
 
 /// How long a server may take to serve a new definition.
 const ESTABLISHED: Duration = Duration::from_mins(1);

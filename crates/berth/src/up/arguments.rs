@@ -1,0 +1,85 @@
+//! Flags of `berth up`.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use berth_scheduler::gates::{self, FeatureGates};
+use clap::Args;
+
+use super::{Keeping, Part};
+use crate::cluster_controllers::ClusterArgs;
+use crate::controllers::DetectorArgs;
+use crate::failover::FailoverArgs;
+
+/// Flags of `berth up`.
+#[derive(Args, Clone, Debug)]
+pub struct UpArgs {
+    /// Address of the API servers. Any but a loopback address lets others reach them
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub bind_address: IpAddr,
+
+    /// Port of the API server; 0 takes any free one. Members take the ports after it where those are free
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 6443,
+        env = "BERTH_PORT",
+        hide_env_values = true
+    )]
+    pub port: u16,
+
+    /// Number of simulated member clusters; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub members: usize,
+
+    /// File with Cluster manifests that describe the fleet, instead of --members (see examples/fleet.yaml)
+    #[arg(long, value_name = "FILE", conflicts_with = "members")]
+    pub fleet: Option<PathBuf>,
+
+    /// Where to write the kubeconfig [default: ~/.berth/kubeconfig]
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Where everything is kept
+    #[command(flatten)]
+    pub keeping: Keeping,
+
+    /// Leave out what shall be done by programs of your own, such as karmada-scheduler
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    pub without: Vec<Part>,
+
+    /// Feature gates of controllers and scheduler; unlike elsewhere, Failover is on unless it is switched off
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
+    /// Flags of the detector
+    #[command(flatten)]
+    pub detector: DetectorArgs,
+
+    /// Flags of failover
+    #[command(flatten)]
+    pub failover: FailoverArgs,
+
+    /// Flags of the controllers of clusters
+    #[command(flatten)]
+    pub clusters: ClusterArgs,
+}
+
+impl Default for UpArgs {
+    /// What no flag at all says.
+    fn default() -> Self {
+        Self {
+            bind_address: Ipv4Addr::LOCALHOST.into(),
+            port: 6443,
+            members: 3,
+            fleet: None,
+            kubeconfig: None,
+            keeping: Keeping::default(),
+            without: Vec::new(),
+            feature_gates: FeatureGates::default(),
+            detector: DetectorArgs::default(),
+            failover: FailoverArgs::default(),
+            clusters: ClusterArgs::default(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Why `berth up` does not start, or ends.
+
+use std::net::SocketAddr;
+
+use berth_apiserver::{DataDirError, StartError, StorageError};
+use berth_controllers::detector::{DetectorError, OptionsError};
+use berth_controllers::propagation::PropagationError;
+use berth_scheduler::ServiceError;
+
+use crate::binding_controllers::BindingControllersError;
+use crate::failover::FailoverFailure;
+use crate::fleet::FleetError;
+use crate::instance::InstanceError;
+use crate::join::JoinError;
+use crate::kubeconfig::KubeconfigError;
+use crate::members::MemberError;
+/// Why the control plane could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// The fleet file cannot be used.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// The kubeconfig cannot be written.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// Another one runs.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A member does not run.
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    /// A member cannot join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The port is taken.
+    #[error(
+        "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
+    )]
+    PortInUse(SocketAddr),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// What clients write cannot be kept any more.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The API server cannot start.
+    #[error("cannot start the API server: {0}")]
+    Server(StartError),
+    /// A definition cannot be installed.
+    #[error("cannot install {name}: {reason}")]
+    Definition {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// An object of the fleet, or a namespace, is refused.
+    #[error("cannot create {what}: {}", short(.source))]
+    Object {
+        /// What it is.
+        what: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+    /// A flag of the detector cannot be understood.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The detector cannot start, or ended.
+    #[error("the detector: {0}")]
+    Detector(#[from] DetectorError),
+    /// The propagation to members has ended.
+    #[error(transparent)]
+    Propagation(#[from] PropagationError),
+    /// Failover has ended.
+    #[error(transparent)]
+    Failover(#[from] FailoverFailure),
+    /// What works on bindings has ended.
+    #[error(transparent)]
+    Bindings(#[from] BindingControllersError),
+    /// The scheduler cannot start, or ended.
+    #[error("the scheduler: {0}")]
+    Scheduler(#[from] ServiceError),
+    /// A part ended although nobody asked it to.
+    #[error("the {0} ended unexpectedly")]
+    Ended(&'static str),
+}
+
+/// What the server said, without the frame around it.
+pub(super) fn short(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
