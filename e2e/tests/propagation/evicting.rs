@@ -38,10 +38,13 @@ async fn the_old_copy_stays_until_the_task_is_done() {
     let web = placed(&fleet).await;
     moving(&fleet, "Gracefully").await;
     m2.has(&web).await;
+    let bindings = fleet.bindings();
+    let both = fleet.until_typed(&bindings, "web-deployment", "both report", |binding| {
+        let status = binding.status.as_ref();
+        status.is_some_and(|status| status.aggregated_status.len() == 2)
+    });
+    both.await;
     fleet.until_fully_applied("web-deployment", "True").await;
-    let binding = fleet.bindings().get("web-deployment").await.unwrap();
-    let items = binding.status.unwrap().aggregated_status;
-    assert_eq!(items.len(), 2, "{items:?}");
     assert!(m1.get(&web).await.is_some());
     fleet
         .bindings()

@@ -155,7 +155,7 @@ impl Owner {
         };
         let changed = old.is_none_or(|old| outline(&old) != outline(&work));
         if changed && let Some(binding) = self.index.binding_of(&work).cloned() {
-            self.enqueue(Job::Status(binding));
+            self.reported(binding);
         }
         if self.listed.contains(&Source::Clusters) {
             self.tell(&key.cluster, Message::Work(work));

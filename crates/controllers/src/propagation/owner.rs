@@ -188,11 +188,17 @@ impl Owner {
     }
 
     pub(super) fn enqueue(&mut self, job: Job) {
-        match job {
-            // What users see first is their resource in the members.
-            Job::Sync(_) => self.queue.add(job, (), Lane::Fast, |(), ()| ()),
-            Job::Status(_) => self.queue.gather(job, GATHERING),
-        }
+        // What users see first is their resource in the members.
+        let lane = match job {
+            Job::Sync(_) => Lane::Fast,
+            Job::Status(_) => Lane::Slow,
+        };
+        self.queue.add(job, (), lane, |(), ()| ());
+    }
+
+    /// A member has reported about the resource of a binding.
+    pub(super) fn reported(&mut self, binding: BindingKey) {
+        self.queue.gather(Job::Status(binding), GATHERING);
     }
 
     /// Tells the task of a member something; the task is made if there is none.
