@@ -99,6 +99,11 @@ impl<K: Clone + Eq + Hash, R> Queue<K, R> {
         self.running.insert(key);
     }
 
+    /// Whether a key is being worked on.
+    pub(crate) fn is_running(&self, key: &K) -> bool {
+        self.running.contains(key)
+    }
+
     /// Work on a key has ended well.
     pub(crate) fn finish(&mut self, key: &K) {
         self.failures.remove(key);

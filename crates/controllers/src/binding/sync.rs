@@ -94,8 +94,12 @@ impl Syncer {
         }
     }
 
-    /// Brings the Works of a binding in line with it.
-    pub(crate) async fn sync(&self, input: SyncInput) -> Result<(), SyncError> {
+    /// Brings the Works of a binding in line with it. What was written is told in any case, as the server has answered.
+    pub(crate) async fn sync(
+        &self,
+        input: SyncInput,
+        written: &mut Vec<Work>,
+    ) -> Result<(), SyncError> {
         let binding = &input.binding;
         if binding.deleting {
             let all = self.all_works(binding).await?;
@@ -125,17 +129,21 @@ impl Syncer {
         let Some(template) = self.template(binding).await? else {
             return Ok(());
         };
-        self.place(&input, &template).await
+        self.place(&input, &template, written).await
     }
 
-    async fn place(&self, input: &SyncInput, template: &DynamicObject) -> Result<(), SyncError> {
+    async fn place(
+        &self,
+        input: &SyncInput,
+        template: &DynamicObject,
+        written: &mut Vec<Work>,
+    ) -> Result<(), SyncError> {
         let binding = &input.binding;
         let about = reference(template);
         let template = serde_json::to_value(template)?;
         let targets = targets(&binding.spec);
         let completions = divided_completions(binding, &template, &targets);
         let mut errors = Vec::new();
-        let mut written = false;
         for target in &targets {
             let completions = completions.get(&target.name).copied();
             let Some(cluster) = input.clusters.get(&target.name) else {
@@ -171,9 +179,9 @@ impl Syncer {
                 .write(&desired, seen.map(|work| (**work).clone()))
                 .await
             {
-                Ok(false) => {}
-                Ok(true) => {
-                    written = true;
+                Ok(None) => {}
+                Ok(Some(work)) => {
+                    written.push(work);
                     happenings::overridden(&self.events, &about, &target.name, &applied);
                 }
                 Err(error) => errors.push(error),
@@ -188,7 +196,7 @@ impl Syncer {
             }
         };
         match &result {
-            Ok(()) if written => happenings::synced(&self.events, binding, &about),
+            Ok(()) if !written.is_empty() => happenings::synced(&self.events, binding, &about),
             Err(error) if !error.is_passing() => {
                 happenings::not_synced(&self.events, binding, &about, &error.to_string());
             }
@@ -197,8 +205,12 @@ impl Syncer {
         result
     }
 
-    /// Creates or changes a Work; whether anything had to be written.
-    async fn write(&self, desired: &DesiredWork, seen: Option<Work>) -> Result<bool, SyncError> {
+    /// Creates or changes a Work; the Work as it is then, if anything had to be written.
+    async fn write(
+        &self,
+        desired: &DesiredWork,
+        seen: Option<Work>,
+    ) -> Result<Option<Work>, SyncError> {
         let api: Api<Work> = Api::namespaced(self.kinds.client(), &desired.namespace());
         let mut current = seen;
         for _ in 0..CONFLICT_TRIES {
@@ -209,14 +221,14 @@ impl Syncer {
                 }
                 Some(work) => {
                     let Some(patch) = change(work, desired) else {
-                        return Ok(false);
+                        return Ok(None);
                     };
                     api.patch(&desired.name, &PatchParams::default(), &Patch::Merge(patch))
                         .await
                 }
             };
             match outcome {
-                Ok(_) => return Ok(true),
+                Ok(work) => return Ok(Some(work)),
                 Err(error) if has_code(&error, 409) => {
                     current = api.get_opt(&desired.name).await?;
                 }

@@ -78,6 +78,11 @@ impl Index {
         self.works.iter()
     }
 
+    /// A Work.
+    pub(crate) fn work(&self, key: &WorkKey) -> Option<&Arc<Work>> {
+        self.works.get(key)
+    }
+
     /// Keeps a Work; the one of before, if there was one.
     pub(crate) fn keep_work(&mut self, key: WorkKey, work: Arc<Work>) -> Option<Arc<Work>> {
         let old = self.works.insert(key.clone(), Arc::clone(&work));

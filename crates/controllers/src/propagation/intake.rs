@@ -140,21 +140,41 @@ impl Owner {
     }
 
     fn take_work(&mut self, object: DynamicObject) {
-        let Some((work, key)) = read_work(object) else {
+        if let Some((work, key)) = read_work(object) {
+            self.keep_work(key, Arc::new(work), Origin::Watch);
+        }
+    }
+
+    /// Takes over a Work as the server has answered a write of ours.
+    pub(super) fn keep_answer(&mut self, work: Work, gone: &HashSet<WorkKey>) {
+        let meta = &work.metadata;
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        let key = WorkKey::new(namespace, meta.name.as_deref().unwrap_or_default());
+        if let Some(key) = key
+            && !gone.contains(&key)
+        {
+            self.keep_work(key, Arc::new(work), Origin::Answer);
+        }
+    }
+
+    fn keep_work(&mut self, key: WorkKey, work: Arc<Work>, origin: Origin) {
+        let old = self.index.work(&key).cloned();
+        let known = old.as_deref().and_then(version);
+        if known.is_some() && version(&work) <= known {
             return;
-        };
-        let work = Arc::new(work);
-        let old = self.index.keep_work(key.clone(), Arc::clone(&work));
-        let outline = |work: &Work| {
-            let meta = &work.metadata;
-            (
-                work.status.clone(),
-                meta.deletion_timestamp.is_some(),
-                meta.generation,
-            )
-        };
-        let changed = old.is_none_or(|old| outline(&old) != outline(&work));
+        }
+        self.index.keep_work(key.clone(), Arc::clone(&work));
+        let deleting = |work: &Work| work.metadata.deletion_timestamp.is_some();
+        let generation = |work: &Work| work.metadata.generation;
+        let outline = |work: &Work| (work.status.clone(), deleting(work), generation(work));
+        let old = old.as_ref();
+        let changed = old.is_none_or(|old| outline(old) != outline(&work));
         if changed && let Some(binding) = self.index.binding_of(&work).cloned() {
+            let respecified = old.is_none_or(|old| generation(old) != generation(&work));
+            if origin == Origin::Watch && respecified && !deleting(&work) {
+                let version = work.metadata.resource_version.clone();
+                self.question(binding.clone(), version.unwrap_or_default());
+            }
             self.reported(binding);
         }
         if self.listed.contains(&Source::Clusters) {
@@ -170,6 +190,7 @@ impl Owner {
             return;
         };
         if let Some(binding) = self.index.binding_of(&work).cloned() {
+            self.went(&binding, key.clone());
             // It may have been waited for, or somebody may have deleted what is still wanted.
             self.enqueue(Job::Sync(binding.clone()));
             self.enqueue(Job::Status(binding));
@@ -259,6 +280,20 @@ impl Owner {
             self.enqueue(Job::Sync(binding));
         }
     }
+}
+
+/// How we know of a Work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A watch has told of it, whoever wrote it.
+    Watch,
+    /// We wrote it.
+    Answer,
+}
+
+/// Versions are numbers that grow; of something else, what comes later counts.
+fn version(work: &Work) -> Option<u64> {
+    work.metadata.resource_version.as_deref()?.parse().ok()
 }
 
 fn names(object: &DynamicObject) -> (String, String) {

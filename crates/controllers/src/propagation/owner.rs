@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::Work;
 use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
@@ -13,7 +14,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::index::Index;
+use super::index::{Index, WorkKey};
 use super::{PropagationError, PropagationOptions};
 use crate::binding::record::resource;
 use crate::binding::sync::Syncer;
@@ -79,10 +80,21 @@ pub(super) enum Job {
     Status(BindingKey),
 }
 
-/// How a piece of work ended: a reason to try again, and whether it is worth a warning.
+/// How a piece of work ended: a reason to try again, and whether it is worth a warning; and what was written, also where it
+/// failed.
 struct Done {
     job: Job,
     failure: Option<(String, bool)>,
+    written: Vec<Work>,
+}
+
+/// What was seen of the Works of a binding while they were being written.
+#[derive(Debug, Default)]
+struct Meanwhile {
+    /// Versions of those that have come or changed. Whether we wrote them is known when the writing is done.
+    versions: Vec<String>,
+    /// Those that have gone.
+    gone: HashSet<WorkKey>,
 }
 
 /// The state, and the tasks that it has started.
@@ -94,6 +106,8 @@ pub(super) struct Owner {
     execution_events: EventRecorder,
     pub(super) index: Index,
     queue: Queue<Job, ()>,
+    /// What was seen of the Works of a binding while they were being written.
+    meanwhile: HashMap<BindingKey, Meanwhile>,
     /// Sources that have been listed completely.
     pub(super) listed: HashSet<Source>,
     /// What was listed so far, by namespace and name.
@@ -126,6 +140,7 @@ impl Owner {
             execution_events,
             index: Index::default(),
             queue: Queue::default(),
+            meanwhile: HashMap::new(),
             listed: HashSet::new(),
             listing: HashMap::new(),
             members: HashMap::new(),
@@ -243,7 +258,14 @@ impl Owner {
     }
 
     fn done(&mut self, done: Done) {
-        let Done { job, failure } = done;
+        let Done {
+            job,
+            failure,
+            written,
+        } = done;
+        if let Job::Sync(binding) = &job {
+            self.explain(binding, written);
+        }
         match failure {
             None => self.queue.finish(&job),
             Some((error, passing)) => {
@@ -254,6 +276,41 @@ impl Owner {
                     tracing::warn!(?job, failures, error, "failed, trying again later");
                 }
             }
+        }
+    }
+
+    /// Takes over what was written, so that the next look does not compare with what was there before. Versions that we
+    /// did not write are those of somebody else, such as of one of us that was killed while a write was on its way.
+    fn explain(&mut self, binding: &BindingKey, written: Vec<Work>) {
+        let meanwhile = self.meanwhile.remove(binding).unwrap_or_default();
+        let ours = |version: &String| {
+            let mut versions = written.iter().map(|work| &work.metadata.resource_version);
+            versions.any(|own| own.as_ref() == Some(version))
+        };
+        if !meanwhile.versions.iter().all(ours) {
+            self.enqueue(Job::Sync(binding.clone()));
+        }
+        for work in written {
+            self.keep_answer(work, &meanwhile.gone);
+        }
+    }
+
+    /// A Work has come, or its spec has changed: where we did not do that, it may have to be put right.
+    pub(super) fn question(&mut self, binding: BindingKey, version: String) {
+        let job = Job::Sync(binding);
+        if !self.queue.is_running(&job) {
+            self.enqueue(job);
+        } else if let Job::Sync(binding) = job {
+            let meanwhile = self.meanwhile.entry(binding).or_default();
+            meanwhile.versions.push(version);
+        }
+    }
+
+    /// A Work is gone: an answer that is on its way does not bring it back.
+    pub(super) fn went(&mut self, binding: &BindingKey, work: WorkKey) {
+        if self.queue.is_running(&Job::Sync(binding.clone())) {
+            let meanwhile = self.meanwhile.entry(binding.clone()).or_default();
+            meanwhile.gone.insert(work);
         }
     }
 
@@ -289,9 +346,14 @@ impl Owner {
                 let input = self.index.sync_input(&binding);
                 let syncer = self.syncer.clone();
                 self.jobs.spawn(async move {
-                    let failure = syncer.sync(input).await.err();
+                    let mut written = Vec::new();
+                    let failure = syncer.sync(input, &mut written).await.err();
                     let failure = failure.map(|error| (error.to_string(), error.is_passing()));
-                    Done { job, failure }
+                    Done {
+                        job,
+                        failure,
+                        written,
+                    }
                 });
             }
             Job::Status(_) => {
@@ -302,7 +364,11 @@ impl Owner {
                 self.jobs.spawn(async move {
                     let written = statuses.write(binding, works).await;
                     let failure = written.err().map(|error| (error.to_string(), false));
-                    Done { job, failure }
+                    Done {
+                        job,
+                        failure,
+                        written: Vec::new(),
+                    }
                 });
             }
         }
