@@ -42,6 +42,20 @@ fn put(object: &mut Value, pointer: &str, value: &Value) {
     }
 }
 
+/// The same text for each try: a job speaks of its uid.
+fn without_uids(text: &str) -> String {
+    const LENGTH: usize = 36;
+    let is_uid = |at: usize| {
+        let part = text.get(at..at + LENGTH);
+        part.is_some_and(|part| uuid::Uuid::try_parse(part).is_ok())
+    };
+    let mut rest = text.to_owned();
+    for at in (0..text.len()).rev().filter(|at| is_uid(*at)) {
+        rest.replace_range(at..at + LENGTH, "UID");
+    }
+    rest
+}
+
 #[tokio::test]
 async fn built_in_kinds_are_refused_in_the_words_of_a_real_server() {
     let server = server().await;
@@ -65,9 +79,8 @@ async fn built_in_kinds_are_refused_in_the_words_of_a_real_server() {
         let path = format!("{}?dryRun=All", path.as_str().unwrap());
         let json = [("content-type", "application/json")];
         let answer = server.raw("POST", &path, &json, object.to_string()).await;
-        let message = answer.json["message"]
-            .as_str()
-            .filter(|_| answer.code >= 400);
+        let message = answer.json["message"].as_str().map(without_uids);
+        let message = message.as_deref().filter(|_| answer.code >= 400);
         if (answer.code, message) != expected {
             let changes = Value::Object(changes.clone());
             let found = (answer.code, message);

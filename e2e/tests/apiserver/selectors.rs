@@ -30,5 +30,6 @@ async fn selectors_are_read_as_a_real_server_reads_them() {
 
 /// Every byte as it may stand in a query.
 fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    bytes.concat()
 }

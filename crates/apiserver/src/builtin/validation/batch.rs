@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{not_negative, one_of, schedule, template};
+use super::place::Place;
+use super::{not_negative, one_of, schedule, selected, template};
 use crate::error::Cause;
 
 /// Numbers of a job that are at least zero.
@@ -40,6 +41,43 @@ fn job_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(field, detail));
     } else {
         one_of(restart, &field, &["OnFailure", "Never"], causes);
+    }
+}
+
+/// A label by which a job selects its pods, and those that tell of it.
+const OWN: &str = "batch.kubernetes.io/controller-uid";
+const LABELS: [(&str, &str); 4] = [
+    ("controller-uid", "uid"),
+    ("job-name", "name"),
+    (OWN, "uid"),
+    ("batch.kubernetes.io/job-name", "name"),
+];
+
+/// A job selects its pods by what the server gives them, unless it says that it knows better.
+fn selects(job: &Value, causes: &mut Vec<Cause>) {
+    let spec = Place::new(&job["spec"], "spec");
+    let selector = spec.field("selector");
+    let labels = spec.field("template").field("metadata").field("labels");
+    if spec.value["manualSelector"] == true {
+        if !selector.is_set() {
+            selector.required("", causes);
+        }
+    } else {
+        for (label, field) in LABELS {
+            let wanted = &job["metadata"][field];
+            if labels.value[label] != *wanted {
+                let why = format!("must be '{}'", wanted.as_str().unwrap_or_default());
+                let label = Place::new(labels.value, format!("{}[{label}]", labels.path));
+                label.invalid(&why, causes);
+            }
+        }
+        if *selector.value != json!({"matchLabels": {OWN: job["metadata"]["uid"]}}) {
+            selector.invalid("`selector` not auto-generated", causes);
+        }
+    }
+    if !selector.is_set() || !selected(selector.value, labels.value) {
+        let why = "`selector` does not match template `labels`";
+        labels.invalid_as(labels.value, why, causes);
     }
 }
 
@@ -85,7 +123,14 @@ fn failures(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
 pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     job_spec(spec, "spec", causes);
-    let Some(old) = old else { return };
+    let manager = Place::new(&spec["managedBy"], "spec.managedBy");
+    if manager.is_set() {
+        manager.domain_path(causes);
+    }
+    let Some(old) = old else {
+        selects(value, causes);
+        return;
+    };
     let suspended = old["spec"]["suspend"] == true;
     let indexed = spec["completionMode"] == "Indexed";
     for (field, frozen) in [

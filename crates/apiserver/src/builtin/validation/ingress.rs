@@ -138,7 +138,7 @@ pub(super) fn class(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
     } else if controller.text().is_empty() {
         controller.required("", causes);
     } else {
-        domain_path(&controller, causes);
+        controller.domain_path(causes);
     }
     let parameters = spec.field("parameters");
     if !parameters.is_set() {
@@ -160,24 +160,5 @@ pub(super) fn class(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
             namespace.forbidden("`parameters.scope` is set to 'Cluster'", causes);
         }
         _ => {}
-    }
-}
-
-/// A domain, a slash and more.
-fn domain_path(place: &Place<'_>, causes: &mut Vec<Cause>) {
-    const USUAL: &str = "/-._~%!$&'()*+,;=:";
-    let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-    match place.text().split_once('/') {
-        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            if let Some(problem) = names::subdomain(domain) {
-                place.invalid_as(&json!(domain), &problem, causes);
-            }
-            let usual = |c: char| c.is_ascii_alphanumeric() || USUAL.contains(c);
-            if !path.chars().all(usual) {
-                let why = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
-                place.invalid_as(&json!(path), why, causes);
-            }
-        }
-        _ => place.invalid(why, causes),
     }
 }

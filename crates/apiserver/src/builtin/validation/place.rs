@@ -169,6 +169,27 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// A domain, a slash and more.
+    pub(super) fn domain_path(&self, causes: &mut Vec<Cause>) {
+        const USUAL: &str = "/-._~%!$&'()*+,;=:";
+        match self.text().split_once('/') {
+            Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+                if let Some(problem) = names::subdomain(domain) {
+                    self.invalid_as(&json!(domain), &problem, causes);
+                }
+                let usual = |c: char| c.is_ascii_alphanumeric() || USUAL.contains(c);
+                if !path.chars().all(usual) {
+                    let why = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
+                    self.invalid_as(&json!(path), why, causes);
+                }
+            }
+            _ => {
+                let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+                self.invalid(why, causes);
+            }
+        }
+    }
+
     /// A number that is at least zero, where it is there at all.
     pub(super) fn not_negative(&self, causes: &mut Vec<Cause>) {
         if self.number().is_some_and(|number| number < 0) {
