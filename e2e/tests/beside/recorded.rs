@@ -183,16 +183,19 @@ fn comparable(work: &Value) -> Value {
     work
 }
 
-async fn works(bare: &Bare) -> BTreeMap<String, Value> {
+/// The Works that there are. A real server does not list a kind at once after its definition.
+async fn works(bare: &Bare) -> Result<BTreeMap<String, Value>, String> {
     let kind = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work" });
     let api: Api<DynamicObject> = Api::all_with(bare.client.clone(), &resource(&kind));
-    let all = api.list(&ListParams::default()).await.unwrap();
+    let all = api.list(&ListParams::default()).await;
+    let all = all.map_err(|error| error.to_string())?;
     let all = all
         .items
         .into_iter()
         .map(|work| comparable(&serde_json::to_value(work).unwrap()));
-    all.map(|work| (format!("{}/{}", work["namespace"], work["name"]), work))
-        .collect()
+    Ok(all
+        .map(|work| (format!("{}/{}", work["namespace"], work["name"]), work))
+        .collect())
 }
 
 /// Our controllers as far as the control plane is concerned: from policies to Works.
@@ -260,7 +263,7 @@ async fn our_controllers_make_the_works_that_karmadas_made() {
     assert_eq!(expected.len(), 5, "two of web, one of each other");
     let controllers = Controllers::start(&bare);
     eventually("the Works", async || {
-        let made = works(&bare).await;
+        let made = works(&bare).await?;
         if made.len() == expected.len() {
             Ok(())
         } else {
@@ -268,7 +271,7 @@ async fn our_controllers_make_the_works_that_karmadas_made() {
         }
     })
     .await;
-    for (name, work) in works(&bare).await {
+    for (name, work) in works(&bare).await.unwrap() {
         assert_eq!(work, expected[&name], "{name}");
     }
     controllers.stop().await;
@@ -309,7 +312,7 @@ async fn our_controllers_leave_what_karmadas_made_as_it_is() {
         .await
         .unwrap();
     eventually("the last binding to have its Work", async || {
-        let made = works(&bare).await;
+        let made = works(&bare).await?;
         let new = made.values().find(|work| {
             work["annotations"]["resourcebinding.karmada.io/name"] == "zz-last-configmap"
         });
