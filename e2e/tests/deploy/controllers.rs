@@ -141,7 +141,7 @@ async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
             right.resource != "*/finalizers" && !["escalate", "bind"].contains(&right.verb.as_str())
         })
         .collect();
-    assert_eq!(requests.len(), 12);
+    assert_eq!(requests.len(), 14);
     eventually("every right to be used", async || {
         rights::all_are_used(requests.iter().copied(), &place.audit.requests())
     })

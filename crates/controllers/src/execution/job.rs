@@ -194,9 +194,13 @@ impl Worker {
     async fn release(&self, work: &Work) -> Result<(), JobError> {
         let api = self.works(work);
         let name = work.metadata.name.as_deref().unwrap_or_default();
+        let uid = &work.metadata.uid;
         let mut current = Some(work.clone());
         for _ in 0..CONFLICT_TRIES {
-            let Some(work) = current else { return Ok(()) };
+            // A new one of the same name has work to do, and keeps its finalizer.
+            let Some(work) = current.filter(|work| work.metadata.uid == *uid) else {
+                return Ok(());
+            };
             let finalizers = work.metadata.finalizers.unwrap_or_default();
             let others = finalizers.iter().filter(|f| *f != EXECUTION_FINALIZER);
             let patch = json!({ "metadata": {
