@@ -70,7 +70,7 @@ impl Server {
 }
 
 impl Held {
-    fn answer(&mut self, method: &Method, path: &str, sent: &[u8]) -> (u16, Value) {
+    fn answer(&mut self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {
         let refused = |code: u16| {
             let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
                 "code": code, "reason": "", "message": "no" });
@@ -81,7 +81,7 @@ impl Held {
             return refused(503);
         }
         if *method == Method::POST {
-            let event: Event = serde_json::from_slice(sent).unwrap();
+            let event: Event = serde_json::from_slice(body).unwrap();
             let name = event.metadata.name.clone().unwrap();
             self.events.insert(name, event.clone());
             return (201, serde_json::to_value(event).unwrap());
@@ -90,7 +90,7 @@ impl Held {
         let Some(event) = self.events.get_mut(name) else {
             return refused(404);
         };
-        let patch: Value = serde_json::from_slice(sent).unwrap();
+        let patch: Value = serde_json::from_slice(body).unwrap();
         event.count = patch["count"]
             .as_i64()
             .map(|count| i32::try_from(count).unwrap());

@@ -94,7 +94,7 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
         12 => {
             scene
                 .delete(None, &override_policy(template, member, ""))
-                .await
+                .await;
         }
         _ => {
             let suspended =
