@@ -90,8 +90,8 @@ impl Held {
         let Some(event) = self.events.get_mut(name) else {
             return refused(404);
         };
-        let patch: Value = serde_json::from_slice(body).unwrap();
-        event.count = patch["count"]
+        let changes: Value = serde_json::from_slice(body).unwrap();
+        event.count = changes["count"]
             .as_i64()
             .map(|count| i32::try_from(count).unwrap());
         (200, serde_json::to_value(event).unwrap())
