@@ -9,7 +9,7 @@
 //!
 //! A member that is slow or dead holds up nobody but itself: nothing is shared between members. What has to be
 //! done with a Work is decided in [`step`], what with each of its manifests in [`decision`], and what its status
-//! says in [`work_status`]; these are pure. [`job`] carries it out.
+//! says in [`work_status`]; these are pure. [`job`] carries it out, with [`manifest`] for what happens in the member.
 //!
 //! Nothing is taken over or deleted that does not carry the label `karmada.io/managed`, unless the Work says
 //! `overwrite`. A deletion survives everything: the Work keeps its finalizer until it is done.
@@ -18,6 +18,7 @@ mod address;
 pub mod decision;
 mod happenings;
 mod job;
+mod manifest;
 pub(crate) mod member;
 mod objects;
 pub mod step;
