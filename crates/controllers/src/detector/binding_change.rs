@@ -135,6 +135,32 @@ pub fn change(
     Ok((!patch.is_empty()).then_some(Value::Object(patch)))
 }
 
+/// Whether two states of a binding differ in a field of the spec that the detector has a say in.
+pub fn are_decided_otherwise(before: &DynamicObject, now: &DynamicObject) -> bool {
+    let mut fields = DECIDED
+        .iter()
+        .chain(DECIDED_IF_NAMESPACED)
+        .chain(&["suspension"]);
+
+    fields.any(|name| decided(before, name) != decided(now, name))
+}
+
+fn decided<'a>(binding: &'a DynamicObject, field: &str) -> Option<&'a Value> {
+    binding.data.get("spec")?.get(field)
+}
+
+/// Whether a patch changes nothing but the version of the template that the binding speaks of.
+pub fn is_version_alone(patch: &Value) -> bool {
+    let only = |value: &Value, field: &str| -> Option<Value> {
+        let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+        fields.get(field).cloned()
+    };
+    only(patch, "spec")
+        .and_then(|spec| only(&spec, "resource"))
+        .and_then(|resource| only(&resource, "resourceVersion"))
+        .is_some()
+}
+
 /// The metadata of a merge patch that takes the claim of a policy back, and what was copied with it.
 pub fn release(claim: &Claim, existing: &DynamicObject) -> Value {
     let mut patch = claim.release_patch();
@@ -268,6 +294,29 @@ mod tests {
         }
         let binding = serde_json::from_value(binding).unwrap();
         change(&binding, &desired(namespace, wanted)).unwrap()
+    }
+
+    #[test]
+    fn a_version_alone_is_told_from_other_changes() {
+        let version = json!({ "resourceVersion": "2" });
+        for (patch, alone) in [
+            (json!({ "spec": { "resource": version } }), true),
+            (
+                json!({ "spec": { "resource": version, "replicas": 1 } }),
+                false,
+            ),
+            (
+                json!({ "spec": { "resource": { "resourceVersion": "2", "uid": "u" } } }),
+                false,
+            ),
+            (
+                json!({ "spec": { "resource": version }, "metadata": {} }),
+                false,
+            ),
+            (json!({ "metadata": { "labels": {} } }), false),
+        ] {
+            assert_eq!(is_version_alone(&patch), alone, "{patch}");
+        }
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
+use super::binding_change::are_decided_otherwise;
 use super::claim::{PolicyKey, PolicyKind};
 use super::decision::Cause;
 use super::desired_binding::BindingKind;
 use super::happenings;
 use super::observation::{Message, Source};
-use super::owner::Owner;
+use super::owner::{Owner, WorkKey};
 use super::policy::{Policy, PolicyRecord, Standing};
 use super::resource_type::{BindingKey, ResourceType, TemplateKey};
 use super::selection::Objects;
@@ -391,7 +392,35 @@ impl Owner {
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
         };
+        // A write of a process before this one may arrive late, and undo what was decided since.
+        // What comes while its template is being worked on is our own write, or lets it fail.
+        if self.is_news(&key, &object)
+            && let Some(template) = self.template_of(&key, &object)
+            && !self.queue.is_running(&WorkKey::Template(template.clone()))
+        {
+            self.enqueue(template, Cause::default());
+        }
         self.index.put_binding(key, object);
+    }
+
+    /// Whether a binding has changed where the detector writes.
+    fn is_news(&self, key: &BindingKey, new: &DynamicObject) -> bool {
+        let Some(old) = self.index.binding(key) else {
+            return true;
+        };
+        old.metadata.labels != new.metadata.labels || are_decided_otherwise(old, new)
+    }
+
+    /// The template of a binding, if it is there.
+    fn template_of(&self, key: &BindingKey, binding: &DynamicObject) -> Option<TemplateKey> {
+        let resource = binding.data.get("spec")?.get("resource")?;
+        let text = |field: &str| resource.get(field)?.as_str();
+        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+        let mut kinds = self.types.keys();
+        let kind =
+            kinds.find(|known| known.api.api_version == api_version && known.api.kind == kind)?;
+        let template = kind.key(&key.namespace, text("name")?);
+        self.index.template(&template).is_some().then_some(template)
     }
 
     /// A binding that was deleted under its template is made again, and a template whose binding belonged
@@ -401,22 +430,7 @@ impl Owner {
             return;
         };
         self.index.remove_binding(key);
-        let text = |field: &str| {
-            let resource = binding.data.get("spec")?.get("resource")?;
-            resource.get(field)?.as_str()
-        };
-        let (Some(api_version), Some(kind), Some(name)) =
-            (text("apiVersion"), text("kind"), text("name"))
-        else {
-            return;
-        };
-        let resource = self
-            .types
-            .keys()
-            .find(|known| known.api.api_version == api_version && known.api.kind == kind);
-        if let Some(template) = resource.map(|kind| kind.key(&key.namespace, name))
-            && self.index.template(&template).is_some()
-        {
+        if let Some(template) = self.template_of(key, &binding) {
             self.enqueue(template, Cause::default());
         }
     }

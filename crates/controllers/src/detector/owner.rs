@@ -22,7 +22,7 @@ use super::options::DetectorOptions;
 use super::policy::Standing;
 use super::resource_type::{ResourceType, TemplateKey};
 use super::waiting::WaitingList;
-use super::writer::{WriteError, Writer};
+use super::writer::{Versions, WriteError, Writer};
 use crate::informer::inform;
 use crate::queue::{Lane, Queue};
 
@@ -255,8 +255,15 @@ impl Owner {
                 });
             }
             Plan::Apply(application) => {
+                let versions = if cause == Cause::default() {
+                    Versions::Ignored
+                } else {
+                    Versions::Followed
+                };
                 self.start(WorkKey::Template(key.clone()), cause, async move {
-                    writer.apply(&template, &application, binding).await
+                    writer
+                        .apply(&template, &application, binding, versions)
+                        .await
                 });
             }
         }

@@ -9,7 +9,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use super::binding_change::{OtherOwner, change, new_binding, release};
+use super::binding_change::{OtherOwner, change, is_version_alone, new_binding, release};
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
 use super::desired_binding::{BindingKind, DesiredBinding, binding_for};
@@ -72,6 +72,16 @@ impl std::fmt::Debug for Writer {
     }
 }
 
+/// Whether a binding is written for the version of its template alone: that tells the others that there is something
+/// new in the template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Versions {
+    /// The template or its policy has changed.
+    Followed,
+    /// It is the binding that was looked at.
+    Ignored,
+}
+
 impl Writer {
     /// Applies a policy to a template, and tells of it.
     pub(super) async fn apply(
@@ -79,6 +89,7 @@ impl Writer {
         template: &Template,
         application: &Application,
         binding: Option<Arc<DynamicObject>>,
+        versions: Versions,
     ) -> Result<(), WriteError> {
         let policy = &application.policy;
         let claimed = if application.claim {
@@ -94,7 +105,9 @@ impl Writer {
             Ok(template.clone())
         };
         let result = match claimed {
-            Ok(template) if application.bind => self.bind(&template, policy, binding).await,
+            Ok(template) if application.bind => {
+                self.bind(&template, policy, binding, versions).await
+            }
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
@@ -207,6 +220,7 @@ impl Writer {
         template: &Template,
         policy: &Policy,
         binding: Option<Arc<DynamicObject>>,
+        versions: Versions,
     ) -> Result<(), WriteError> {
         let priority = self.priority_of(template, policy).await?;
         let desired = match binding_for(template, policy, priority, self.gates) {
@@ -222,7 +236,7 @@ impl Writer {
         if binding.is_none() && template.deleting {
             return Ok(());
         }
-        if self.write_binding(&desired, binding).await? {
+        if self.write_binding(&desired, binding, versions).await? {
             if desired.interpreted {
                 self.events.record(happenings::interpreted(template));
             }
@@ -258,6 +272,7 @@ impl Writer {
         &self,
         desired: &DesiredBinding,
         seen: Option<Arc<DynamicObject>>,
+        versions: Versions,
     ) -> Result<bool, WriteError> {
         let api = self.bindings(&desired.key);
         let name = &desired.key.name;
@@ -274,6 +289,9 @@ impl Writer {
                     let Some(mut patch) = change(binding, desired)? else {
                         return Ok(false);
                     };
+                    if versions == Versions::Ignored && is_version_alone(&patch) {
+                        return Ok(false);
+                    }
                     patch["metadata"]["resourceVersion"] = json!(binding.metadata.resource_version);
                     api.patch(name, &params(), &Patch::Merge(patch)).await
                 }
