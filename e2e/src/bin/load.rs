@@ -13,9 +13,6 @@ use berth_e2e::load::{
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Puts load on a scheduler and prints what it achieves, as JSON.
 #[derive(Debug, Parser)]
 struct Arguments {
