@@ -177,10 +177,7 @@ impl ControlPlane {
         }
         if !args.without.contains(&Part::Scheduler) {
             let cancel = self.cancel.clone();
-            let options = Options {
-                gates: args.feature_gates.engine,
-                ..Options::embedded()
-            };
+            let options = Options::embedded().with_gates(args.feature_gates);
             self.parts.spawn(async move {
                 let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
                 (SCHEDULER, outcome.map_err(UpError::from))

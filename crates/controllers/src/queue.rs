@@ -172,6 +172,14 @@ fn delay_after(failures: u32) -> Duration {
     FIRST_DELAY.saturating_mul(factor).min(LONGEST_DELAY)
 }
 
+/// Waits until a moment; for ever, where there is none.
+pub(crate) async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

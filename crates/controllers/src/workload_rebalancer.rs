@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::progress::Step;
 use self::rebalance::{RebalanceError, Rebalancing};
 use crate::informer::{Observation, inform};
-use crate::queue::{Lane, Queue};
+use crate::queue::{Lane, Queue, until};
 
 /// How many observations may wait.
 const INBOX: usize = 256;
@@ -103,7 +103,7 @@ impl Owner {
                     let Some(observation) = seen else { return Ok(()) };
                     self.observe(observation);
                 }
-                () = at(due) => self.bring_back(),
+                () = until(due) => self.bring_back(),
             }
             self.hand_out();
         }
@@ -209,12 +209,5 @@ impl Owner {
                 }
             }
         }
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

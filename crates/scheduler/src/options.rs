@@ -17,6 +17,7 @@ use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::flags::SchedulerArgs;
 use crate::framework::{DuplicatePlugin, Registry};
+use crate::gates::FeatureGates;
 use crate::lease::{LeaseOptions, LeaseOptionsError};
 use crate::queue::QueueOrder;
 use crate::rate_limit::Rate;
@@ -103,6 +104,21 @@ impl Options {
 }
 
 impl Options {
+    /// The same with these gates.
+    #[must_use]
+    pub fn with_gates(self, gates: FeatureGates) -> Self {
+        let order = if gates.priority_based_scheduling {
+            QueueOrder::Priority
+        } else {
+            QueueOrder::ARRIVAL
+        };
+        Self {
+            gates: gates.engine,
+            order,
+            ..self
+        }
+    }
+
     /// Every plugin there is.
     ///
     /// # Errors
@@ -310,5 +326,26 @@ mod tests {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         assert!("8080".parse::<BindAddress>().is_err());
+    }
+
+    #[test]
+    fn gates_decide_the_order_for_an_embedded_scheduler_as_for_one_of_its_own() {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            flags: SchedulerArgs,
+        }
+        for (gates, order) in [
+            ("PriorityBasedScheduling=true", QueueOrder::Priority),
+            ("PriorityBasedScheduling=false", QueueOrder::ARRIVAL),
+        ] {
+            let flags = ["scheduler", "--feature-gates", gates];
+            let flags = <Program as clap::Parser>::parse_from(flags).flags;
+            assert_eq!(Options::try_from(flags).unwrap().order, order, "{gates}");
+            let parsed = crate::gates::parse(gates).unwrap();
+            let embedded = Options::embedded().with_gates(parsed);
+            assert_eq!(embedded.order, order, "{gates}");
+            assert_eq!(embedded.gates, parsed.engine, "{gates}");
+        }
     }
 }

@@ -42,6 +42,16 @@ pub enum QueueOrder {
     },
 }
 
+impl QueueOrder {
+    /// By arrival, with Karmada's defaults for failed keys.
+    pub const ARRIVAL: Self = Self::Arrival {
+        base: Duration::from_millis(5),
+        max: Duration::from_secs(1000),
+        qps: 10,
+        burst: 100,
+    };
+}
+
 /// How a cycle ended, as far as the queue is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

@@ -164,3 +164,32 @@ async fn edits_of_the_template_reach_the_binding() {
     assert_eq!(requirements.resource_request["cpu"].0, "250m");
     plane.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_else_writes_into_a_decision_is_made_right() {
+    let plane = Plane::start().await;
+    let nginx = deployment("nginx", 2);
+    plane
+        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+
+    let bindings = plane.api::<ResourceBinding>();
+    let strange = json!({ "spec": { "replicas": 7, "placement": on(&["member2"]) } });
+    let edited = plane.edit(&bindings, "nginx-deployment", strange).await;
+    let placement = json!(on(&["member1"]));
+    plane
+        .until(
+            &bindings,
+            "nginx-deployment",
+            "decided by the policy",
+            |it| {
+                it.metadata.generation > edited.metadata.generation
+                    && it.spec.replicas == 2
+                    && serde_json::to_value(&it.spec.placement).unwrap() == placement
+            },
+        )
+        .await;
+    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    plane.stop().await;
+}

@@ -21,7 +21,7 @@ use super::strategy::Conflict;
 use super::writer::{Explored, WriteError, Writer};
 use crate::detector::resource_type::{BindingKey, ResourceType};
 use crate::informer::{Observation, inform};
-use crate::queue::{Lane, Queue};
+use crate::queue::{Lane, Queue, until};
 
 /// How many observations may wait for the owner; watches wait when it is full.
 pub(super) const INBOX: usize = 1024;
@@ -130,7 +130,7 @@ impl Owner {
                     }
                 }
                 Some(ended) = self.informers.join_next() => ended?,
-                () = at(due) => self.bring_back(),
+                () = until(due) => self.bring_back(),
             }
             self.hand_out();
         }
@@ -352,12 +352,5 @@ impl Owner {
             let events = &self.writer.events;
             events.record(happenings::conflicting(attached, message));
         }
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

@@ -24,7 +24,7 @@ use super::resource_type::{ResourceType, TemplateKey};
 use super::waiting::WaitingList;
 use super::writer::{Versions, WriteError, Writer};
 use crate::informer::inform;
-use crate::queue::{Lane, Queue};
+use crate::queue::{Lane, Queue, until};
 
 /// How many messages may wait for the owner; informers wait when it is full.
 pub(super) const INBOX: usize = 1024;
@@ -118,7 +118,7 @@ impl Owner {
                     }
                 }
                 Some(ended) = self.informers.join_next() => ended?,
-                () = at(due) => self.bring_back(),
+                () = until(due) => self.bring_back(),
             }
             self.hand_out();
         }
@@ -307,12 +307,5 @@ impl Owner {
             let result = work.await;
             Done { key, cause, result }
         });
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

@@ -27,7 +27,7 @@ use crate::informer::{Observation, inform};
 use crate::interpreter::kind_of;
 use crate::kinds::Kinds;
 use crate::member_client;
-use crate::queue::{Lane, Queue};
+use crate::queue::{Lane, Queue, until};
 
 /// How many messages may wait for a member's task; it takes them in at once.
 pub(crate) const INBOX: usize = 1024;
@@ -180,7 +180,7 @@ pub(crate) async fn run(
                 }
             }
             Some(ended) = member.watches.join_next() => ended?,
-            () = at(due) => member.bring_back(),
+            () = until(due) => member.bring_back(),
         }
         member.hand_out();
     }
@@ -499,11 +499,4 @@ fn outline(work: &Work) -> (Option<&str>, Option<i64>, bool, Option<&[String]>) 
 fn version(work: &Work) -> u64 {
     let version = work.metadata.resource_version.as_deref();
     version.and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
-    }
 }

@@ -21,6 +21,7 @@ use super::writer::{Telling, Writer, Written};
 use crate::detector::desired_binding::BindingKind;
 use crate::detector::resource_type::BindingKey;
 use crate::informer::Observation;
+use crate::queue::until;
 
 /// How many observations are taken in before anything is done.
 const BATCH: usize = 256;
@@ -118,7 +119,7 @@ impl Owner {
                         self.observe(source, observation);
                     }
                 }
-                () = at(due) => {}
+                () = until(due.map(Into::into)) => {}
             }
             if self.known.is_complete() {
                 self.look_around();
@@ -312,12 +313,5 @@ impl Owner {
                 self.look_at(key, now + delay.min(LONGEST));
             }
         }
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
     }
 }

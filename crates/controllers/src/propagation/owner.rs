@@ -23,7 +23,7 @@ use crate::detector::desired_binding::BindingKind;
 use crate::detector::resource_type::BindingKey;
 use crate::execution::member;
 use crate::informer::{Observation, inform};
-use crate::queue::{Lane, Queue};
+use crate::queue::{Lane, Queue, until};
 use crate::status::writer::StatusWriter;
 
 /// How many messages may wait for the owner; informers wait when it is full.
@@ -190,7 +190,7 @@ impl Owner {
                 }
                 Some(ended) = self.informers.join_next() => ended?,
                 Some(ended) = self.tasks.join_next() => ended??,
-                () = at(due) => self.bring_back(),
+                () = until(due) => self.bring_back(),
             }
             self.flush().await;
             self.hand_out();
@@ -372,12 +372,5 @@ impl Owner {
                 });
             }
         }
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }
