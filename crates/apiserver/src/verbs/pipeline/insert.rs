@@ -1,0 +1,164 @@
+//! A new object: its name, what the system writes into its metadata, its place, and that there is room for it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::admission::admit;
+use super::{Write, Written, commit_error, edit_meta};
+use crate::clock;
+use crate::error::{ApiError, Cause, Reason};
+use crate::http;
+use crate::limits;
+use crate::quota;
+use crate::registry::custom;
+use crate::shared::CRDS;
+use crate::store::{CommitError, Key, Stored};
+use crate::verbs::view::to_stored;
+use crate::verbs::{Call, text};
+
+/// Stores a new object.
+pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Written, ApiError> {
+    let resource = &*call.resource;
+    let namespace = namespace_of(call, &value)?;
+    // Kubelets register their nodes with a status.
+    let has_status = resource.status && !resource.is("", "nodes");
+    let generated = text(&value, &["metadata", "name"]).is_empty();
+    let base = text(&value, &["metadata", "generateName"]).to_owned();
+    edit_meta(&mut value, |meta_map| {
+        if generated && !base.is_empty() {
+            let kept: String = base.chars().take(58).collect();
+            meta_map.insert("name".into(), json!(format!("{kept}{}", suffix())));
+        }
+        if resource.namespaced() {
+            meta_map.insert("namespace".into(), json!(namespace));
+        } else {
+            meta_map.remove("namespace");
+        }
+        for owned in [
+            "resourceVersion",
+            "selfLink",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ] {
+            meta_map.remove(owned);
+        }
+        if write == Write::Plain {
+            meta_map.remove("managedFields");
+        }
+        meta_map.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));
+        meta_map.insert("creationTimestamp".into(), json!(clock::now()));
+        if resource.generation {
+            meta_map.insert("generation".into(), json!(1));
+        } else {
+            meta_map.remove("generation");
+        }
+    });
+    if has_status && let Some(object) = value.as_object_mut() {
+        object.remove("status");
+    }
+    let name = text(&value, &["metadata", "name"]).to_owned();
+    let key = Key::new(&namespace, &name);
+    check_namespace(call, &key, &name)?;
+    check_definition(call)?;
+    admit(call, &key, &mut value, None, write)?;
+    if &*resource.table == CRDS {
+        custom::set_status(&mut value, &call.shared.registry.snapshot());
+    }
+    limits::check(call, &key, &value)?;
+    let turn = quota::turn(call, &key);
+    if turn.is_some() {
+        quota::check(call, &key, &value)?;
+    }
+    let mut stored_value = to_stored(value, resource);
+    let store = &call.shared.store;
+    if call.options.dry_run {
+        if store.get(&resource.table, &key).is_some() {
+            return Err(commit_error(call, &key, CommitError::Exists));
+        }
+        let object = Stored::new(key, store.version(), &stored_value)
+            .map_err(|e| ApiError::internal(e.to_string()))?;
+        return Ok(Written {
+            object: Arc::new(object),
+        });
+    }
+    let object = store
+        .create(&resource.table, key.clone(), &mut stored_value)
+        .map_err(|e| commit_error(call, &key, e))?;
+    drop(turn);
+    call.shared.written(&resource.table);
+    Ok(Written { object })
+}
+
+fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
+    let in_body = text(value, &["metadata", "namespace"]);
+    match (call.resource.namespaced(), &call.namespace) {
+        (false, _) => Ok(String::new()),
+        (true, Some(namespace)) if in_body.is_empty() || in_body == namespace => {
+            Ok(namespace.clone())
+        }
+        (true, Some(_)) => Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+        (true, None) => Err(http::method_not_allowed()),
+    }
+}
+
+/// Refuses new objects in namespaces that are missing or going away.
+fn check_namespace(call: &Call, key: &Key, kind_name: &str) -> Result<(), ApiError> {
+    if !call.resource.namespaced() {
+        return Ok(());
+    }
+    let namespace = &*key.namespace;
+    match call
+        .shared
+        .store
+        .get("namespaces", &Key::new("", namespace))
+    {
+        None => Err(ApiError::not_found("", "namespaces", namespace)),
+        Some(found) if found.deleting => {
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            let mut error =
+                ApiError::forbidden(&call.resource.group, &call.resource.plural, kind_name, &why);
+            error.causes = vec![Cause {
+                field: "metadata.namespace".into(),
+                reason: "NamespaceTerminating".into(),
+                message: format!("namespace {namespace} is being terminated"),
+            }];
+            Err(error)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Refuses new objects of a CRD that is going away.
+fn check_definition(call: &Call) -> Result<(), ApiError> {
+    let resource = &call.resource;
+    let terminating = resource.is_custom()
+        && call
+            .shared
+            .store
+            .get(CRDS, &Key::new("", &resource.table))
+            .is_none_or(|crd| crd.deleting);
+    if terminating {
+        return Err(ApiError::new(
+            Reason::MethodNotAllowed,
+            "create not allowed while custom resource definition is terminating",
+        ));
+    }
+    Ok(())
+}
+
+/// Random suffix of generated names, from the alphabet Kubernetes uses.
+fn suffix() -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let random = uuid::Uuid::new_v4();
+    random
+        .as_bytes()
+        .iter()
+        .take(5)
+        .map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]))
+        .collect()
+}

@@ -1,0 +1,110 @@
+//! A change of an object: read, change, check and write, and again when somebody else was faster.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::admission::admit;
+use super::unchanged::{bump_generation, carry_over, same_but_times};
+use super::{Write, Written, commit_error};
+use crate::error::ApiError;
+use crate::registry::{Resource, custom};
+use crate::shared::CRDS;
+use crate::store::{CommitError, Key, Stored};
+use crate::verbs::view::{to_stored, to_view};
+use crate::verbs::{Call, text};
+
+/// How often a write without a version of its own is retried when others write the same object.
+const MAX_ATTEMPTS: usize = 64;
+
+/// Reads, changes and writes an object; starts over when somebody else was faster, unless the new object
+/// carries a version.
+pub(crate) fn modify(
+    call: &Call,
+    key: &Key,
+    write: Write,
+    mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
+) -> Result<Written, ApiError> {
+    let resource = &*call.resource;
+    for _ in 0..MAX_ATTEMPTS {
+        let stored = call
+            .shared
+            .store
+            .get(&resource.table, key)
+            .ok_or_else(|| call.not_found())?;
+        let old = to_view(stored.value(), resource);
+        let mut new = change(&old)?;
+        check_preconditions(call, key, &stored, &old, &new)?;
+        carry_over(call, &old, &mut new);
+        admit(call, key, &mut new, Some(&old), write)?;
+        bump_generation(resource, &old, &mut new);
+        if &*resource.table == CRDS && call.subresource.is_none() {
+            custom::set_status(&mut new, &call.shared.registry.snapshot());
+        }
+        if same_but_times(&old, &new) {
+            return Ok(Written { object: stored });
+        }
+        let mut new = to_stored(new, resource);
+        if call.options.dry_run {
+            let object = Stored::new(key.clone(), stored.version, &new)
+                .map_err(|e| ApiError::internal(e.to_string()))?;
+            return Ok(Written {
+                object: Arc::new(object),
+            });
+        }
+        let finished = stored.deleting && is_finished(resource, &new);
+        let store = &call.shared.store;
+        let result = if finished {
+            store.remove(&resource.table, key, stored.version, &mut new)
+        } else {
+            store.update(&resource.table, key, stored.version, &mut new)
+        };
+        match result {
+            Ok(object) => {
+                call.shared.written(&resource.table);
+                return Ok(Written { object });
+            }
+            Err(CommitError::Stale) => {}
+            Err(error) => return Err(commit_error(call, key, error)),
+        }
+    }
+    Err(commit_error(call, key, CommitError::Stale))
+}
+
+/// True if nothing holds a deleted object any more.
+pub(crate) fn is_finished(resource: &Resource, value: &Value) -> bool {
+    let empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    empty(&value["metadata"]["finalizers"])
+        && (!resource.is("", "namespaces") || empty(&value["spec"]["finalizers"]))
+}
+
+fn check_preconditions(
+    call: &Call,
+    key: &Key,
+    stored: &Stored,
+    old: &Value,
+    new: &Value,
+) -> Result<(), ApiError> {
+    let (group, plural) = (&call.resource.group, &call.resource.plural);
+    let version = text(new, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version != stored.version.to_string() {
+        return Err(ApiError::stale(group, plural, &key.name));
+    }
+    let (uid, has) = (
+        text(new, &["metadata", "uid"]),
+        text(old, &["metadata", "uid"]),
+    );
+    if !uid.is_empty() && uid != has {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {has}");
+        return Err(ApiError::conflict(group, plural, &key.name, &why));
+    }
+    let name = text(new, &["metadata", "name"]);
+    if !name.is_empty() && name != &*key.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            key.name
+        )));
+    }
+    Ok(())
+}

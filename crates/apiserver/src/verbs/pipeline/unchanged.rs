@@ -1,0 +1,134 @@
+//! What a change leaves as it was: what it may not touch is carried over, and what differs in nothing is no change.
+
+use serde_json::{Map, Value, json};
+
+use super::edit_meta;
+use crate::builtin::signing_request;
+use crate::patch::managed;
+use crate::registry::Resource;
+use crate::verbs::{Call, Subresource};
+
+/// What a write may not change stays as it was.
+pub(super) fn carry_over(call: &Call, old: &Value, new: &mut Value) {
+    let resource = &call.resource;
+    new["apiVersion"] = json!(resource.api_version());
+    new["kind"] = json!(resource.kind);
+    match call.subresource {
+        Some(Subresource::Status) => {
+            let status = new.get("status").cloned();
+            let managed = new["metadata"].get("managedFields").cloned();
+            let mut merged = old.clone();
+            if let Some(object) = merged.as_object_mut() {
+                match status {
+                    Some(status) => drop(object.insert("status".into(), status)),
+                    None => drop(object.remove("status")),
+                }
+            }
+            if let Some(managed) = managed {
+                merged["metadata"]["managedFields"] = managed;
+            }
+            *new = merged;
+        }
+        Some(Subresource::Finalize) => {
+            let finalizers = new["spec"]["finalizers"].take();
+            let mut merged = old.clone();
+            merged["spec"]["finalizers"] = finalizers;
+            *new = merged;
+        }
+        Some(Subresource::Approval) => {
+            let conditions = new["status"]["conditions"].take();
+            let managed = new["metadata"].get("managedFields").cloned();
+            *new = old.clone();
+            new["status"]["conditions"] = conditions;
+            if let Some(managed) = managed {
+                new["metadata"]["managedFields"] = managed;
+            }
+        }
+        Some(Subresource::Scale) | None => {
+            if signing_request::is_one(resource) {
+                new["spec"] = old["spec"].clone();
+            }
+            if resource.status
+                && let Some(object) = new.as_object_mut()
+            {
+                match old.get("status") {
+                    Some(status) => drop(object.insert("status".into(), status.clone())),
+                    None => drop(object.remove("status")),
+                }
+            }
+            if resource.is("", "namespaces") {
+                new["spec"]["finalizers"] = old["spec"]["finalizers"].clone();
+            }
+        }
+    }
+    edit_meta(new, |map| {
+        for owned in [
+            "name",
+            "namespace",
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "resourceVersion",
+            "generateName",
+        ] {
+            match old["metadata"].get(owned) {
+                Some(value) => drop(map.insert(owned.to_owned(), value.clone())),
+                None => drop(map.remove(owned)),
+            }
+        }
+        map.remove("selfLink");
+    });
+}
+
+pub(super) fn bump_generation(resource: &Resource, old: &Value, new: &mut Value) {
+    if !resource.generation {
+        return;
+    }
+    let annotated = resource.is("apps", "deployments")
+        && old["metadata"]["annotations"] != new["metadata"]["annotations"];
+    let changed = if resource.is_custom() {
+        let mut keys = old
+            .as_object()
+            .into_iter()
+            .chain(new.as_object())
+            .flat_map(Map::keys);
+        keys.any(|k| {
+            k != "metadata"
+                && !(k == "status" && resource.status)
+                && old[k.as_str()] != new[k.as_str()]
+        })
+    } else {
+        // Annotations of deployments count, as they are copied to what controllers make of them.
+        old["spec"] != new["spec"] || annotated
+    };
+    if changed {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+        new["metadata"]["generation"] = json!(generation);
+    }
+}
+
+/// True if two versions differ at most in the times of managed fields: such a write does not happen.
+pub(super) fn same_but_times(old: &Value, new: &Value) -> bool {
+    let (Some(a), Some(b)) = (old.as_object(), new.as_object()) else {
+        return false;
+    };
+    if a.len() != b.len()
+        || a.iter()
+            .any(|(k, v)| k != "metadata" && b.get(k) != Some(v))
+    {
+        return false;
+    }
+    let (Some(a), Some(b)) = (old["metadata"].as_object(), new["metadata"].as_object()) else {
+        return false;
+    };
+    let relevant = |m: &Map<String, Value>| m.len() - usize::from(m.contains_key("managedFields"));
+    relevant(a) == relevant(b)
+        && a.iter()
+            .all(|(k, v)| k == "managedFields" || b.get(k) == Some(v))
+        && managed::same_but_times(
+            &old["metadata"]["managedFields"],
+            &new["metadata"]["managedFields"],
+        )
+}
