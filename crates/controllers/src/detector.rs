@@ -24,7 +24,6 @@ pub mod decision;
 mod decision_tests;
 pub mod desired_binding;
 mod discovery;
-pub(crate) mod fingerprint;
 mod happenings;
 pub mod index;
 mod intake;
@@ -33,7 +32,6 @@ pub mod options;
 mod owner;
 pub mod policy;
 pub mod preemption;
-pub mod resource_type;
 pub mod selection;
 pub mod skipped_apis;
 pub mod template;
@@ -47,10 +45,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::claim::PolicyKind;
-use self::desired_binding::BindingKind;
 use self::observation::Source;
 use self::owner::{INBOX, Owner};
 use self::writer::{Writer, binding_resource, policy_resource};
+use crate::binding_key::BindingKind;
 
 /// Why the detector stopped although nobody asked it to.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use kube::api::{Api, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 
-use crate::detector::resource_type::ResourceType;
+use crate::resource_type::ResourceType;
 
 /// A kind that a server does not serve, or that it could not be asked about.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@
 //! decided in pure functions, which the tests hold to Karmada's behaviour.
 
 pub mod binding;
+pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;
 mod condition;
@@ -16,6 +17,7 @@ pub mod dependencies;
 pub mod detector;
 pub mod execution;
 pub mod failover;
+mod fingerprint;
 mod informer;
 pub mod interpreter;
 mod kinds;
@@ -25,6 +27,8 @@ pub mod namespace_sync;
 pub mod overrides;
 pub mod propagation;
 mod queue;
+pub mod resource_selector;
+pub mod resource_type;
 pub mod status;
 pub mod taint_policy;
 pub mod workload_rebalancer;

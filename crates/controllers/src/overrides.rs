@@ -18,7 +18,7 @@ use berth_api::override_policy::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::detector::selection::{Precision, ResourceIdentity, Selector};
+use crate::resource_selector::{Precision, ResourceIdentity, Selector};
 
 /// An override policy, ready to match. Which of the two kinds it is depends on who holds it.
 #[derive(Clone, Debug)]
@@ -29,6 +29,15 @@ pub struct OverridePolicy {
     selectors: Vec<Selector>,
     selects_all: bool,
     rules: Vec<RuleWithCluster>,
+}
+
+/// The two kinds of override policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OverrideKind {
+    /// OverridePolicy: counts for resources of its own namespace.
+    Namespaced,
+    /// ClusterOverridePolicy: counts for any resource.
+    Cluster,
 }
 
 /// The policies that may count for a resource.

@@ -17,8 +17,8 @@ use berth_controllers::detector::decision::{Cause, Plan, decide};
 use berth_controllers::detector::desired_binding::binding_for;
 use berth_controllers::detector::index::Index;
 use berth_controllers::detector::policy::PolicyRecord;
-use berth_controllers::detector::resource_type::ResourceType;
 use berth_controllers::detector::template::Template;
+use berth_controllers::resource_type::ResourceType;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use berth_api::Cluster;
-use berth_controllers::detector::desired_binding::BindingKind;
+use berth_controllers::binding_key::BindingKind;
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::estimator::EstimatorOptions;
 use berth_scheduler::filter;

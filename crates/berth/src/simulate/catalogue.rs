@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::claim::PolicyKind;
-use berth_controllers::detector::desired_binding::BindingKind;
-use berth_controllers::detector::resource_type::ResourceType;
+use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use kube::core::{ApiResource, GroupVersion};

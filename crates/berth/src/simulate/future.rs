@@ -7,7 +7,7 @@ use std::sync::Arc;
 use berth_controllers::detector::claim::{Claim, PolicyKey, PolicyKind};
 use berth_controllers::detector::decision::Cause;
 use berth_controllers::detector::policy::PolicyRecord;
-use berth_controllers::detector::resource_type::ResourceType;
+use berth_controllers::resource_type::ResourceType;
 use kube::api::DynamicObject;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use berth_controllers::detector::resource_type::ResourceType;
+use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::connect::{self, Target};
 use berth_scheduler::estimator::EstimatorOptions;
 use kube::api::{DynamicObject, GetParams, ListParams};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::claim::PolicyKind;
-use berth_controllers::detector::desired_binding::BindingKind;
 use serde_json::Value;
 
 use super::error::{Place, Problem};

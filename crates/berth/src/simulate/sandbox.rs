@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use berth_api::admission::GuardedKind;
 use berth_apiserver::{Admission, Server, ServerConfig};
-use berth_controllers::detector::resource_type::ResourceType;
+use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::Resource as _;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use berth_controllers::detector::desired_binding::BindingKind;
-use berth_controllers::detector::resource_type::ResourceType;
+use berth_controllers::binding_key::BindingKind;
+use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 

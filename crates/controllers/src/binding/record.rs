@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 
-use crate::detector::desired_binding::BindingKind;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 
 /// A binding of either kind.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,7 @@ use super::preserved_state::brought_along;
 use super::record::Binding;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_change::{change, new_work};
-use crate::detector::desired_binding::BindingKind;
+use crate::binding_key::BindingKind;
 use crate::kinds::{KindError, Kinds};
 use crate::overrides::{OverrideError, OverrideSet};
 

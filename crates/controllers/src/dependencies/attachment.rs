@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::record::{Object, ObjectKey, Record, label_of};
 use super::strategy::{ABORT, Conflict, Strategy};
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
 
 /// All that counts when the binding of an object is looked at.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use berth_api::dependency::DependentObjectReference;
 
 use super::attachment::{Situation, name_of};
 use super::record::{Kind, Object, ObjectKey, Record, Role, label_of};
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
 
 /// A kind of object in a namespace.
 type Place = (Kind, String);

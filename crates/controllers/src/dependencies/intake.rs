@@ -7,7 +7,7 @@ use kube::api::DynamicObject;
 
 use super::owner::{Job, Owner, Source};
 use super::record::{Kind, Object, ObjectKey, Record, Role, key_of};
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
 use crate::informer::Observation;
 
 impl Owner {

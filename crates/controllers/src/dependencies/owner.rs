@@ -19,9 +19,10 @@ use super::index::Index;
 use super::record::{Kind, ObjectKey, Record, Role};
 use super::strategy::Conflict;
 use super::writer::{Explored, WriteError, Writer};
-use crate::detector::resource_type::{BindingKey, ResourceType};
+use crate::binding_key::BindingKey;
 use crate::informer::{Observation, inform};
 use crate::queue::{Lane, Queue, until};
+use crate::resource_type::ResourceType;
 
 /// How many observations may wait for the owner; watches wait when it is full.
 pub(super) const INBOX: usize = 1024;

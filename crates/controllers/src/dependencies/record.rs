@@ -13,8 +13,8 @@ use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::detector::fingerprint::Fingerprints;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::fingerprint::Fingerprints;
 
 /// What a binding is to the distributor, for its own sake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,10 @@ use super::attachment::{Write, identified};
 use super::happenings;
 use super::record::Record;
 use crate::binding::sync::has_code;
-use crate::detector::resource_type::{BindingKey, ResourceType};
+use crate::binding_key::BindingKey;
 use crate::interpreter::{InterpretError, dependencies};
 use crate::kinds::{KindError, Kinds};
+use crate::resource_type::ResourceType;
 
 /// Why something is not as it should be.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,8 @@ use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use super::claim::Claim;
-use super::desired_binding::{BindingKind, DesiredBinding};
+use super::desired_binding::DesiredBinding;
+use crate::binding_key::BindingKind;
 use crate::merge_diff::merge_diff;
 
 /// Fields of the spec that the detector decides on every binding.
@@ -266,8 +267,8 @@ fn merged_suspension(stored: Option<&Value>, wanted: Option<&Value>) -> Option<V
 #[cfg(test)]
 mod tests {
     use super::super::claim::{PolicyKey, PolicyKind};
-    use super::super::resource_type::BindingKey;
     use super::*;
+    use crate::binding_key::BindingKey;
 
     fn desired(namespace: &str, spec: &Value) -> DesiredBinding {
         let map = |value: Value| value.as_object().cloned().unwrap();

@@ -11,8 +11,8 @@ use super::desired_binding::binding_for;
 use super::index::Index;
 use super::options::Gates;
 use super::policy::{PolicyRecord, Standing};
-use super::resource_type::ResourceType;
 use super::template::Template;
+use crate::resource_type::ResourceType;
 
 /// A policy of `default`, or with the prefix `c-` a ClusterPropagationPolicy, whose one selector is for
 /// Deployments and has these fields besides.

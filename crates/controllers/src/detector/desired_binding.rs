@@ -4,51 +4,14 @@ use std::collections::BTreeMap;
 
 use berth_api::admission::drop_empty_values;
 use berth_api::placement::WorkloadGroupTerm;
-use berth_api::well_known::{
-    BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER, PREEMPTIBLE, PREEMPTIBLE_COPIED,
-};
+use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
 use serde_json::{Map, Value, json};
 
 use super::options::Gates;
 use super::policy::Policy;
-use super::resource_type::BindingKey;
 use super::template::Template;
+use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter::{InterpretError, interpret};
-
-/// The two kinds of binding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BindingKind {
-    /// ResourceBinding, for namespaced templates.
-    Namespaced,
-    /// ClusterResourceBinding, for cluster-scoped templates.
-    Cluster,
-}
-
-impl BindingKind {
-    /// The kind of the binding of this key.
-    pub fn of(key: &BindingKey) -> Self {
-        if key.namespace.is_empty() {
-            Self::Cluster
-        } else {
-            Self::Namespaced
-        }
-    }
-
-    /// The kind's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Namespaced => "ResourceBinding",
-            Self::Cluster => "ClusterResourceBinding",
-        }
-    }
-
-    pub(super) fn finalizer(self) -> &'static str {
-        match self {
-            Self::Namespaced => BINDING_FINALIZER,
-            Self::Cluster => CLUSTER_RESOURCE_BINDING_FINALIZER,
-        }
-    }
-}
 
 /// What a binding should say.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::observation::Message;
-use super::resource_type::ResourceType;
+use crate::resource_type::ResourceType;
 
 /// How often to look without a reason.
 const PERIOD: Duration = Duration::from_secs(30);

@@ -9,9 +9,10 @@ use kube::api::DynamicObject;
 
 use super::claim::{PolicyKey, PolicyKind};
 use super::policy::{Policy, PolicyRecord};
-use super::resource_type::{BindingKey, TemplateKey};
 use super::selection::winner;
 use super::template::Template;
+use crate::binding_key::BindingKey;
+use crate::resource_type::TemplateKey;
 
 /// The name of an override policy: kind, namespace, name.
 pub type OverrideKey = (PolicyKind, String, String);

@@ -9,15 +9,16 @@ use kube::api::DynamicObject;
 use super::binding_change::are_decided_otherwise;
 use super::claim::{PolicyKey, PolicyKind};
 use super::decision::Cause;
-use super::desired_binding::BindingKind;
 use super::happenings;
 use super::observation::{Message, Source};
 use super::owner::{Owner, WorkKey};
 use super::policy::{Policy, PolicyRecord, Standing};
-use super::resource_type::{BindingKey, ResourceType, TemplateKey};
-use super::selection::Objects;
 use super::template::Template;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 use crate::informer::Observation;
+use crate::resource_selector::Objects;
+use crate::resource_type::{ResourceType, TemplateKey};
 
 impl Owner {
     pub(super) fn take_in(&mut self, message: Message) {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::claim::PolicyKind;
-use super::desired_binding::BindingKind;
-use super::resource_type::ResourceType;
+use crate::binding_key::BindingKind;
 use crate::informer::Observation;
+use crate::resource_type::ResourceType;
 
 /// Where an observation comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -20,11 +20,11 @@ use super::index::Index;
 use super::observation::{Message, Source};
 use super::options::DetectorOptions;
 use super::policy::Standing;
-use super::resource_type::{ResourceType, TemplateKey};
 use super::waiting::WaitingList;
 use super::writer::{Versions, WriteError, Writer};
 use crate::informer::inform;
 use crate::queue::{Lane, Queue, until};
+use crate::resource_type::{ResourceType, TemplateKey};
 
 /// How many messages may wait for the owner; informers wait when it is full.
 pub(super) const INBOX: usize = 1024;
@@ -178,7 +178,7 @@ impl Owner {
     /// Whether enough is known to decide: without all policies a claim would look abandoned, and without all
     /// bindings each one would be created again.
     fn can_decide(&self) -> bool {
-        use super::desired_binding::BindingKind;
+        use crate::binding_key::BindingKind;
         let needed = [
             Source::Policies(PolicyKind::Namespaced),
             Source::Policies(PolicyKind::Cluster),

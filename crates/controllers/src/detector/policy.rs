@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::affinity_faults::affinity_faults;
 use super::claim::{Claim, PolicyKey, PolicyKind};
-use super::selection::Selector;
 use crate::merge_diff::merge_diff;
+use crate::resource_selector::Selector;
 
 /// A policy that can be applied.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! A resource template as the detector remembers it: its marks, its fingerprints, and its content only
 //! where that is needed again.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,9 +11,10 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::claim::Claim;
-use super::fingerprint::Fingerprints;
-use super::resource_type::{ResourceType, TemplateKey};
+use crate::fingerprint::Fingerprints;
 use crate::interpreter::is_interpreted;
+use crate::resource_selector::ResourceIdentity;
+use crate::resource_type::{ResourceType, TemplateKey};
 
 /// A resource template.
 #[derive(Clone, Debug)]
@@ -57,6 +59,17 @@ impl Template {
             deleting: object.metadata.deletion_timestamp.is_some(),
             fingerprints,
             body: interpreted.then(|| Arc::new(object.data)),
+        }
+    }
+
+    /// What selectors look at in it.
+    pub fn identity(&self) -> ResourceIdentity<'_> {
+        ResourceIdentity {
+            api_version: self.key.api_version(),
+            kind: self.key.kind(),
+            namespace: &self.key.namespace,
+            name: &self.key.name,
+            labels: Cow::Borrowed(&self.labels),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::decision::Cause;
 use super::policy::Policy;
-use super::resource_type::{ResourceType, TemplateKey};
+use crate::resource_type::{ResourceType, TemplateKey};
 
 /// Who waits for what.
 #[derive(Debug, Default)]

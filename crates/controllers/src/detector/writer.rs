@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use super::binding_change::{OtherOwner, change, is_version_alone, new_binding, release};
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
-use super::desired_binding::{BindingKind, DesiredBinding, binding_for};
+use super::desired_binding::{DesiredBinding, binding_for};
 use super::happenings;
 use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
-use super::resource_type::BindingKey;
 use super::template::Template;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 use crate::interpreter::InterpretError;
 
 /// How often a write to a binding is tried when others write to it at the same time.

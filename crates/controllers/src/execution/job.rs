@@ -16,8 +16,8 @@ use super::objects::{Known, Seen};
 use super::step::Step;
 use super::work_status::{Applied, News, next_status};
 use crate::binding::sync::has_code;
-use crate::detector::resource_type::ResourceType;
 use crate::kinds::Kinds;
+use crate::resource_type::ResourceType;
 
 /// How long a member may take for all that a Work asks of it.
 const PATIENCE: Duration = Duration::from_secs(30);

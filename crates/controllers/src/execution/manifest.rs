@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::decision::{Action, Settled, decide, is_managed, released};
 use super::objects::{Known, Seen};
 use crate::binding::sync::has_code;
-use crate::detector::resource_type::ResourceType;
 use crate::interpreter::{kind_of, retain};
 use crate::kinds::{KindError, Kinds};
+use crate::resource_type::ResourceType;
 
 /// How often a write is tried when others write to the same object.
 pub(super) const CONFLICT_TRIES: usize = 5;

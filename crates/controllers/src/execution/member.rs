@@ -22,12 +22,12 @@ use super::decision::Settled;
 use super::job::{Report, Task, Worker};
 use super::objects::{KindView, Known, ObjectKey};
 use super::step::{Standing, step};
-use crate::detector::resource_type::ResourceType;
 use crate::informer::{Observation, inform};
 use crate::interpreter::kind_of;
 use crate::kinds::Kinds;
 use crate::member_client;
 use crate::queue::{Lane, Queue, until};
+use crate::resource_type::ResourceType;
 
 /// How many messages may wait for a member's task; it takes them in at once.
 pub(crate) const INBOX: usize = 1024;

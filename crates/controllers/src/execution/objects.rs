@@ -9,8 +9,8 @@ use kube::core::TypeMeta;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::detector::resource_type::ResourceType;
 use crate::informer::Observation;
+use crate::resource_type::ResourceType;
 
 /// An object in a member.
 #[derive(Debug)]

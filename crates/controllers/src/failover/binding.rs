@@ -8,8 +8,8 @@ use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::detector::desired_binding::BindingKind;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 
 /// A binding, read.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::binding::Bound;
 use super::options::{FailoverOptions, TaintEviction};
 use super::state::{StateError, preserved};
-use crate::detector::desired_binding::BindingKind;
+use crate::binding_key::BindingKind;
 
 /// Why a binding leaves a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 
 use super::binding::Bound;
 use super::toleration::EvictingTaint;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
 use crate::informer::Observation;
 
 /// What is watched.

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use super::pace::Pace;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
 
 /// A line with a pace of its own.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use super::pace::{Budget, Pace, interval};
 use super::sickness::Sickness;
 use super::step::{Clocks, Step, step};
 use super::writer::{Telling, Writer, Written};
-use crate::detector::desired_binding::BindingKind;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 use crate::informer::Observation;
 use crate::queue::until;
 

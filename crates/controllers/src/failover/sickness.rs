@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use berth_api::binding::ResourceHealth;
 
 use super::binding::Bound;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
 
 /// How long a sick application is tolerated where its policy does not say.
 const TOLERATED: Duration = Duration::from_mins(5);

@@ -9,7 +9,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::binding::Bound;
-use crate::detector::desired_binding::BindingKind;
+use crate::binding_key::BindingKind;
 
 /// The reason of events about what stays although it should leave.
 const FAILED: &str = "EvictWorkloadFromClusterFailed";

@@ -10,8 +10,8 @@ use berth_api::{Cluster, Work};
 use crate::binding::record::Binding;
 use crate::binding::sync::SyncInput;
 use crate::binding::targets::targets;
-use crate::detector::claim::PolicyKind;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::overrides::OverrideKind;
 use crate::overrides::{OverridePolicy, OverrideSet};
 
 /// Names a Work.
@@ -164,14 +164,14 @@ impl Index {
     /// Keeps an override policy, or forgets it; the one of before, if there was one.
     pub(crate) fn set_override(
         &mut self,
-        kind: PolicyKind,
+        kind: OverrideKind,
         namespace: &str,
         name: &str,
         policy: Option<Arc<OverridePolicy>>,
     ) -> Option<Arc<OverridePolicy>> {
         let namespace = match kind {
-            PolicyKind::Namespaced => namespace,
-            PolicyKind::Cluster => "",
+            OverrideKind::Namespaced => namespace,
+            OverrideKind::Cluster => "",
         };
         let policies = self.overrides.entry(namespace.to_owned()).or_default();
         match policy {
@@ -181,11 +181,11 @@ impl Index {
     }
 
     /// The override policies of a kind, by namespace and name.
-    pub(crate) fn override_names(&self, kind: PolicyKind) -> Vec<(String, String)> {
+    pub(crate) fn override_names(&self, kind: OverrideKind) -> Vec<(String, String)> {
         let of_kind = self
             .overrides
             .iter()
-            .filter(|(namespace, _)| namespace.is_empty() == (kind == PolicyKind::Cluster));
+            .filter(|(namespace, _)| namespace.is_empty() == (kind == OverrideKind::Cluster));
         of_kind
             .flat_map(|(namespace, policies)| {
                 policies
@@ -203,7 +203,7 @@ impl Index {
     /// The bindings whose resource one of these policies may select.
     pub(crate) fn selected_by(
         &self,
-        kind: PolicyKind,
+        kind: OverrideKind,
         namespace: &str,
         policies: &[Arc<OverridePolicy>],
     ) -> Vec<BindingKey> {
@@ -211,8 +211,8 @@ impl Index {
             let resource = &binding.spec.resource;
             let of_resource = resource.namespace.as_deref().unwrap_or_default();
             let in_scope = match kind {
-                PolicyKind::Cluster => true,
-                PolicyKind::Namespaced => of_resource == namespace,
+                OverrideKind::Cluster => true,
+                OverrideKind::Namespaced => of_resource == namespace,
             };
             in_scope
                 && policies.iter().any(|policy| {

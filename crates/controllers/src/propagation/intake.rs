@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 use super::index::WorkKey;
 use super::owner::{Job, Owner, Source};
 use crate::binding::record::Binding;
-use crate::detector::claim::PolicyKind;
-use crate::detector::desired_binding::BindingKind;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 use crate::execution::member::Message;
 use crate::informer::Observation;
+use crate::overrides::OverrideKind;
 use crate::overrides::OverridePolicy;
 
 impl Owner {
@@ -253,7 +253,7 @@ impl Owner {
         }
     }
 
-    fn take_override(&mut self, kind: PolicyKind, object: &DynamicObject) {
+    fn take_override(&mut self, kind: OverrideKind, object: &DynamicObject) {
         let (namespace, name) = names(object);
         let spec = object.data.get("spec").cloned().unwrap_or_default();
         let spec: OverrideSpec = match serde_json::from_value(spec) {
@@ -272,7 +272,7 @@ impl Owner {
 
     fn look_at_selected(
         &mut self,
-        kind: PolicyKind,
+        kind: OverrideKind,
         namespace: &str,
         policies: Vec<Arc<OverridePolicy>>,
     ) {

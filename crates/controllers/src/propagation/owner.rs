@@ -18,11 +18,11 @@ use super::index::{Index, WorkKey};
 use super::{PropagationError, PropagationOptions};
 use crate::binding::record::resource;
 use crate::binding::sync::Syncer;
-use crate::detector::claim::PolicyKind;
-use crate::detector::desired_binding::BindingKind;
-use crate::detector::resource_type::BindingKey;
+use crate::binding_key::BindingKey;
+use crate::binding_key::BindingKind;
 use crate::execution::member;
 use crate::informer::{Observation, inform};
+use crate::overrides::OverrideKind;
 use crate::queue::{Lane, Queue, until};
 use crate::status::writer::StatusWriter;
 
@@ -40,7 +40,7 @@ pub(super) enum Source {
     Bindings(BindingKind),
     Works,
     Clusters,
-    Overrides(PolicyKind),
+    Overrides(OverrideKind),
 }
 
 impl Source {
@@ -49,8 +49,8 @@ impl Source {
         Self::Bindings(BindingKind::Cluster),
         Self::Works,
         Self::Clusters,
-        Self::Overrides(PolicyKind::Namespaced),
-        Self::Overrides(PolicyKind::Cluster),
+        Self::Overrides(OverrideKind::Namespaced),
+        Self::Overrides(OverrideKind::Cluster),
     ];
 
     fn resource(self) -> ApiResource {
@@ -58,10 +58,10 @@ impl Source {
             Self::Bindings(kind) => resource(kind),
             Self::Works => ApiResource::erase::<berth_api::Work>(&()),
             Self::Clusters => ApiResource::erase::<berth_api::Cluster>(&()),
-            Self::Overrides(PolicyKind::Namespaced) => {
+            Self::Overrides(OverrideKind::Namespaced) => {
                 ApiResource::erase::<berth_api::OverridePolicy>(&())
             }
-            Self::Overrides(PolicyKind::Cluster) => {
+            Self::Overrides(OverrideKind::Cluster) => {
                 ApiResource::erase::<berth_api::ClusterOverridePolicy>(&())
             }
         }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 
+use crate::binding_key::BindingKey;
+
 /// A kind of resource as the server serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceType {
@@ -80,13 +82,4 @@ impl fmt::Debug for TemplateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
     }
-}
-
-/// Names a ResourceBinding, or with an empty namespace a ClusterResourceBinding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BindingKey {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
 }
