@@ -11,11 +11,12 @@ use berth_controllers::propagation::{self, PropagationError, PropagationOptions}
 use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::lease::LeaseOptionsError;
+use berth_scheduler::lease::flags::ElectionFlags;
 use clap::Args;
 use kube::client::ClientBuilder;
 use tokio_util::sync::CancellationToken;
 
-use self::election::{ElectionArgs, Term, lead};
+use self::election::{Term, lead};
 use self::fence::Fence;
 use crate::binding_controllers::{self, BindingControllersError};
 use crate::cluster_controllers::{self, ClusterArgs};
@@ -92,7 +93,15 @@ pub struct ControllersArgs {
     feature_gates: FeatureGates,
 
     #[command(flatten)]
-    election: ElectionArgs,
+    election: ElectionFlags,
+
+    /// Name of the lease; that of karmada-controller-manager, so that the two never work side by side
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "karmada-controller-manager"
+    )]
+    leader_elect_resource_name: String,
 
     #[command(flatten)]
     detector: DetectorArgs,
@@ -139,7 +148,8 @@ pub enum ControllersError {
 /// When they cannot begin, one of them fails, or another candidate leads: the process should end then.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
     let options = args.detector.options(args.feature_gates)?;
-    let lease = args.election.clone().lease()?;
+    let name = args.leader_elect_resource_name.clone();
+    let lease = args.election.clone().lease(name)?;
     let target = Target {
         kubeconfig: args.kubeconfig.clone(),
         context: None,

@@ -11,6 +11,7 @@ use crate::config::given::Given;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_duration::go_duration;
+use crate::lease::flags::ElectionFlags;
 use crate::options::BindAddress;
 
 /// Flags of `berth scheduler`.
@@ -64,30 +65,13 @@ pub struct SchedulerArgs {
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_empty_workload_propagation: bool,
 
-    /// Elect a leader among schedulers of the same lease before scheduling
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub leader_elect: bool,
+    /// Leader election.
+    #[command(flatten)]
+    pub election: ElectionFlags,
 
     /// Name of the lease; a second scheduler needs its own
     #[arg(long, value_name = "NAME", default_value = "karmada-scheduler")]
     pub leader_elect_resource_name: String,
-
-    /// Namespace of the lease
-    #[arg(long, value_name = "NAMESPACE", default_value = berth_api::well_known::NAMESPACE_SYSTEM)]
-    pub leader_elect_resource_namespace: String,
-
-    /// How long standbys wait before they take over from a leader that is not heard of
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = go_duration)]
-    pub leader_elect_lease_duration: Duration,
-
-    /// How long the leader tries to renew its lease before it gives up
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
-    pub leader_elect_renew_deadline: Duration,
-
-    /// How often candidates try to take or renew the lease
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = go_duration)]
-    pub leader_elect_retry_period: Duration,
 
     /// Address that serves /metrics; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]

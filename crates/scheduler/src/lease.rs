@@ -4,6 +4,8 @@
 //! lease duration by *our* clock. A leader that cannot renew within the renew deadline, which is shorter
 //! than the lease duration, stops being leader before anybody else may begin.
 
+pub mod flags;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

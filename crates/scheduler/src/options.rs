@@ -172,17 +172,7 @@ impl TryFrom<SchedulerArgs> for Options {
     fn try_from(mut args: SchedulerArgs) -> Result<Self, OptionsError> {
         let declared = declared(&mut args)?;
         let configuration = effective::process(&args);
-        let lease = LeaseOptions {
-            namespace: args.leader_elect_resource_namespace,
-            name: args.leader_elect_resource_name,
-            identity: LeaseOptions::new_identity(),
-            lease_duration: args.leader_elect_lease_duration,
-            renew_deadline: args.leader_elect_renew_deadline,
-            retry_period: args.leader_elect_retry_period,
-        };
-        if args.leader_elect {
-            lease.check()?;
-        }
+        let lease = args.election.lease(args.leader_elect_resource_name)?;
         let both = BindAddress::older(args.bind_address, args.secure_port);
         let order = if args.feature_gates.priority_based_scheduling {
             QueueOrder::Priority
@@ -207,7 +197,7 @@ impl TryFrom<SchedulerArgs> for Options {
             configuration,
             gates: args.feature_gates.engine,
             empty_workload_propagation: args.enable_empty_workload_propagation,
-            lease: args.leader_elect.then_some(lease),
+            lease,
             metrics: both.unwrap_or(args.metrics_bind_address),
             health: both.unwrap_or(args.health_probe_bind_address),
             order,

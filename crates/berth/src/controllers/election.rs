@@ -1,71 +1,11 @@
-//! Several `berth controllers`, of which one works at a time: flags as those of karmada-controller-manager, and its Lease,
-//! so that ours and Karmada's never work side by side where both elect.
+//! Several `berth controllers`, of which one works at a time: with the Lease of karmada-controller-manager, so that ours
+//! and Karmada's never work side by side where both elect.
 
-use std::time::Duration;
-
-use berth_scheduler::go_duration::go_duration;
-use berth_scheduler::lease::{Candidate, LeaseOptions, LeaseOptionsError};
-use clap::Args;
+use berth_scheduler::lease::{Candidate, LeaseOptions};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::fence::Fence;
-
-/// Flags of leader election.
-#[derive(Args, Clone, Debug)]
-#[expect(clippy::struct_field_names, reason = "they are named after the flags")]
-pub(super) struct ElectionArgs {
-    /// Elect a leader among controllers of the same lease before working
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub leader_elect: bool,
-
-    /// Name of the lease; that of karmada-controller-manager, so that the two never work side by side
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "karmada-controller-manager"
-    )]
-    pub leader_elect_resource_name: String,
-
-    /// Namespace of the lease
-    #[arg(long, value_name = "NAMESPACE", default_value = berth_api::well_known::NAMESPACE_SYSTEM)]
-    pub leader_elect_resource_namespace: String,
-
-    /// How long standbys wait before they take over from a leader that is not heard of
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = go_duration)]
-    pub leader_elect_lease_duration: Duration,
-
-    /// How long the leader tries to renew its lease before it gives up
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
-    pub leader_elect_renew_deadline: Duration,
-
-    /// How often candidates try to take or renew the lease
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = go_duration)]
-    pub leader_elect_retry_period: Duration,
-}
-
-impl ElectionArgs {
-    /// The lease; none where no leader is elected.
-    ///
-    /// # Errors
-    /// When the durations make no sense together.
-    pub(super) fn lease(self) -> Result<Option<LeaseOptions>, LeaseOptionsError> {
-        if !self.leader_elect {
-            return Ok(None);
-        }
-        let lease = LeaseOptions {
-            namespace: self.leader_elect_resource_namespace,
-            name: self.leader_elect_resource_name,
-            identity: LeaseOptions::new_identity(),
-            lease_duration: self.leader_elect_lease_duration,
-            renew_deadline: self.leader_elect_renew_deadline,
-            retry_period: self.leader_elect_retry_period,
-        };
-        lease.check()?;
-        Ok(Some(lease))
-    }
-}
 
 /// How a term of office ended.
 #[derive(Debug)]

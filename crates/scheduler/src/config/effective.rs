@@ -18,13 +18,13 @@ use crate::flags::SchedulerArgs;
 pub(crate) fn process(args: &SchedulerArgs) -> SchedulerConfiguration {
     SchedulerConfiguration {
         leader_election: LeaderElection {
-            leader_elect: Some(args.leader_elect),
-            lease_duration: Some(text_of(args.leader_elect_lease_duration)),
-            renew_deadline: Some(text_of(args.leader_elect_renew_deadline)),
-            retry_period: Some(text_of(args.leader_elect_retry_period)),
+            leader_elect: Some(args.election.leader_elect),
+            lease_duration: Some(text_of(args.election.leader_elect_lease_duration)),
+            renew_deadline: Some(text_of(args.election.leader_elect_renew_deadline)),
+            retry_period: Some(text_of(args.election.leader_elect_retry_period)),
             resource_lock: Some(ResourceLock::Leases),
             resource_name: Some(args.leader_elect_resource_name.clone()),
-            resource_namespace: Some(args.leader_elect_resource_namespace.clone()),
+            resource_namespace: Some(args.election.leader_elect_resource_namespace.clone()),
         },
         client_connection: ClientConnection {
             kubeconfig: args

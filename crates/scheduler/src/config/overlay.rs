@@ -39,19 +39,19 @@ pub(crate) fn put_under(
             .map_err(|message| document.error(path, format!("{text:?}: {message}")))
     };
     macro_rules! put {
-        ($($flag:ident: $said:expr),+ $(,)?) => {
+        ($($flag:ident $(of $part:ident)?: $said:expr),+ $(,)?) => {
             $(if !given.contains(stringify!($flag)) && let Some(value) = $said {
-                args.$flag = value.into();
+                args$(.$part)?.$flag = value.into();
             })+
         };
     }
     put! {
-        leader_elect: election.leader_elect,
-        leader_elect_lease_duration: duration("leaseDuration", &election.lease_duration)?,
-        leader_elect_renew_deadline: duration("renewDeadline", &election.renew_deadline)?,
-        leader_elect_retry_period: duration("retryPeriod", &election.retry_period)?,
+        leader_elect of election: election.leader_elect,
+        leader_elect_lease_duration of election: duration("leaseDuration", &election.lease_duration)?,
+        leader_elect_renew_deadline of election: duration("renewDeadline", &election.renew_deadline)?,
+        leader_elect_retry_period of election: duration("retryPeriod", &election.retry_period)?,
         leader_elect_resource_name: election.resource_name.clone(),
-        leader_elect_resource_namespace: election.resource_namespace.clone(),
+        leader_elect_resource_namespace of election: election.resource_namespace.clone(),
         kubeconfig: client.kubeconfig.clone().filter(|path| !path.is_empty()).map(PathBuf::from),
         kube_api_qps: client.qps,
         kube_api_burst: client.burst,
