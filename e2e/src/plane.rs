@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use berth::cluster_controllers::{Choice, ClusterArgs};
+use berth::controllers::parts::ControllerFlags;
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
@@ -102,9 +103,12 @@ impl Plane {
                 port: 0,
                 members: setup.members,
                 // The tests themselves say what members report.
-                clusters: ClusterArgs {
-                    controllers: Choice::NONE,
-                    ..ClusterArgs::default()
+                controllers: ControllerFlags {
+                    clusters: ClusterArgs {
+                        controllers: Choice::NONE,
+                        ..ClusterArgs::default()
+                    },
+                    ..ControllerFlags::default()
                 },
                 ..UpArgs::default()
             };

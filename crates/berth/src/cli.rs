@@ -72,7 +72,7 @@ enum Command {
     Fail(MishapArgs),
     /// Let simulated members be reached again
     Heal(MishapArgs),
-    /// Run detector and propagation, which bring what policies select into the members, against a control plane
+    /// Do what karmada-controller-manager does, against a control plane that has none
     Controllers(ControllersArgs),
     /// Run the scheduler against a control plane
     Scheduler(Box<SchedulerArgs>),

@@ -3,24 +3,24 @@
 
 mod election;
 mod fence;
+pub mod parts;
 
 use std::path::PathBuf;
 
-use berth_controllers::detector::{self, DetectorError, DetectorOptions, Gates, OptionsError};
-use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
+use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::lease::LeaseOptionsError;
 use berth_scheduler::lease::flags::ElectionFlags;
 use clap::Args;
+use futures::future::try_join_all;
 use kube::client::ClientBuilder;
 use tokio_util::sync::CancellationToken;
 
 use self::election::{Term, lead};
 use self::fence::Fence;
-use crate::binding_controllers::{self, BindingControllersError};
-use crate::cluster_controllers::{self, ClusterArgs};
-use crate::failover::{FailoverArgs, FailoverFailure, Setting};
+use self::parts::{ControllerFlags, Controllers, PartError};
+use crate::failover::Setting;
 
 /// Flags of the detector, shared with `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -104,13 +104,7 @@ pub struct ControllersArgs {
     leader_elect_resource_name: String,
 
     #[command(flatten)]
-    detector: DetectorArgs,
-
-    #[command(flatten)]
-    failover: FailoverArgs,
-
-    #[command(flatten)]
-    clusters: ClusterArgs,
+    controllers: ControllerFlags,
 }
 
 /// Why the controllers ended, or could not begin.
@@ -128,18 +122,9 @@ pub enum ControllersError {
     /// Another candidate leads now.
     #[error("lost the leader election")]
     LeadershipLost,
-    /// The detector cannot start, or ended.
-    #[error("the detector: {0}")]
-    Detector(#[from] DetectorError),
-    /// The propagation to members has ended.
+    /// One of them cannot start, or ended.
     #[error(transparent)]
-    Propagation(#[from] PropagationError),
-    /// Failover has ended.
-    #[error(transparent)]
-    Failover(#[from] FailoverFailure),
-    /// What works on bindings has ended.
-    #[error(transparent)]
-    Bindings(#[from] BindingControllersError),
+    Part(#[from] PartError),
 }
 
 /// Runs the controllers until the token is cancelled; where a leader is elected, while this one leads.
@@ -147,7 +132,7 @@ pub enum ControllersError {
 /// # Errors
 /// When they cannot begin, one of them fails, or another candidate leads: the process should end then.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
-    let options = args.detector.options(args.feature_gates)?;
+    let controllers = Controllers::new(&args.controllers, args.feature_gates, Setting::Real)?;
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     let target = Target {
@@ -158,13 +143,13 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     let config = connect::config(&target).await?;
     let client = connect::client(config.clone())?;
     let Some(lease) = lease else {
-        return Box::pin(work(client, args, options, cancel)).await;
+        return Box::pin(work(client, controllers, cancel)).await;
     };
     let working = async |fence: Fence, cancel| {
         let builder = ClientBuilder::try_from(config)
             .map_err(|error| ConnectError::Client(Box::new(error)))?;
         let client = builder.with_layer(&fence).build();
-        Box::pin(work(client, args, options, cancel)).await
+        Box::pin(work(client, controllers, cancel)).await
     };
     match lead(client, lease, &cancel, working).await {
         Term::Never => Ok(()),
@@ -175,47 +160,14 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
 
 async fn work(
     client: kube::Client,
-    args: ControllersArgs,
-    options: DetectorOptions,
+    controllers: Controllers,
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
-    // Where one of them fails, the other is not left alone.
+    // Where one of them fails, the others are not left alone.
     let cancel = cancel.child_token();
     let _guard = cancel.clone().drop_guard();
-    let propagation = Box::pin(propagation::run(
-        client.clone(),
-        PropagationOptions {
-            inject_state: args.feature_gates.controllers.stateful_failover_injection,
-            ..PropagationOptions::default()
-        },
-        cancel.clone(),
-    ));
-    let failover = args
-        .failover
-        .parts(args.feature_gates.controllers, Setting::Real);
-    let failing_over = Box::pin(failover.run(client.clone(), cancel.clone()));
-    let bindings = Box::pin(binding_controllers::run(
-        client.clone(),
-        args.feature_gates.controllers,
-        cancel.clone(),
-    ));
-    let detecting = options.clone();
-    let clusters = Box::pin(cluster_controllers::run(
-        client.clone(),
-        args.clusters,
-        &detecting,
-        cancel.clone(),
-    ));
-    tokio::try_join!(
-        async { Ok::<_, ControllersError>(detector::run(client, options, cancel.clone()).await?) },
-        async { Ok(propagation.await?) },
-        async { Ok(failing_over.await?) },
-        async { Ok(bindings.await?) },
-        async {
-            clusters.await;
-            Ok(())
-        },
-    )?;
+    let parts = controllers.parts(&client, &cancel);
+    try_join_all(parts.into_iter().map(|(_, part)| part)).await?;
     Ok(())
 }
 

@@ -14,16 +14,14 @@ use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_apiserver::{Server, ServerConfig, StartError};
-use berth_controllers::detector::{self, DetectorOptions};
-use berth_controllers::propagation::{self, PropagationOptions};
 use berth_scheduler::Options;
+use futures::FutureExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
-use crate::binding_controllers;
-use crate::cluster_controllers;
-use crate::failover::{self, Setting};
+use crate::controllers::parts::{self, Controllers};
+use crate::failover::Setting;
 use crate::fleet;
 use crate::instance::{Claim, Record};
 use crate::join::{self, Endpoint};
@@ -38,10 +36,7 @@ pub use without::Part;
 
 /// How long the parts have to end after they were asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// The parts that run besides the API server.
-const DETECTOR: &str = "detector";
-const PROPAGATION: &str = "propagation";
-const FAILOVER: &str = "failover";
+/// The part that is no controller, as `berth status` names it.
 const SCHEDULER: &str = "scheduler";
 
 /// A control plane that runs.
@@ -103,10 +98,8 @@ impl ControlPlane {
             Some(path) => fleet::read(path)?,
             None => fleet::made_up(args.members),
         };
-        let detector = args.detector.options(args.feature_gates)?;
-        let failover = args
-            .failover
-            .parts(args.feature_gates.controllers, Setting::Simulated);
+        let controllers =
+            Controllers::new(&args.controllers, args.feature_gates, Setting::Simulated)?;
         let listen = SocketAddr::new(args.bind_address, args.port);
         if !listen.ip().is_loopback() {
             tracing::warn!(
@@ -134,7 +127,7 @@ impl ControlPlane {
             parts: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane.furnish(&fleet, args, &kept, detector, failover).await {
+        if let Err(error) = plane.furnish(&fleet, args, &kept, controllers).await {
             plane.stop().await;
             return Err(error);
         }
@@ -163,8 +156,7 @@ impl ControlPlane {
         fleet: &[Cluster],
         args: &UpArgs,
         kept: &keeping::Place,
-        detector: DetectorOptions,
-        failover: failover::Parts,
+        controllers: Controllers,
     ) -> Result<(), UpError> {
         let client = self.server.client();
         furnishing::definitions(&client).await?;
@@ -173,7 +165,10 @@ impl ControlPlane {
         self.join(&client, fleet).await?;
         self.simulate(&client);
         if !args.without.contains(&Part::Controllers) {
-            self.start_controllers(&client, args, detector, failover);
+            for (name, part) in controllers.parts(&client, &self.cancel) {
+                self.parts
+                    .spawn(part.map(move |ended| (name, ended.map_err(UpError::from))));
+            }
         }
         if !args.without.contains(&Part::Scheduler) {
             let cancel = self.cancel.clone();
@@ -184,47 +179,6 @@ impl ControlPlane {
             });
         }
         Ok(())
-    }
-
-    /// Runs what karmada-controller-manager does elsewhere.
-    fn start_controllers(
-        &mut self,
-        client: &kube::Client,
-        args: &UpArgs,
-        detector: DetectorOptions,
-        failover: failover::Parts,
-    ) {
-        let (cancel, clusters_client) = (self.cancel.clone(), client.clone());
-        let (clusters, detector_options) = (args.clusters.clone(), detector.clone());
-        self.parts.spawn(async move {
-            cluster_controllers::run(clusters_client, clusters, &detector_options, cancel).await;
-            (cluster_controllers::NAME, Ok(()))
-        });
-        let (cancel, detector_client) = (self.cancel.clone(), client.clone());
-        self.parts.spawn(async move {
-            let outcome = detector::run(detector_client, detector, cancel).await;
-            (DETECTOR, outcome.map_err(UpError::from))
-        });
-        let (cancel, propagation_client) = (self.cancel.clone(), client.clone());
-        let options = PropagationOptions {
-            inject_state: args.feature_gates.controllers.stateful_failover_injection,
-            ..PropagationOptions::default()
-        };
-        self.parts.spawn(async move {
-            let outcome = propagation::run(propagation_client, options, cancel).await;
-            (PROPAGATION, outcome.map_err(UpError::from))
-        });
-        let (cancel, failover_client) = (self.cancel.clone(), client.clone());
-        self.parts.spawn(async move {
-            let outcome = failover.run(failover_client, cancel).await;
-            (FAILOVER, outcome.map_err(UpError::from))
-        });
-        let (cancel, bindings_client) = (self.cancel.clone(), client.clone());
-        let gates = args.feature_gates.controllers;
-        self.parts.spawn(async move {
-            let outcome = binding_controllers::run(bindings_client, gates, cancel).await;
-            (binding_controllers::NAME, outcome.map_err(UpError::from))
-        });
     }
 
     /// Lets workloads in the members live, and members fail when they are asked to.
@@ -322,13 +276,7 @@ impl ControlPlane {
 fn components(without: &[Part]) -> Vec<String> {
     let mut components = Vec::new();
     if !without.contains(&Part::Controllers) {
-        components.extend([
-            DETECTOR,
-            PROPAGATION,
-            binding_controllers::NAME,
-            cluster_controllers::NAME,
-            FAILOVER,
-        ]);
+        components.extend(parts::NAMES);
     }
     if !without.contains(&Part::Scheduler) {
         components.push(SCHEDULER);

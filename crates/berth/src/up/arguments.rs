@@ -7,9 +7,7 @@ use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 
 use super::{Keeping, Part};
-use crate::cluster_controllers::ClusterArgs;
-use crate::controllers::DetectorArgs;
-use crate::failover::FailoverArgs;
+use crate::controllers::parts::ControllerFlags;
 
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -52,17 +50,9 @@ pub struct UpArgs {
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
     pub feature_gates: FeatureGates,
 
-    /// Flags of the detector
+    /// Flags of the controllers.
     #[command(flatten)]
-    pub detector: DetectorArgs,
-
-    /// Flags of failover
-    #[command(flatten)]
-    pub failover: FailoverArgs,
-
-    /// Flags of the controllers of clusters
-    #[command(flatten)]
-    pub clusters: ClusterArgs,
+    pub controllers: ControllerFlags,
 }
 
 impl Default for UpArgs {
@@ -77,9 +67,7 @@ impl Default for UpArgs {
             keeping: Keeping::default(),
             without: Vec::new(),
             feature_gates: FeatureGates::default(),
-            detector: DetectorArgs::default(),
-            failover: FailoverArgs::default(),
-            clusters: ClusterArgs::default(),
+            controllers: ControllerFlags::default(),
         }
     }
 }

@@ -3,17 +3,16 @@
 use std::net::SocketAddr;
 
 use berth_apiserver::{DataDirError, StartError, StorageError};
-use berth_controllers::detector::{DetectorError, OptionsError};
-use berth_controllers::propagation::PropagationError;
+use berth_controllers::detector::OptionsError;
 use berth_scheduler::ServiceError;
 
-use crate::binding_controllers::BindingControllersError;
-use crate::failover::FailoverFailure;
+use crate::controllers::parts::PartError;
 use crate::fleet::FleetError;
 use crate::instance::InstanceError;
 use crate::join::JoinError;
 use crate::kubeconfig::KubeconfigError;
 use crate::members::MemberError;
+
 /// Why the control plane could not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
@@ -65,18 +64,9 @@ pub enum UpError {
     /// A flag of the detector cannot be understood.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The detector cannot start, or ended.
-    #[error("the detector: {0}")]
-    Detector(#[from] DetectorError),
-    /// The propagation to members has ended.
+    /// One of the controllers cannot start, or ended.
     #[error(transparent)]
-    Propagation(#[from] PropagationError),
-    /// Failover has ended.
-    #[error(transparent)]
-    Failover(#[from] FailoverFailure),
-    /// What works on bindings has ended.
-    #[error(transparent)]
-    Bindings(#[from] BindingControllersError),
+    Controllers(#[from] PartError),
     /// The scheduler cannot start, or ended.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
