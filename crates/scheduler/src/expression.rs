@@ -4,12 +4,15 @@
 //! the cluster and of the binding. It is a plugin as any other: it sees what the framework shows to all.
 
 mod args;
+mod check;
 mod fleet;
 mod functions;
 mod objects;
+mod place;
 mod program;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod variables;
 
 use std::cell::RefCell;
@@ -22,10 +25,11 @@ use berth_core::{
 use kube_cel::cel::{Context, ExecutionError, Value};
 
 use self::args::ExpressionArgs;
+use self::check::Paths;
 use self::fleet::{Known, KnownCluster};
 use self::functions::{Bound, MAX_TIME, MAX_TURNS, Pass};
 use self::objects::Variables;
-use self::program::{Paths, Program};
+use self::program::Program;
 use self::variables::Kind;
 use crate::framework::args::{Args, ArgsError};
 use crate::framework::events::{EventKind, Registration};

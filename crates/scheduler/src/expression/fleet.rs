@@ -8,9 +8,9 @@ use berth_api::Cluster;
 use berth_core::ClusterView;
 use kube_cel::cel::Context;
 
+use super::check::Paths;
 use super::functions::Pass;
 use super::objects;
-use super::program::Paths;
 
 /// The clusters that have been looked at, by name, and how long reasons may still be looked for.
 #[derive(Default)]

@@ -14,8 +14,8 @@ use kube_cel::cel::common::value::Val;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::check::Paths;
 use super::functions::FUNCTIONS;
-use super::program::Paths;
 use super::variables::{BINDING, CLUSTER};
 
 /// Variables by name.

@@ -1,0 +1,70 @@
+//! Changes that make an expression cheap and finite to evaluate, without changing its value.
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};
+
+use super::functions::TURN;
+
+/// Makes every loop count its turns, and selections borrow instead of copying what they select from.
+pub(super) fn bound_loops(expr: &mut IdedExpr) {
+    match &mut expr.expr {
+        Expr::Call(call) => {
+            if call.func_name == operators::OPT_SELECT {
+                // An absent field is none, as an absent key is.
+                operators::OPT_INDEX.clone_into(&mut call.func_name);
+            }
+            call.target
+                .iter_mut()
+                .for_each(|target| bound_loops(target));
+            call.args.iter_mut().for_each(bound_loops);
+        }
+        Expr::Comprehension(comprehension) => {
+            for part in [
+                &mut comprehension.iter_range,
+                &mut comprehension.accu_init,
+                &mut comprehension.loop_cond,
+                &mut comprehension.loop_step,
+                &mut comprehension.result,
+            ] {
+                bound_loops(part);
+            }
+            let condition = std::mem::take(&mut comprehension.loop_cond);
+            comprehension.loop_cond = call(
+                operators::LOGICAL_AND,
+                vec![call(TURN, Vec::new()), condition],
+            );
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(bound_loops),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    bound_loops(&mut entry.key);
+                    bound_loops(&mut entry.value);
+                }
+            }
+        }
+        Expr::Select(select) => {
+            bound_loops(&mut select.operand);
+            if !select.test {
+                let operand = std::mem::take(&mut *select.operand);
+                let field = IdedExpr {
+                    id: 0,
+                    expr: Expr::Literal(LiteralValue::String(select.field.as_str().into())),
+                };
+                *expr = call(operators::INDEX, vec![operand, field]);
+            }
+        }
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+    }
+}
+
+fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    IdedExpr {
+        id: 0,
+        expr: Expr::Call(CallExpr {
+            func_name: name.to_owned(),
+            target: None,
+            args,
+        }),
+    }
+}
