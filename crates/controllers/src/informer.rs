@@ -1,6 +1,9 @@
 //! Watches the objects of one kind, for as long as it is asked to.
 
+use std::collections::{HashMap, HashSet};
+
 use futures::TryStreamExt;
+use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::mpsc;
@@ -9,16 +12,42 @@ use tokio_util::sync::CancellationToken;
 /// What was observed.
 #[derive(Clone, Debug)]
 pub(crate) enum Observation {
-    /// All objects are about to be listed.
-    ListStarted,
-    /// One of them.
-    Listed(Box<DynamicObject>),
-    /// That was all: what was not listed is gone.
-    ListDone,
-    /// An object is new or changed.
+    /// An object is there: new, changed, or listed anew.
     Applied(Box<DynamicObject>),
     /// An object is gone.
     Deleted(Box<DynamicObject>),
+    /// All objects were listed, each of them applied before this: what is not among them is gone.
+    Listed(Listing),
+}
+
+/// The names of the objects that were listed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    /// By namespace, empty for cluster-scoped objects.
+    names: HashMap<String, HashSet<String>>,
+}
+
+impl Listing {
+    /// Whether an object was listed.
+    pub(crate) fn contains(&self, namespace: &str, name: &str) -> bool {
+        let names = self.names.get(namespace);
+        names.is_some_and(|names| names.contains(name))
+    }
+
+    fn add(&mut self, object: &DynamicObject) {
+        let namespace = object.namespace().unwrap_or_default();
+        let names = self.names.entry(namespace).or_default();
+        names.insert(object.name_any());
+    }
+}
+
+#[cfg(test)]
+impl<'a> FromIterator<&'a DynamicObject> for Listing {
+    fn from_iter<I: IntoIterator<Item = &'a DynamicObject>>(objects: I) -> Self {
+        let mut listing = Self::default();
+        objects.into_iter().for_each(|object| listing.add(object));
+        listing
+    }
 }
 
 /// Watches objects and sends what it sees, made into messages. Errors of the server are waited out; a slow
@@ -34,6 +63,7 @@ pub(crate) async fn inform<M: Send>(
         let url = api.resource_url().to_owned();
         let stream = watcher(api, config.any_semantic()).default_backoff();
         let mut stream = std::pin::pin!(stream);
+        let mut listing = Listing::default();
         loop {
             let event = match stream.try_next().await {
                 Ok(Some(event)) => event,
@@ -44,9 +74,15 @@ pub(crate) async fn inform<M: Send>(
                 }
             };
             let observation = match event {
-                watcher::Event::Init => Observation::ListStarted,
-                watcher::Event::InitApply(object) => Observation::Listed(lean(object)),
-                watcher::Event::InitDone => Observation::ListDone,
+                watcher::Event::Init => {
+                    listing = Listing::default();
+                    continue;
+                }
+                watcher::Event::InitApply(object) => {
+                    listing.add(&object);
+                    Observation::Applied(lean(object))
+                }
+                watcher::Event::InitDone => Observation::Listed(std::mem::take(&mut listing)),
                 watcher::Event::Apply(object) => Observation::Applied(lean(object)),
                 watcher::Event::Delete(object) => Observation::Deleted(lean(object)),
             };

@@ -122,7 +122,6 @@ pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), Tain
         known: HashMap::new(),
         policies: BTreeMap::new(),
         listed: HashSet::new(),
-        listing: HashMap::new(),
     };
     tokio::select! {
         () = shutdown.cancelled() => {}
@@ -142,7 +141,6 @@ struct Tainter {
     /// In the order in which they were made.
     policies: BTreeMap<(Option<Timestamp>, String), ClusterTaintPolicySpec>,
     listed: HashSet<Source>,
-    listing: HashMap<Source, HashSet<String>>,
 }
 
 impl Tainter {
@@ -178,20 +176,12 @@ impl Tainter {
     /// Takes something in; the clusters that it concerns.
     fn see(&mut self, source: Source, observation: Observation) -> Vec<String> {
         match observation {
-            Observation::ListStarted => {
-                self.listing.insert(source, HashSet::new());
-                Vec::new()
-            }
-            Observation::Listed(object) => {
-                let names = self.listing.entry(source).or_default();
-                names.insert(object.name_any());
-                self.applied(source, &object)
-            }
-            Observation::ListDone => {
-                let there = self.listing.remove(&source).unwrap_or_default();
+            Observation::Listed(there) => {
                 match source {
-                    Source::Clusters => self.known.retain(|name, _| there.contains(name)),
-                    Source::Policies => self.policies.retain(|(_, name), _| there.contains(name)),
+                    Source::Clusters => self.known.retain(|name, _| there.contains("", name)),
+                    Source::Policies => self
+                        .policies
+                        .retain(|(_, name), _| there.contains("", name)),
                 }
                 self.listed.insert(source);
                 self.known.keys().cloned().collect()

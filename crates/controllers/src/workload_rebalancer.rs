@@ -8,7 +8,7 @@
 mod progress;
 mod rebalance;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +63,6 @@ pub async fn run(client: kube::Client, shutdown: CancellationToken) -> Result<()
     let owner = Owner {
         rebalancing: Rebalancing { client },
         known: HashMap::new(),
-        listing: HashSet::new(),
         queue: Queue::with_longest_delay(LONGEST),
         ends: BTreeSet::new(),
         jobs: JoinSet::new(),
@@ -85,7 +84,6 @@ struct Done {
 struct Owner {
     rebalancing: Rebalancing,
     known: HashMap<String, Arc<WorkloadRebalancer>>,
-    listing: HashSet<String>,
     queue: Queue<String, ()>,
     /// Those that end at some time.
     ends: BTreeSet<(Instant, String)>,
@@ -111,15 +109,7 @@ impl Owner {
 
     fn observe(&mut self, observation: Observation) {
         match observation {
-            Observation::ListStarted => self.listing.clear(),
-            Observation::Listed(object) => {
-                self.listing.insert(object.name_any());
-                self.applied(&object);
-            }
-            Observation::ListDone => {
-                let there = std::mem::take(&mut self.listing);
-                self.known.retain(|name, _| there.contains(name));
-            }
+            Observation::Listed(there) => self.known.retain(|name, _| there.contains("", name)),
             Observation::Applied(object) => self.applied(&object),
             Observation::Deleted(object) => drop(self.known.remove(&object.name_any())),
         }

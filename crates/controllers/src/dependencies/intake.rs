@@ -1,6 +1,5 @@
 //! How observations change what is known, and what has to be looked at because of them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
@@ -8,24 +7,12 @@ use kube::api::DynamicObject;
 use super::owner::{Job, Owner, Source};
 use super::record::{Kind, Object, ObjectKey, Record, Role, key_of};
 use crate::binding_key::BindingKey;
-use crate::informer::Observation;
+use crate::informer::{Listing, Observation};
 
 impl Owner {
     pub(super) fn take_in(&mut self, source: Source, observation: Observation) {
         match observation {
-            Observation::ListStarted => {
-                self.listing.insert(source, HashSet::new());
-            }
-            Observation::Listed(object) => {
-                if let Some(seen) = self.listing.get_mut(&source) {
-                    seen.insert(key_of(&object));
-                }
-                self.applied(&source, &object);
-            }
-            Observation::ListDone => {
-                let seen = self.listing.remove(&source).unwrap_or_default();
-                self.list_done(&source, &seen);
-            }
+            Observation::Listed(listing) => self.list_done(&source, &listing),
             Observation::Applied(object) => self.applied(&source, &object),
             Observation::Deleted(object) => self.deleted(&source, &key_of(&object)),
         }
@@ -52,12 +39,14 @@ impl Owner {
     }
 
     /// What was known and is not in a new list has been deleted meanwhile.
-    fn list_done(&mut self, source: &Source, seen: &HashSet<BindingKey>) {
+    fn list_done(&mut self, source: &Source, seen: &Listing) {
         match source {
             Source::Bindings => {
                 let known = self.index.binding_keys();
-                let gone: Vec<BindingKey> =
-                    known.filter(|key| !seen.contains(*key)).cloned().collect();
+                let gone: Vec<BindingKey> = known
+                    .filter(|key| !seen.contains(&key.namespace, &key.name))
+                    .cloned()
+                    .collect();
                 for key in gone {
                     self.binding_deleted(&key);
                 }
@@ -65,11 +54,7 @@ impl Owner {
             }
             Source::Objects(kind) => {
                 for key in self.index.objects_of(kind) {
-                    let name = BindingKey {
-                        namespace: key.namespace.clone(),
-                        name: key.name.clone(),
-                    };
-                    if !seen.contains(&name) {
+                    if !seen.contains(&key.namespace, &key.name) {
                         self.index.forget_object(&key);
                     } else if self.index.concerns(&key) {
                         self.enqueue(Job::Attach(key));

@@ -73,8 +73,6 @@ enum Outcome {
 pub(super) struct Owner {
     pub(super) index: Index,
     pub(super) bindings_listed: bool,
-    /// What was listed so far, of sources that are being listed.
-    pub(super) listing: HashMap<Source, HashSet<BindingKey>>,
     /// The conflicts that were told of, by attached binding.
     pub(super) told: HashMap<BindingKey, Conflict>,
     queue: Queue<Job, ()>,
@@ -95,7 +93,6 @@ impl Owner {
         Self {
             index: Index::default(),
             bindings_listed: false,
-            listing: HashMap::new(),
             told: HashMap::new(),
             queue: Queue::default(),
             writer,

@@ -16,7 +16,7 @@ use super::policy::{Policy, PolicyRecord, Standing};
 use super::template::Template;
 use crate::binding_key::BindingKey;
 use crate::binding_key::BindingKind;
-use crate::informer::Observation;
+use crate::informer::{Listing, Observation};
 use crate::resource_selector::Objects;
 use crate::resource_type::{ResourceType, TemplateKey};
 
@@ -60,7 +60,7 @@ impl Owner {
             }
             let source = Source::Templates(Arc::clone(&resource));
             self.listed.remove(&source);
-            self.forget_unlisted(&source, &HashSet::new());
+            self.forget_unlisted(&source, &Listing::default());
         }
         for resource in wanted {
             if !self.types.contains_key(&resource) {
@@ -79,19 +79,8 @@ impl Owner {
             return;
         }
         match observation {
-            Observation::ListStarted => {
-                self.listing.insert(source, HashSet::new());
-            }
-            Observation::Listed(object) => {
-                if let Some(seen) = self.listing.get_mut(&source) {
-                    seen.insert((object.namespace().unwrap_or_default(), object.name_any()));
-                }
-                self.apply(&source, *object);
-            }
-            Observation::ListDone => {
-                if let Some(seen) = self.listing.remove(&source) {
-                    self.forget_unlisted(&source, &seen);
-                }
+            Observation::Listed(listing) => {
+                self.forget_unlisted(&source, &listing);
                 self.listed.insert(source);
                 self.look_at_leaving_policies();
             }
@@ -140,7 +129,7 @@ impl Owner {
     }
 
     /// Objects that were known and did not turn up in a new list have been deleted meanwhile.
-    fn forget_unlisted(&mut self, source: &Source, seen: &HashSet<(String, String)>) {
+    fn forget_unlisted(&mut self, source: &Source, seen: &Listing) {
         let known: Vec<(String, String)> = match source {
             Source::Templates(resource) => self
                 .index
@@ -166,9 +155,9 @@ impl Owner {
                 .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
                 .collect(),
         };
-        for object in known {
-            if !seen.contains(&object) {
-                self.delete(source, &object.0, &object.1);
+        for (namespace, name) in known {
+            if !seen.contains(&namespace, &name) {
+                self.delete(source, &namespace, &name);
             }
         }
     }

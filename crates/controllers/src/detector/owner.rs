@@ -59,8 +59,6 @@ pub(super) struct Owner {
     pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
     /// Sources that have been listed completely.
     pub(super) listed: HashSet<Source>,
-    /// What was listed so far, for sources that are being listed again.
-    pub(super) listing: HashMap<Source, HashSet<(String, String)>>,
     /// Whether the server has told what it serves.
     pub(super) discovered: bool,
     pub(super) writer: Writer,
@@ -85,7 +83,6 @@ impl Owner {
             queue: Queue::default(),
             types: HashMap::new(),
             listed: HashSet::new(),
-            listing: HashMap::new(),
             discovered: false,
             writer,
             sender,

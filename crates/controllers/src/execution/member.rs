@@ -274,7 +274,7 @@ impl Member {
         let Some(view) = self.views.get_mut(&sighting.kind) else {
             return;
         };
-        let complete = matches!(sighting.observation, Observation::ListDone);
+        let complete = matches!(sighting.observation, Observation::Listed(_));
         let changed = view.observe(sighting.observation);
         let namespace = &self.execution_namespace;
         let mut works: Vec<String> = changed

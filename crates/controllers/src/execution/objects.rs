@@ -1,6 +1,6 @@
 //! What has been seen in a member, by kind.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
@@ -91,7 +91,6 @@ pub(super) enum Known {
 pub(super) struct KindView {
     resource: Arc<ResourceType>,
     listed: bool,
-    listing: Option<HashSet<ObjectKey>>,
     objects: HashMap<ObjectKey, Arc<Seen>>,
     /// The UIDs of objects that are gone: an answer from before may come late, and must not bring them back.
     gone: HashMap<ObjectKey, String>,
@@ -110,7 +109,6 @@ impl KindView {
         Self {
             resource,
             listed: false,
-            listing: None,
             objects: HashMap::new(),
             gone: HashMap::new(),
             end,
@@ -129,24 +127,11 @@ impl KindView {
     /// Takes in what a watch says; the objects that are to be looked at because of that.
     pub(super) fn observe(&mut self, observation: Observation) -> Vec<Arc<Seen>> {
         match observation {
-            Observation::ListStarted => {
-                self.listing = Some(HashSet::new());
-                Vec::new()
-            }
-            Observation::Listed(object) => {
-                let Some(seen) = Seen::new(&self.resource, *object) else {
-                    return Vec::new();
-                };
-                if let Some(listing) = &mut self.listing {
-                    listing.insert(seen.key());
-                }
-                self.keep(seen).into_iter().collect()
-            }
-            Observation::ListDone => {
+            Observation::Listed(listing) => {
                 self.listed = true;
-                let listed = self.listing.take().unwrap_or_default();
                 let objects = &mut self.objects;
-                let gone = objects.extract_if(|key, _| !listed.contains(key));
+                let gone =
+                    objects.extract_if(|key, _| !listing.contains(&key.namespace, &key.name));
                 let gone: Vec<(ObjectKey, Arc<Seen>)> = gone.collect();
                 // What the list lacks is all that an answer can be late for.
                 self.gone = gone
@@ -205,6 +190,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::informer::Listing;
 
     fn view() -> KindView {
         let api = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
@@ -235,10 +221,10 @@ mod tests {
     fn before_the_list_is_complete_nothing_is_known_to_be_absent() {
         let mut view = view();
         assert!(matches!(view.get(&key("a")), Known::Unknown));
-        view.observe(Observation::ListStarted);
-        view.observe(Observation::Listed(object("a", "1", "1")));
+        view.observe(Observation::Applied(object("a", "1", "1")));
         assert!(matches!(view.get(&key("b")), Known::Unknown));
-        view.observe(Observation::ListDone);
+        let listing = [&*object("a", "1", "1")].into_iter().collect();
+        view.observe(Observation::Listed(listing));
         assert!(matches!(view.get(&key("a")), Known::Present(_)));
         assert!(matches!(view.get(&key("b")), Known::Absent));
     }
@@ -247,8 +233,8 @@ mod tests {
     fn what_a_new_list_lacks_is_gone_and_looked_at() {
         let mut view = view();
         view.observe(Observation::Applied(object("a", "1", "1")));
-        view.observe(Observation::ListStarted);
-        assert_eq!(view.observe(Observation::ListDone).len(), 1);
+        let nothing = Observation::Listed(Listing::default());
+        assert_eq!(view.observe(nothing).len(), 1);
         assert!(matches!(view.get(&key("a")), Known::Absent));
     }
 
@@ -257,8 +243,7 @@ mod tests {
         let mut view = view();
         let answer = |view: &KindView| Seen::new(&view.resource, *object("a", "1", "5")).unwrap();
         view.observe(Observation::Applied(object("a", "1", "4")));
-        view.observe(Observation::ListStarted);
-        view.observe(Observation::ListDone);
+        view.observe(Observation::Listed(Listing::default()));
         let late = answer(&view);
         view.keep_answer(late);
         assert!(matches!(view.get(&key("a")), Known::Absent));

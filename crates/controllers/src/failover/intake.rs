@@ -14,7 +14,7 @@ use serde::Deserialize as _;
 use super::binding::Bound;
 use super::toleration::EvictingTaint;
 use crate::binding_key::BindingKey;
-use crate::informer::Observation;
+use crate::informer::{Listing, Observation};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,8 +43,6 @@ pub(super) struct Known {
     pub(super) bindings: HashMap<BindingKey, Bound>,
     /// Of clusters that have any.
     pub(super) taints: HashMap<String, Vec<EvictingTaint>>,
-    /// Names that were listed so far, of sources that are being listed.
-    listing: HashMap<Source, HashSet<BindingKey>>,
     listed: HashSet<Source>,
 }
 
@@ -64,19 +62,9 @@ impl Known {
     /// Takes in what was observed.
     pub(super) fn observe(&mut self, source: Source, observation: Observation) -> Concerned {
         match observation {
-            Observation::ListStarted => {
-                self.listing.insert(source, HashSet::new());
-                Concerned::default()
-            }
-            Observation::Listed(object) => {
-                let key = key_of(&object);
-                self.listing.entry(source).or_default().insert(key);
-                self.applied(source, &object)
-            }
-            Observation::ListDone => {
+            Observation::Listed(there) => {
                 let was_complete = self.is_complete();
                 self.listed.insert(source);
-                let there = self.listing.remove(&source).unwrap_or_default();
                 let mut concerned = self.keep(source, &there);
                 if !was_complete && self.is_complete() {
                     concerned.changed = self.bindings.keys().cloned().collect();
@@ -162,17 +150,16 @@ impl Known {
     }
 
     /// Forgets what a list did not have.
-    fn keep(&mut self, source: Source, there: &HashSet<BindingKey>) -> Concerned {
+    fn keep(&mut self, source: Source, there: &Listing) -> Concerned {
         if source == Source::Clusters {
-            let names: HashSet<&str> = there.iter().map(|key| key.name.as_str()).collect();
-            self.taints.retain(|name, _| names.contains(name.as_str()));
+            self.taints.retain(|name, _| there.contains("", name));
             return Concerned::default();
         }
         let namespaced = source == Source::Bindings;
         let (kept, gone) = mem::take(&mut self.bindings)
             .into_iter()
             .partition::<HashMap<_, _>, _>(|(key, _)| {
-                key.namespace.is_empty() == namespaced || there.contains(key)
+                key.namespace.is_empty() == namespaced || there.contains(&key.namespace, &key.name)
             });
         self.bindings = kept;
         Concerned {
@@ -219,11 +206,11 @@ mod tests {
     }
 
     fn listed(known: &mut Known, source: Source, objects: Vec<DynamicObject>) -> Concerned {
-        known.observe(source, Observation::ListStarted);
+        let listing = objects.iter().collect();
         for object in objects {
-            known.observe(source, Observation::Listed(Box::new(object)));
+            known.observe(source, Observation::Applied(Box::new(object)));
         }
-        known.observe(source, Observation::ListDone)
+        known.observe(source, Observation::Listed(listing))
     }
 
     #[test]

@@ -21,19 +21,9 @@ use crate::overrides::OverridePolicy;
 impl Owner {
     pub(super) fn take_in(&mut self, source: Source, observation: Observation) {
         match observation {
-            Observation::ListStarted => {
-                self.listing.insert(source, HashSet::new());
-            }
-            Observation::Listed(object) => {
-                if let Some(listing) = self.listing.get_mut(&source) {
-                    listing.insert(names(&object));
-                }
-                self.applied(source, *object);
-            }
-            Observation::ListDone => {
-                let listed = self.listing.remove(&source).unwrap_or_default();
+            Observation::Listed(listing) => {
                 for (namespace, name) in self.known(source) {
-                    if !listed.contains(&(namespace.clone(), name.clone())) {
+                    if !listing.contains(&namespace, &name) {
                         self.gone(source, &namespace, &name);
                     }
                 }

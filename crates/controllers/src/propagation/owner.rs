@@ -110,8 +110,6 @@ pub(super) struct Owner {
     meanwhile: HashMap<BindingKey, Meanwhile>,
     /// Sources that have been listed completely.
     pub(super) listed: HashSet<Source>,
-    /// What was listed so far, by namespace and name.
-    pub(super) listing: HashMap<Source, HashSet<(String, String)>>,
     members: HashMap<String, mpsc::Sender<member::Message>>,
     /// What the members' tasks are to be told.
     outbox: Vec<(String, member::Message)>,
@@ -142,7 +140,6 @@ impl Owner {
             queue: Queue::default(),
             meanwhile: HashMap::new(),
             listed: HashSet::new(),
-            listing: HashMap::new(),
             members: HashMap::new(),
             outbox: Vec::new(),
             sender,
