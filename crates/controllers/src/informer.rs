@@ -102,3 +102,79 @@ fn lean(mut object: DynamicObject) -> Box<DynamicObject> {
     object.metadata.managed_fields = None;
     Box::new(object)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use kube::core::{ApiResource, GroupVersionKind};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn config_map(name: &str) -> Value {
+        json!({ "metadata": { "name": name, "namespace": "n", "resourceVersion": "1" } })
+    }
+
+    /// A server that gives these answers, and none to those who ask on.
+    fn server(answers: Vec<String>) -> Client {
+        let answers = Arc::new(Mutex::new(answers.into_iter()));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let answer = answers.lock().unwrap().next();
+            async move {
+                match answer {
+                    Some(text) => {
+                        Ok::<_, std::io::Error>(Response::new(Body::from(text.into_bytes())))
+                    }
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        Client::new(service, "n")
+    }
+
+    fn list(names: &[&str]) -> String {
+        let items: Vec<Value> = names.iter().map(|name| config_map(name)).collect();
+        json!({ "apiVersion": "v1", "kind": "ConfigMapList", "metadata": { "resourceVersion": "1" }, "items": items })
+            .to_string()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_gap_the_new_list_says_what_is_gone() {
+        let event =
+            |kind: &str, object: Value| format!("{}\n", json!({ "type": kind, "object": object }));
+        let gone = json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "" });
+        let client = server(vec![
+            list(&["a", "b"]),
+            event("ADDED", config_map("c")) + &event("ERROR", gone),
+            list(&["b"]),
+        ]);
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        let api = Api::namespaced_with(client, "n", &kind);
+        let (sender, mut seen) = mpsc::channel(16);
+        let shutdown = CancellationToken::new();
+        let config = watcher::Config::default();
+        let informer = tokio::spawn(inform(api, config, |seen| seen, sender, shutdown.clone()));
+        let mut story = Vec::new();
+        let mut listings = 0;
+        while listings < 2 {
+            match seen.recv().await.unwrap() {
+                Observation::Applied(object) => story.push(object.name_any()),
+                Observation::Deleted(object) => panic!("{} was not deleted", object.name_any()),
+                Observation::Listed(listing) => {
+                    listings += 1;
+                    let names = ["a", "b", "c"].into_iter();
+                    let listed: String = names.filter(|name| listing.contains("n", name)).collect();
+                    assert!(!listing.contains("other", "b"));
+                    story.push(format!("all: {listed}"));
+                }
+            }
+        }
+        assert_eq!(story, ["a", "b", "all: ab", "c", "b", "all: b"]);
+        shutdown.cancel();
+        informer.await.unwrap();
+    }
+}
