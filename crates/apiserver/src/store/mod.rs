@@ -308,28 +308,10 @@ impl Store {
         expected: u64,
         value: &mut Value,
     ) -> Result<Arc<Stored>, CommitError> {
-        let mut inner = self.inner.lock();
-        let version = inner.version + 1;
-        let old = inner
-            .tables
-            .get(table)
-            .and_then(|t| t.objects.get(key))
-            .ok_or(CommitError::Gone)?
-            .clone();
-        if old.version != expected {
-            return Err(CommitError::Stale);
-        }
-        value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let new = Arc::new(Stored::new(key.clone(), version, value)?);
-        self.publish(
-            &mut inner,
-            table,
-            Change::Modified {
-                old,
-                new: new.clone(),
-            },
-        )?;
-        Ok(new)
+        self.supersede(table, key, expected, value, |old, new| Change::Modified {
+            old,
+            new,
+        })
     }
 
     /// Removes the object if it is still at `expected`; `value` is the last state clients shall see.
@@ -339,6 +321,21 @@ impl Store {
         key: &Key,
         expected: u64,
         value: &mut Value,
+    ) -> Result<Arc<Stored>, CommitError> {
+        self.supersede(table, key, expected, value, |old, last| Change::Deleted {
+            old,
+            last,
+        })
+    }
+
+    /// Publishes a change of the object from what it is, if that is still `expected`, to `value`.
+    fn supersede(
+        &self,
+        table: &TableName,
+        key: &Key,
+        expected: u64,
+        value: &mut Value,
+        change: impl FnOnce(Arc<Stored>, Arc<Stored>) -> Change,
     ) -> Result<Arc<Stored>, CommitError> {
         let mut inner = self.inner.lock();
         let version = inner.version + 1;
@@ -352,16 +349,9 @@ impl Store {
             return Err(CommitError::Stale);
         }
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let last = Arc::new(Stored::new(key.clone(), version, value)?);
-        self.publish(
-            &mut inner,
-            table,
-            Change::Deleted {
-                old,
-                last: last.clone(),
-            },
-        )?;
-        Ok(last)
+        let new = Arc::new(Stored::new(key.clone(), version, value)?);
+        self.publish(&mut inner, table, change(old, Arc::clone(&new)))?;
+        Ok(new)
     }
 
     /// Objects that name `uid` as an owner.
