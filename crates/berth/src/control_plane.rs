@@ -28,16 +28,21 @@ impl ControlPlaneArgs {
     /// A client for it.
     ///
     /// # Errors
-    /// When nothing says where it is, or what says so cannot be used.
+    /// When nothing says where it is, what says so cannot be used, or nobody answers there.
     pub async fn client(&self) -> Result<Client, ConnectError> {
-        let target = Target {
-            kubeconfig: self.kubeconfig.clone().or_else(of_berth_up),
-            context: self.karmada_context.clone(),
-            master: None,
-        };
+        let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
         let mut config = connect::config(&target).await?;
         patient(&mut config);
-        connect::client(config)
+        connect::reach(config).await
+    }
+}
+
+/// Where a control plane is, by the flags of a command, else by the environment, else by what `berth up` has written.
+pub(crate) fn target(kubeconfig: Option<PathBuf>, context: Option<String>) -> Target {
+    Target {
+        kubeconfig: kubeconfig.or_else(of_berth_up),
+        context,
+        master: None,
     }
 }
 

@@ -88,7 +88,7 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
         context: Some(CONTEXT.to_owned()),
         master: None,
     };
-    let client = connect::client(connect::config(&target).await?)?;
+    let client = connect::reach(connect::config(&target).await?).await?;
     // Each simulated member has a context in it.
     let contexts = Kubeconfig::read_from(&path).map(|kubeconfig| kubeconfig.contexts);
     let known: Vec<String> = contexts

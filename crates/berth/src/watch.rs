@@ -16,7 +16,7 @@ use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use berth_scheduler::connect::{self, ConnectError, Target};
+use berth_scheduler::connect::{self, ConnectError};
 use clap::Args;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::board::Board;
 use self::screen::Screen;
 use self::source::Seen;
+use crate::control_plane::target;
 
 /// How many changes may wait to be shown.
 const INBOX: usize = 1024;
@@ -34,7 +35,7 @@ const FRAME: Duration = Duration::from_millis(200);
 /// Flags of `berth watch`.
 #[derive(Args, Clone, Debug)]
 pub struct WatchArgs {
-    /// Path to the kubeconfig file [default: KUBECONFIG, then ~/.kube/config]
+    /// Path to the kubeconfig file [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -75,16 +76,16 @@ pub enum WatchError {
 /// # Errors
 /// When the control plane cannot be read at the start, or the output cannot be written.
 pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), WatchError> {
-    let target = Target {
-        kubeconfig: args.kubeconfig,
-        context: args.context,
-        master: None,
+    let target = target(args.kubeconfig, args.context);
+    let reached = async {
+        let client = connect::reach(connect::config(&target).await?).await?;
+        source::check(&client).await?;
+        Ok::<_, WatchError>(client)
     };
-    let client = connect::client(connect::config(&target).await?)?;
-    tokio::select! {
-        checked = source::check(&client) => checked?,
+    let client = tokio::select! {
+        reached = reached => reached?,
         () = cancel.cancelled() => return Ok(()),
-    }
+    };
     let (sender, inbox) = mpsc::channel(INBOX);
     let _following = source::follow(client, args.namespace, &sender);
     drop(sender);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::metrics::Requests;
 use crate::options::Patience;
@@ -23,18 +23,19 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig{}: {}", named(.path.as_ref()), root_cause(.source))]
+    #[error("cannot use the kubeconfig{}: {}", named(.path.as_ref(), .source), root_cause(.source.as_ref()))]
     Kubeconfig {
         /// The file named by the user.
         path: Option<PathBuf>,
         /// Why not.
-        source: Box<kube::config::KubeconfigError>,
+        source: Box<KubeconfigError>,
     },
     /// Neither a kubeconfig nor an in-cluster configuration was found.
     #[error(
-        "no control plane to talk to: give --kubeconfig, set KUBECONFIG, or run inside a cluster ({0})"
+        "no control plane to talk to ({}): give --kubeconfig, set KUBECONFIG, or run inside a cluster",
+        kubeconfig_problem(.0)
     )]
-    Nowhere(Box<kube::config::InferConfigError>),
+    Nowhere(Box<InferConfigError>),
     /// `--master` is no URL.
     #[error("--master {url}: {source}")]
     Master {
@@ -43,14 +44,38 @@ pub enum ConnectError {
         /// Why not.
         source: http::uri::InvalidUri,
     },
+    /// Nobody answers there.
+    #[error("cannot reach the control plane at {url}: {reason}")]
+    Unreachable {
+        /// Where it should be.
+        url: String,
+        /// What happened instead.
+        reason: String,
+    },
     /// The client cannot be built, for example because of a certificate.
     #[error("cannot build a client: {0}")]
     Client(Box<kube::Error>),
 }
 
-fn named(path: Option<&PathBuf>) -> String {
-    path.map(|path| format!(" {}", path.display()))
+/// The file that the user has named, or that could not be read.
+fn named(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
+    let tried = match problem {
+        KubeconfigError::ReadConfig(_, tried) => Some(tried),
+        _ => None,
+    };
+    path.or(tried)
+        .map(|path| format!(" {}", path.display()))
         .unwrap_or_default()
+}
+
+/// What is the matter with the kubeconfig that was looked for; that there is no cluster around is no news.
+fn kubeconfig_problem(error: &InferConfigError) -> String {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<KubeconfigError>()) {
+        Some(KubeconfigError::ReadConfig(why, path)) => format!("{}: {why}", path.display()),
+        Some(other) => other.to_string(),
+        None => error.to_string(),
+    }
 }
 
 /// The innermost reason: the layers above it repeat the path and each other.
@@ -126,4 +151,20 @@ pub fn counted_client(config: kube::Config) -> Result<(kube::Client, Requests), 
 /// When the configuration's certificates or keys cannot be used.
 pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
     kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}
+
+/// A client for a configuration, for a command that has no use for a control plane that begins to answer later.
+///
+/// # Errors
+/// When the client cannot be built, or nobody answers. Whoever refuses does answer.
+pub async fn reach(config: kube::Config) -> Result<kube::Client, ConnectError> {
+    let url = config.cluster_url.to_string();
+    let client = client(config)?;
+    match client.apiserver_version().await {
+        Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
+        Err(error) => Err(ConnectError::Unreachable {
+            url: url.trim_end_matches('/').to_owned(),
+            reason: root_cause(&error),
+        }),
+    }
 }

@@ -36,7 +36,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "KUBECONFIG-CONTEXT")]
     pub against: Option<String>,
 
-    /// Path to the kubeconfig file of --against [default: KUBECONFIG, then ~/.kube/config]
+    /// Path to the kubeconfig file of --against [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]
     #[arg(long, value_name = "FILE", requires = "against")]
     pub kubeconfig: Option<PathBuf>,
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_controllers::resource_type::ResourceType;
-use berth_scheduler::connect::{self, Target};
+use berth_scheduler::connect;
 use berth_scheduler::estimator::EstimatorOptions;
 use kube::api::{DynamicObject, GetParams, ListParams};
 use kube::core::Request;
@@ -15,6 +15,7 @@ use super::catalogue::{Catalogue, Known};
 use super::detect::ApiKind;
 use super::error::SimulateError;
 use super::estimators::Estimators;
+use crate::control_plane::target;
 
 /// Objects asked for at once.
 const PAGE: u32 = 500;
@@ -27,23 +28,19 @@ pub(crate) struct LivePlane {
 }
 
 impl LivePlane {
-    /// Addresses it; nothing is asked yet.
+    /// Addresses it.
     ///
     /// # Errors
-    /// When the context cannot be used.
+    /// When the context cannot be used, or nobody answers there.
     pub(crate) async fn connect(context: &str, args: &SimulateArgs) -> Result<Self, SimulateError> {
-        let config = connect::config(&Target {
-            kubeconfig: args.kubeconfig.clone(),
-            context: Some(context.to_owned()),
-            master: None,
-        })
-        .await?;
+        let target = target(args.kubeconfig.clone(), Some(context.to_owned()));
+        let config = connect::config(&target).await?;
         let namespace = args
             .namespace
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self {
-            client: connect::client(config)?,
+            client: connect::reach(config).await?,
             namespace,
         })
     }

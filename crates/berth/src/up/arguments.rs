@@ -27,7 +27,7 @@ pub struct UpArgs {
     pub port: u16,
 
     /// Number of simulated member clusters; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = number_of_members)]
     pub members: usize,
 
     /// File with Cluster manifests that describe the fleet, instead of --members (see examples/fleet.yaml)
@@ -53,6 +53,17 @@ pub struct UpArgs {
     /// Flags of the controllers.
     #[command(flatten)]
     pub controllers: ControllerFlags,
+}
+
+/// Each has a server with a port and a few tasks of its own.
+const MOST_MEMBERS: usize = 1000;
+
+fn number_of_members(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number > MOST_MEMBERS {
+        return Err(format!("at most {MOST_MEMBERS}"));
+    }
+    Ok(number)
 }
 
 impl Default for UpArgs {

@@ -122,7 +122,7 @@ fn without_a_control_plane_it_says_so() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        line(&output).contains("cannot watch resourcebindings"),
+        line(&output).contains("cannot reach the control plane at https://127.0.0.1:1"),
         "{output:?}"
     );
 }
