@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::store::{CommitError, Key, Stored};
 
 pub(crate) use admission::admit_delete;
-pub(crate) use decoding::{check_types, decode};
+pub(crate) use decoding::decode;
 pub(crate) use insert::insert;
 pub(crate) use modify::{is_finished, modify};
 

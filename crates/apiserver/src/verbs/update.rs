@@ -147,12 +147,6 @@ fn change(
         }
         let patched = new.clone();
         warnings = pipeline::decode(call, &mut new, Vec::new())
-            .and_then(|warnings| {
-                if !call.resource.is_custom() {
-                    pipeline::check_types(&call.resource, &mut new)?;
-                }
-                Ok(warnings)
-            })
             .map_err(|e| rejected(shown, &patched, &e))?;
         Ok(new)
     })?;

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::Write;
-use super::decoding::check_types;
 use crate::admission::{AdmissionRequest, Denial, Operation};
 use crate::authorization::escalation;
 use crate::builtin::{self, signing_request};
@@ -37,7 +36,7 @@ pub(super) fn admit(
     if resource.is_custom() {
         shape::as_typed(&mut value["metadata"], &object_meta());
     } else {
-        check_types(resource, value)?;
+        shape::as_typed(value, resource.schema());
     }
     default(resource, value);
     // What the system adds from here on belongs to nobody.
