@@ -107,7 +107,7 @@ impl RealServer {
                     &format!("--cert-dir={}", certificates.display()),
                     &format!("--token-auth-file={}", tokens.display()),
                     "--authorization-mode=RBAC",
-                    "--service-cluster-ip-range=10.0.0.0/24",
+                    "--service-cluster-ip-range=10.96.0.0/12",
                     &format!("--service-account-key-file={}", public.display()),
                     &format!("--service-account-signing-key-file={}", key.display()),
                     "--service-account-issuer=https://kubernetes.default.svc",

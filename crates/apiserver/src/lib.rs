@@ -14,7 +14,7 @@
 //! | `schema` | structural schemas: defaulting, pruning, validation, CEL rules |
 //! | `builtin` | what is special about built-in kinds |
 //! | `limits`, `quota` | how large things may be, and how much of them there may be in a namespace |
-//! | `priority`, `node_ports` | what is given to pods and services by what else there is |
+//! | `priority`, `allocation` | what is given to pods and services by what else there is |
 //! | `patch` | JSON, merge, strategic merge and apply |
 //! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
 //! | `table`, `selector` | the human view; what a request selects |
@@ -23,6 +23,7 @@
 //! Arrows point down the table: `store` knows neither kinds nor HTTP, `patch` and `schema` are pure functions.
 
 mod admission;
+mod allocation;
 mod authentication;
 mod authorization;
 mod builtin;
@@ -35,7 +36,6 @@ mod http;
 mod identity;
 mod limits;
 mod metrics;
-mod node_ports;
 mod openapi;
 mod patch;
 mod priority;

@@ -22,15 +22,13 @@ use crate::admission::Admission;
 use crate::authentication::Authenticator;
 use crate::authentication::service_account::Signer;
 use crate::authorization::bootstrap;
-use crate::authorization::index::Index;
 use crate::builtin::seed;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
 use crate::http::load::{Limits, Load};
-use crate::shared::{Identity, Shared};
+use crate::shared::{Followers, Identity, Shared};
 use crate::storage::{Storage, StorageError, Volatile};
-use crate::store::{Change, Key, Store};
-use crate::tasks::queue::WorkQueue;
+use crate::store::{Key, Store};
 use crate::tls::{Authority, ClientCertificate, TlsError};
 use crate::verbs::{self, Write};
 use crate::{connection, tasks, tls};
@@ -144,31 +142,23 @@ impl Server {
         let acceptor = TlsAcceptor::from(authority.serve(address)?);
         let accounts = Signer::new(&tls::pkcs8(&credentials.signing_key)?)?;
         let stopping = CancellationToken::new();
-        let (work, access) = (Arc::new(WorkQueue::default()), Arc::new(Index::default()));
-        let observers = (work.clone(), access.clone());
+        let followers = Followers::default();
+        let observer = followers.clone();
         let store = Store::open(
             config.storage,
-            Box::new(move |table, change| {
-                observers.0.observe(table, change);
-                observers.1.observe(table, change);
-            }),
+            Box::new(move |table, change| observer.observe(table, change)),
         )?;
-        access.load(&store);
-        // What was under way when the last process ended goes on.
-        for (table, object) in store.everything() {
-            work.observe(&table, &Change::Added(object));
-        }
+        followers.load(&store);
         let shared = Arc::new(Shared::new(
             store,
             config.admission,
-            access,
+            followers,
             Authenticator::new(
                 credentials.token,
                 accounts,
                 authority.certificate_pem.clone(),
             ),
             Load::new(config.limits),
-            work,
             stopping.clone(),
         ));
         seed_objects(&shared).map_err(StartError::Seed)?;

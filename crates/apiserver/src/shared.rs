@@ -7,12 +7,13 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
+use crate::allocation::Allocation;
 use crate::authentication::Authenticator;
 use crate::authorization::index::Index;
 use crate::http::load::Load;
 use crate::metrics::Metrics;
 use crate::registry::{Registry, Resource, custom};
-use crate::store::Store;
+use crate::store::{Change, Store, TableName};
 use crate::tasks::queue::WorkQueue;
 
 pub(crate) use crate::identity::Identity;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) authenticator: Authenticator,
     /// Who may do what.
     pub(crate) access: Arc<Index>,
+    /// What services have.
+    pub(crate) allocation: Arc<Allocation>,
     /// How much is going on, and how much may.
     pub(crate) load: Load,
     pub(crate) metrics: Metrics,
@@ -36,6 +39,32 @@ pub(crate) struct Shared {
     pub(crate) quotas: Mutex<()>,
     /// The compiled resources of each CRD by name.
     definitions: Mutex<HashMap<Arc<str>, Definition>>,
+}
+
+/// What is kept in step with the store, write by write.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Followers {
+    work: Arc<WorkQueue>,
+    access: Arc<Index>,
+    allocation: Arc<Allocation>,
+}
+
+impl Followers {
+    /// Notes a change. Called with the store locked.
+    pub(crate) fn observe(&self, table: &TableName, change: &Change) {
+        self.work.observe(table, change);
+        self.access.observe(table, change);
+        self.allocation.observe(table, change);
+    }
+
+    /// Takes in what a store held before it told of changes. What was under way when the last process ended goes on.
+    pub(crate) fn load(&self, store: &Store) {
+        self.access.load(store);
+        self.allocation.load(store);
+        for (table, object) in store.everything() {
+            self.work.observe(&table, &Change::Added(object));
+        }
+    }
 }
 
 /// What a version of a CRD was compiled to.
@@ -54,10 +83,9 @@ impl Shared {
     pub(crate) fn new(
         store: Store,
         admission: Vec<Arc<dyn Admission>>,
-        access: Arc<Index>,
+        followers: Followers,
         authenticator: Authenticator,
         load: Load,
-        work: Arc<WorkQueue>,
         stopping: CancellationToken,
     ) -> Self {
         let shared = Self {
@@ -65,10 +93,11 @@ impl Shared {
             registry: Registry::new(),
             admission,
             authenticator,
-            access,
+            access: followers.access,
+            allocation: followers.allocation,
             load,
             metrics: Metrics::default(),
-            work,
+            work: followers.work,
             stopping,
             quotas: Mutex::default(),
             definitions: Mutex::default(),

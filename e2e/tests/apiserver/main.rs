@@ -22,6 +22,7 @@ mod quotas;
 mod refusals;
 mod selectors;
 mod server;
+mod services;
 mod validation;
 
 pub(crate) use server::server;

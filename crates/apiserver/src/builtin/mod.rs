@@ -7,6 +7,7 @@ pub(crate) mod names;
 mod network;
 mod pod;
 pub(crate) mod seed;
+mod service;
 pub(crate) mod signing_request;
 mod storage;
 mod validation;
@@ -38,7 +39,7 @@ fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut V
 pub(crate) fn default(resource: &Resource, value: &mut Value) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => namespace(value),
-        ("", "services") => network::service(value),
+        ("", "services") => service::default(value),
         ("", "secrets") => secret(value),
         ("", "pods") => pod::pod(value),
         ("", "podtemplates") => workloads::pod_template(value),
@@ -84,9 +85,10 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
 }
 
 /// Adds what the system decides, whoever wrote the object.
-pub(crate) fn prepare(resource: &Resource, value: &mut Value, creating: bool) {
+pub(crate) fn prepare(resource: &Resource, value: &mut Value, old: Option<&Value>) {
+    let creating = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "services") => network::allocate(value),
+        ("", "services") => service::settle(value, old),
         ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"]),
         ("", "pods") => pod::admit(&mut value["spec"]),
         ("batch", "jobs") if creating => workloads::identify_job(value),

@@ -7,7 +7,7 @@ use berth_apiserver::{
     DataDir, Durability, Kept, Progress, Record, Server, ServerConfig, Storage, StorageError,
 };
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
 use kube::Api;
 use kube::api::{
     DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
@@ -411,4 +411,33 @@ async fn a_folder_in_use_is_refused() {
     assert!(refused.to_string().contains("is in use"), "{refused}");
     Server::shutdown(first.server).await;
     DataDir::open(home.path(), Durability::ProcessEnd).unwrap();
+}
+
+#[tokio::test]
+async fn a_port_of_the_nodes_stays_taken_over_a_restart() {
+    let service = |name: &str| -> Service {
+        let ports = json!([{"port": 80, "nodePort": 30_123}]);
+        let spec = json!({"type": "NodePort", "ports": ports});
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    let home = tempfile::tempdir().unwrap();
+    let before = kept_in(home.path(), None).await;
+    let services: Api<Service> = Api::default_namespaced(before.client.clone());
+    let parameters = PostParams::default();
+    services.create(&parameters, &service("one")).await.unwrap();
+    before.server.shutdown().await;
+
+    let after = kept_in(home.path(), None).await;
+    let services: Api<Service> = Api::default_namespaced(after.client.clone());
+    let refused = services.create(&parameters, &service("two")).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("provided port is already allocated"),
+        "{refused}"
+    );
+    services
+        .delete("one", &DeleteParams::default())
+        .await
+        .unwrap();
+    services.create(&parameters, &service("two")).await.unwrap();
 }

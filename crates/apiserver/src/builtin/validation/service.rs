@@ -1,6 +1,6 @@
 //! The checks of services.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
@@ -28,23 +28,36 @@ pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>
     }
     balancer(&spec, causes);
     traffic(&spec, causes);
-    for family in spec.items("ipFamilies") {
-        family.one_of(&["IPv4", "IPv6"], causes);
-        if family.text() == "IPv6" {
-            family.invalid("not configured on this cluster", causes);
-        }
-    }
+    // Nothing routes those without an address and without a selector.
+    let selects = spec.value["selector"]
+        .as_object()
+        .is_some_and(|s| !s.is_empty());
+    let open = spec.value["clusterIP"] == "None" && !selects;
     let policy = spec.field("ipFamilyPolicy");
     policy.one_of(
         &["PreferDualStack", "RequireDualStack", "SingleStack"],
         causes,
     );
-    if policy.text() == "RequireDualStack" {
+    if policy.text() == "RequireDualStack" && !open {
         let why = "this cluster is not configured for dual-stack services";
         policy.invalid(why, causes);
     }
+    for family in spec.items("ipFamilies") {
+        family.one_of(&["IPv4", "IPv6"], causes);
+        if family.text() == "IPv6" && !open {
+            family.invalid("not configured on this cluster", causes);
+        }
+    }
     if let Some(before) = before {
         address(spec.value, before, causes);
+        let asked = |spec: &Value| spec["healthCheckNodePort"].as_i64().filter(|n| *n != 0);
+        if asked(before).is_some()
+            && asked(spec.value).is_some()
+            && asked(before) != asked(spec.value)
+        {
+            let health = spec.field("healthCheckNodePort");
+            health.forbidden("field is immutable", causes);
+        }
     }
 }
 
@@ -124,17 +137,36 @@ fn affinity(spec: &Place<'_>, causes: &mut Vec<Cause>) {
 fn addresses(spec: &Place<'_>, causes: &mut Vec<Cause>) {
     let (kind, all) = (spec.field("type"), spec.field("clusterIPs"));
     if kind.text() == "ExternalName" {
-        if all.count() > 0 {
-            all.forbidden("may not be set for ExternalName services", causes);
+        for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|field| spec.field(field)) {
+            if field.count() > 0 || !field.text().is_empty() {
+                field.forbidden("may not be set for ExternalName services", causes);
+            }
         }
     } else {
+        let first = spec.field("clusterIP");
+        if all.count() > 0 && first.text().is_empty() {
+            all.invalid("must be empty when `clusterIP` is not specified", causes);
+        } else if all.count() > 0 && all.value[0] != *first.value {
+            all.invalid("first value must match `clusterIP`", causes);
+        }
         for address in spec.items("clusterIPs") {
             if address.text() != "None" {
                 address.problems(names::ip(address.text()), causes);
+                if address.text().parse::<Ipv6Addr>().is_ok() && !first.text().is_empty() {
+                    let why = "IPv6 is not configured on this cluster";
+                    Place::new(all.value, address.path.as_str()).invalid(why, causes);
+                }
             } else if matches!(kind.text(), "NodePort" | "LoadBalancer") {
                 let why = format!("may not be set to 'None' for {} services", kind.text());
                 address.invalid(&why, causes);
             }
+        }
+        let of_one_family = spec
+            .items("clusterIPs")
+            .filter(|a| a.text().parse::<Ipv4Addr>().is_ok());
+        if of_one_family.count() > 1 {
+            let why = "may specify no more than one IP for each IP family";
+            all.invalid(why, causes);
         }
     }
     for address in spec.items("externalIPs") {

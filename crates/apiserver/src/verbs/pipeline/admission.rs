@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::Write;
 use crate::admission::{AdmissionRequest, Denial, Operation};
+use crate::allocation::Reserved;
 use crate::authorization::escalation;
 use crate::builtin::{self, signing_request};
 use crate::error::ApiError;
 use crate::limits;
-use crate::node_ports;
 use crate::patch::managed;
 use crate::priority;
 use crate::registry::{Resource, custom};
@@ -18,14 +18,14 @@ use crate::shared::CRDS;
 use crate::store::Key;
 use crate::verbs::{Call, Subresource};
 
-/// Everything between decoding and storing.
-pub(super) fn admit(
-    call: &Call,
+/// Everything between decoding and storing. What is set aside for the object is to be held until it is stored.
+pub(super) fn admit<'a>(
+    call: &'a Call,
     key: &Key,
     value: &mut Value,
     old: Option<&Value>,
     write: Write,
-) -> Result<(), ApiError> {
+) -> Result<Option<Reserved<'a>>, ApiError> {
     let resource = &*call.resource;
     let operation = if old.is_some() {
         Operation::Update
@@ -43,14 +43,20 @@ pub(super) fn admit(
     if write == Write::Plain {
         managed::record(call, old, value);
     }
-    let mut taken = Vec::new();
+    let mut reserved = Ok(None);
     if !resource.is_custom() {
         if old.is_none() {
             limits::fill_in(call, key, value);
         }
         priority::assign(call, key, value, old)?;
-        taken = node_ports::reserve(call, key, value, old);
-        builtin::prepare(resource, value, old.is_none());
+        builtin::prepare(resource, value, old);
+        if resource.is("", "services") {
+            reserved = call.shared.allocation.reserve(key, value).map(Some);
+            // A new one is checked first.
+            if old.is_some() && reserved.is_err() {
+                return reserved;
+            }
+        }
         if old.is_none() && signing_request::is_one(resource) {
             signing_request::asked_by(&call.identity, value);
         }
@@ -91,7 +97,6 @@ pub(super) fn admit(
         causes.extend(validate::custom(value, old, resource.schema()));
     } else {
         causes.extend(builtin::validate(resource, value, old, call.subresource));
-        causes.append(&mut taken);
     }
     if !causes.is_empty() {
         return Err(invalid(causes));
@@ -100,7 +105,7 @@ pub(super) fn admit(
         hook.validate(&request, value)
             .map_err(|d| denied(call, &key.name, d))?;
     }
-    Ok(())
+    reserved
 }
 
 fn default(resource: &Resource, value: &mut Value) {

@@ -61,7 +61,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let key = Key::new(&namespace, &name);
     check_namespace(call, &key, &name)?;
     check_definition(call)?;
-    admit(call, &key, &mut value, None, write)?;
+    let reserved = admit(call, &key, &mut value, None, write)?;
     if &*resource.table == CRDS {
         custom::set_status(&mut value, &call.shared.registry.snapshot());
     }
@@ -85,7 +85,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let object = store
         .create(&resource.table, key.clone(), &mut stored_value)
         .map_err(|e| commit_error(call, &key, e))?;
-    drop(turn);
+    drop((turn, reserved));
     call.shared.written(&resource.table);
     Ok(Written { object })
 }

@@ -36,7 +36,7 @@ pub(crate) fn modify(
         let mut new = change(&old)?;
         check_preconditions(call, key, &stored, &old, &new)?;
         carry_over(call, &old, &mut new);
-        admit(call, key, &mut new, Some(&old), write)?;
+        let reserved = admit(call, key, &mut new, Some(&old), write)?;
         bump_generation(resource, &old, &mut new);
         if &*resource.table == CRDS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
@@ -59,6 +59,7 @@ pub(crate) fn modify(
         } else {
             store.update(&resource.table, key, stored.version, &mut new)
         };
+        drop(reserved);
         match result {
             Ok(object) => {
                 call.shared.written(&resource.table);

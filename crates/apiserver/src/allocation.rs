@@ -1,0 +1,304 @@
+//! What no two services may have: ports of nodes, and addresses.
+//!
+//! What they hold is kept in an index that follows every write, so that nobody reads all services to find what is
+//! free. What a write asks for is set aside until the write has ended, however it ends. It knows services and nothing
+//! of how they are written.
+
+mod pool;
+mod ports;
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Cause};
+use crate::store::{Change, Key, Store, Stored};
+use pool::{Pool, Refusal};
+
+/// The table of services.
+const SERVICES: &str = "services";
+/// The usual range of ports, and of addresses without the first and the last.
+const PORTS: (i64, i64) = (30_000, 32_767);
+const ADDRESSES: (Ipv4Addr, Ipv4Addr) = (
+    Ipv4Addr::new(10, 96, 0, 1),
+    Ipv4Addr::new(10, 111, 255, 254),
+);
+
+/// See the module documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Allocation {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    ports: Pool<i64>,
+    addresses: Pool<Ipv4Addr>,
+    /// What each service holds.
+    held: HashMap<Key, Holding>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            ports: Pool::new(PORTS.0, PORTS.1, "ports", "30000-32767"),
+            addresses: Pool::new(ADDRESSES.0, ADDRESSES.1, "IPs", "10.96.0.0/12"),
+            held: HashMap::new(),
+        }
+    }
+}
+
+/// What one service has.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Holding {
+    ports: Vec<i64>,
+    addresses: Vec<Ipv4Addr>,
+}
+
+impl Holding {
+    fn of(service: &Value) -> Self {
+        let spec = &service["spec"];
+        let ports = spec["ports"].as_array().into_iter().flatten();
+        let ports = ports
+            .map(|port| &port["nodePort"])
+            .chain([&spec["healthCheckNodePort"]]);
+        let address = spec["clusterIP"].as_str().and_then(|ip| ip.parse().ok());
+        Self {
+            ports: ports
+                .filter_map(|number| number.as_i64().filter(|number| *number != 0))
+                .collect(),
+            addresses: address.into_iter().collect(),
+        }
+    }
+}
+
+/// What is set aside for a write, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Reserved<'a> {
+    of: &'a Allocation,
+    what: Holding,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.of.inner.lock();
+        for port in &self.what.ports {
+            inner.ports.give_back(*port);
+        }
+        for address in &self.what.addresses {
+            inner.addresses.give_back(*address);
+        }
+    }
+}
+
+impl Inner {
+    fn replace(&mut self, key: &Key, service: Option<&Stored>) {
+        let now = service.map(|service| Holding::of(&service.value()));
+        let before = match now.clone() {
+            Some(now) => self.held.insert(key.clone(), now),
+            None => self.held.remove(key),
+        };
+        if before == now {
+            return;
+        }
+        for port in before.iter().flat_map(|held| &held.ports) {
+            self.ports.release(*port);
+        }
+        for address in before.iter().flat_map(|held| &held.addresses) {
+            self.addresses.release(*address);
+        }
+        for port in now.iter().flat_map(|held| &held.ports) {
+            self.ports.hold(*port, key);
+        }
+        for address in now.iter().flat_map(|held| &held.addresses) {
+            self.addresses.hold(*address, key);
+        }
+    }
+}
+
+impl Allocation {
+    /// Takes in what a store held before it told of changes.
+    pub(crate) fn load(&self, store: &Store) {
+        let mut inner = self.inner.lock();
+        for service in store.list(SERVICES, None).items {
+            inner.replace(&service.key, Some(&service));
+        }
+    }
+
+    /// Notes a change. Called with the store locked.
+    pub(crate) fn observe(&self, table: &str, change: &Change) {
+        if table != SERVICES {
+            return;
+        }
+        let current = change.current();
+        let after = match change {
+            Change::Deleted { .. } => None,
+            _ => Some(&**current),
+        };
+        self.inner.lock().replace(&current.key, after);
+    }
+
+    /// Gives a service what it lacks, and sets aside what it asks for until the answer is dropped; says what it cannot
+    /// have.
+    pub(crate) fn reserve(&self, key: &Key, service: &mut Value) -> Result<Reserved<'_>, ApiError> {
+        let mut reserved = Reserved {
+            of: self,
+            what: Holding::default(),
+        };
+        let mut inner = self.inner.lock();
+        let given = address(&mut inner.addresses, key, service, &mut reserved.what)
+            .and_then(|()| ports::give(&mut inner.ports, key, service, &mut reserved.what.ports));
+        // What was set aside is given back with the lock released.
+        drop(inner);
+        given.map(|()| reserved)
+    }
+}
+
+/// The address of a service that has one of its own.
+fn address(
+    pool: &mut Pool<Ipv4Addr>,
+    key: &Key,
+    service: &mut Value,
+    asked: &mut Holding,
+) -> Result<(), ApiError> {
+    let spec = &mut service["spec"];
+    let given = spec["clusterIP"].as_str().unwrap_or_default();
+    // Addresses without a first one are refused by the checks.
+    let alone = spec["clusterIPs"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty());
+    if spec["type"] == "ExternalName" || given == "None" || (given.is_empty() && alone) {
+        return Ok(());
+    }
+    if given.is_empty() {
+        let free = pool.any(key).ok_or_else(|| {
+            ApiError::internal("failed to allocate a serviceIP: range is full".to_owned())
+        })?;
+        asked.addresses.push(free);
+        spec["clusterIP"] = json!(free);
+        spec["clusterIPs"] = json!([free]);
+        return Ok(());
+    }
+    let Ok(address) = given.parse::<Ipv4Addr>() else {
+        return Ok(());
+    };
+    match pool.ask(address, key) {
+        Ok(()) => {
+            asked.addresses.push(address);
+            Ok(())
+        }
+        Err(refusal) => {
+            let why = match refusal {
+                Refusal::Taken => "provided IP is already allocated".to_owned(),
+                Refusal::Outside(range) => {
+                    format!("the provided IP ({address}) is not in the valid range. {range}")
+                }
+            };
+            let detail = format!("failed to allocate IP {address}: {why}");
+            Err(invalid(
+                key,
+                "spec.clusterIPs",
+                &spec["clusterIPs"],
+                &detail,
+            ))
+        }
+    }
+}
+
+fn invalid(key: &Key, field: &str, value: &Value, detail: &str) -> ApiError {
+    let cause = Cause::invalid(field, value, detail);
+    ApiError::invalid("", "Service", &key.name, vec![cause])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn service(spec: Value) -> Value {
+        json!({"metadata": {"name": "s"}, "spec": spec})
+    }
+
+    fn stored(key: &Key, service: &Value) -> Arc<Stored> {
+        Arc::new(Stored::new(key.clone(), 1, service).unwrap())
+    }
+
+    fn open(number: i64) -> Value {
+        service(json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": number}]}))
+    }
+
+    #[test]
+    fn what_is_asked_for_is_set_aside_until_the_write_has_ended() {
+        let (all, a, b) = (
+            Allocation::default(),
+            Key::new("n", "a"),
+            Key::new("n", "b"),
+        );
+        let first = all.reserve(&a, &mut open(30_001)).unwrap();
+        let refused = all.reserve(&b, &mut open(30_001)).unwrap_err();
+        assert!(refused.message.contains("already allocated"), "{refused:?}");
+        drop(first);
+        drop(all.reserve(&b, &mut open(30_001)).unwrap());
+    }
+
+    #[test]
+    fn what_is_held_is_free_again_when_the_service_goes_or_lets_it_go() {
+        let (all, a, b) = (
+            Allocation::default(),
+            Key::new("n", "a"),
+            Key::new("n", "b"),
+        );
+        let old = stored(&a, &open(30_001));
+        all.observe(SERVICES, &Change::Added(old.clone()));
+        assert!(all.reserve(&b, &mut open(30_001)).is_err());
+        drop(all.reserve(&a, &mut open(30_001)).unwrap());
+        let new = stored(&a, &open(30_002));
+        all.observe(
+            SERVICES,
+            &Change::Modified {
+                old,
+                new: new.clone(),
+            },
+        );
+        drop(all.reserve(&b, &mut open(30_001)).unwrap());
+        assert!(all.reserve(&b, &mut open(30_002)).is_err());
+        let last = new.clone();
+        all.observe(SERVICES, &Change::Deleted { old: new, last });
+        drop(all.reserve(&b, &mut open(30_002)).unwrap());
+    }
+
+    #[test]
+    fn addresses_are_of_the_range_and_of_one_service() {
+        let (all, a, b) = (
+            Allocation::default(),
+            Key::new("n", "a"),
+            Key::new("n", "b"),
+        );
+        let mut given = service(json!({"type": "ClusterIP"}));
+        let held = all.reserve(&a, &mut given).unwrap();
+        let address = given["spec"]["clusterIP"].clone();
+        assert_eq!(given["spec"]["clusterIPs"], json!([address]));
+        let mut same = service(json!({"type": "ClusterIP", "clusterIP": address}));
+        assert!(all.reserve(&b, &mut same).is_err());
+        drop(held);
+        let mut far = service(json!({"type": "ClusterIP", "clusterIP": "10.96.0.0"}));
+        let refused = all.reserve(&b, &mut far).unwrap_err();
+        assert!(refused.message.contains("10.96.0.0/12"), "{refused:?}");
+    }
+
+    #[test]
+    fn every_port_of_the_range_is_given_once() {
+        let (all, key) = (Allocation::default(), Key::new("n", "a"));
+        let ports: Vec<Value> = (1..=2768).map(|port| json!({"port": port})).collect();
+        let mut full = service(json!({"type": "NodePort", "ports": ports}));
+        let held = all.reserve(&key, &mut full).unwrap();
+        let mut other = service(json!({"type": "NodePort", "ports": [{"port": 80}]}));
+        assert!(all.reserve(&Key::new("n", "b"), &mut other).is_err());
+        drop(held);
+        drop(all.reserve(&key, &mut other).unwrap());
+    }
+}

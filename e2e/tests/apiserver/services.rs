@@ -1,0 +1,308 @@
+//! Services: the addresses and ports that they are given, what they may ask for, and what becomes of it when they
+//! change.
+
+use std::collections::BTreeSet;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::{Answer, Served};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+
+async fn create(server: &Served, namespace: &str, name: &str, spec: &Value) -> Answer {
+    send(
+        server,
+        &format!("/api/v1/namespaces/{namespace}/services"),
+        name,
+        spec,
+    )
+    .await
+}
+
+async fn send(server: &Served, path: &str, name: &str, spec: &Value) -> Answer {
+    let object = json!({"metadata": {"name": name}, "spec": spec});
+    server.raw("POST", path, &[JSON], object.to_string()).await
+}
+
+async fn patch(server: &Served, namespace: &str, name: &str, spec: &Value) -> Answer {
+    let path = format!("/api/v1/namespaces/{namespace}/services/{name}?dryRun=All");
+    let change = json!({"spec": spec}).to_string();
+    server.raw("PATCH", &path, &[MERGE], change).await
+}
+
+fn open(number: u16) -> Value {
+    json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": number}]})
+}
+
+#[tokio::test]
+async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let ports = json!([{"port": 80}]);
+    let at = |address: &str| json!({"ports": ports, "clusterIP": address});
+    let outside = |name: &str| json!({"type": "ExternalName", "externalName": "a.example", "clusterIP": name});
+    let cases = [
+        (
+            json!({"ports": ports, "clusterIPs": ["10.96.7.1"]}),
+            "spec.clusterIPs: Invalid value: [\"10.96.7.1\"]: must be empty when `clusterIP` is not specified",
+        ),
+        (
+            json!({"ports": ports, "clusterIP": "10.96.7.2", "clusterIPs": ["10.96.7.1"]}),
+            "spec.clusterIPs: Invalid value: [\"10.96.7.1\"]: first value must match `clusterIP`",
+        ),
+        (
+            json!({"ports": ports, "clusterIP": "10.96.7.2", "clusterIPs": ["10.96.7.2", "10.96.7.3"]}),
+            "spec.clusterIPs: Invalid value: [\"10.96.7.2\",\"10.96.7.3\"]: may specify no more than one IP for each \
+             IP family",
+        ),
+        (
+            at("1.2.3.4"),
+            "spec.clusterIPs: Invalid value: [\"1.2.3.4\"]: failed to allocate IP 1.2.3.4: the provided IP (1.2.3.4) is \
+             not in the valid range. The range of valid IPs is 10.96.0.0/12",
+        ),
+        (
+            at("10.96.0.0"),
+            "spec.clusterIPs: Invalid value: [\"10.96.0.0\"]: failed to allocate IP 10.96.0.0: the provided IP \
+             (10.96.0.0) is not in the valid range. The range of valid IPs is 10.96.0.0/12",
+        ),
+        (
+            at("fd00::1"),
+            "spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: IPv6 is not configured on this cluster",
+        ),
+        (
+            outside("10.96.7.1"),
+            "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+        ),
+        (
+            outside("None"),
+            "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+        ),
+        (
+            json!({"type": "ExternalName", "externalName": "a.example", "ipFamilyPolicy": "SingleStack"}),
+            "spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services",
+        ),
+        (
+            open(100),
+            "spec.ports[0].nodePort: Invalid value: 100: provided port is not in the valid range. The range of valid \
+             ports is 30000-32767",
+        ),
+    ];
+    for (spec, why) in cases {
+        // A server says which addresses there are in a dry run, and looks at ports only without one.
+        let dry = if spec["type"] == "NodePort" {
+            ""
+        } else {
+            "?dryRun=All"
+        };
+        let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
+        let answer = send(&server, &path, "wrong", &spec).await;
+        let message = format!("Service \"wrong\" is invalid: {why}");
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (422, &json!(message)),
+            "{spec}"
+        );
+    }
+
+    let one = create(&server, &namespace, "one", &json!({"ports": ports})).await;
+    let address = one.json["spec"]["clusterIP"].as_str().unwrap();
+    let same = create(&server, &namespace, "two", &at(address)).await;
+    let why = format!(
+        "Service \"two\" is invalid: spec.clusterIPs: Invalid value: [\"{address}\"]: failed to allocate IP {address}: \
+         provided IP is already allocated"
+    );
+    assert_eq!((same.code, &same.json["message"]), (422, &json!(why)));
+    let path = format!("/api/v1/namespaces/{namespace}/services/one");
+    assert_eq!(server.raw("DELETE", &path, &[], "").await.code, 200);
+    let same = create(&server, &namespace, "two", &at(address)).await;
+    assert_eq!(same.code, 201, "{}", same.text);
+
+    let first = json!({"type": "NodePort", "ports": [
+        {"name": "a", "port": 80}, {"name": "b", "protocol": "UDP", "port": 80}, {"name": "c", "port": 81}]});
+    let first = create(&server, &namespace, "open", &first).await.json;
+    let numbers = [0, 1, 2].map(|i| first["spec"]["ports"][i]["nodePort"].as_u64().unwrap());
+    assert!(
+        numbers[0] == numbers[1] && numbers[0] != numbers[2],
+        "{numbers:?}"
+    );
+    let taken = u16::try_from(numbers[2]).unwrap();
+    let refused = create(&server, &namespace, "shut", &open(taken)).await;
+    let why = format!(
+        "Service \"shut\" is invalid: spec.ports[0].nodePort: Invalid value: {taken}: provided port is already allocated"
+    );
+    assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
+    let health = json!({"type": "LoadBalancer", "ports": ports, "externalTrafficPolicy": "Local",
+        "healthCheckNodePort": taken});
+    let refused = create(&server, &namespace, "shut", &health).await;
+    let why = format!(
+        "Internal error occurred: failed to allocate requested HealthCheck NodePort {taken}: provided port is already \
+         allocated"
+    );
+    assert_eq!((refused.code, &refused.json["message"]), (500, &json!(why)));
+}
+
+#[tokio::test]
+async fn many_at_once_are_given_different_things() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let names: Vec<String> = (0..40).map(|i| format!("s{i}")).collect();
+    let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
+    let made = join_all(
+        names
+            .iter()
+            .map(|name| create(&server, &namespace, name, &spec)),
+    )
+    .await;
+    let given = |pointer: &str| -> BTreeSet<String> {
+        let value = |answer: &Answer| answer.json.pointer(pointer).unwrap().to_string();
+        made.iter().map(value).collect()
+    };
+    assert_eq!(given("/spec/clusterIP").len(), 40);
+    assert_eq!(given("/spec/ports/0/nodePort").len(), 40);
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_was_given_and_lets_go_what_no_longer_fits() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let ports = json!([{"port": 80}]);
+    for (name, spec) in [
+        ("inside", json!({"ports": ports})),
+        ("open", json!({"type": "NodePort", "ports": ports})),
+        (
+            "balanced",
+            json!({"type": "LoadBalancer", "ports": ports, "externalTrafficPolicy": "Local"}),
+        ),
+        (
+            "outside",
+            json!({"type": "ExternalName", "externalName": "a.example"}),
+        ),
+        ("headless", json!({"ports": ports, "clusterIP": "None"})),
+        (
+            "selecting",
+            json!({"ports": ports, "clusterIP": "None", "selector": {"a": "b"}}),
+        ),
+    ] {
+        let made = create(&server, &namespace, name, &spec).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+    }
+    let get = async |name: &str| {
+        let path = format!("/api/v1/namespaces/{namespace}/services/{name}");
+        server.raw("GET", &path, &[], "").await.json["spec"].clone()
+    };
+    let families = async |name: &str| {
+        let spec = get(name).await;
+        (spec["ipFamilyPolicy"].clone(), spec["ipFamilies"].clone())
+    };
+    let both = (json!("RequireDualStack"), json!(["IPv4", "IPv6"]));
+    assert_eq!(families("headless").await, both);
+    assert_eq!(
+        families("selecting").await,
+        (json!("SingleStack"), json!(["IPv4"]))
+    );
+
+    let before = get("inside").await;
+    let port = get("open").await["ports"][0]["nodePort"].clone();
+    // What is changed, and what is then expected of some fields: null for those that are gone.
+    let cases = [
+        (
+            "inside",
+            json!({"clusterIP": null, "clusterIPs": null}),
+            before.clone(),
+        ),
+        ("inside", json!({"clusterIP": ""}), before.clone()),
+        (
+            "inside",
+            json!({"type": "NodePort"}),
+            json!({"clusterIP": before["clusterIP"], "externalTrafficPolicy": "Cluster"}),
+        ),
+        (
+            "inside",
+            json!({"type": "ExternalName", "externalName": "a.example"}),
+            json!({"clusterIP": null, "clusterIPs": null, "ipFamilies": null, "ipFamilyPolicy": null,
+                "internalTrafficPolicy": null}),
+        ),
+        (
+            "open",
+            json!({"type": "ClusterIP"}),
+            json!({"externalTrafficPolicy": null, "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}),
+        ),
+        (
+            "open",
+            json!({"ports": [{"port": 81}]}),
+            json!({"ports": [{"port": 81, "protocol": "TCP", "targetPort": 81, "nodePort": port}]}),
+        ),
+        (
+            "balanced",
+            json!({"externalTrafficPolicy": "Cluster"}),
+            json!({"healthCheckNodePort": null}),
+        ),
+        (
+            "balanced",
+            json!({"type": "NodePort"}),
+            json!({"healthCheckNodePort": null, "allocateLoadBalancerNodePorts": null, "externalTrafficPolicy": "Local"}),
+        ),
+        (
+            "balanced",
+            json!({"type": "ClusterIP"}),
+            json!({"healthCheckNodePort": null, "allocateLoadBalancerNodePorts": null, "externalTrafficPolicy": null}),
+        ),
+        (
+            "outside",
+            json!({"type": "ClusterIP", "externalName": null, "ports": ports}),
+            json!({"ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster"}),
+        ),
+    ];
+    for (name, change, expected) in cases {
+        let answer = patch(&server, &namespace, name, &change).await;
+        assert_eq!(answer.code, 200, "{name} {change}: {}", answer.text);
+        for (field, value) in expected.as_object().unwrap() {
+            assert_eq!(
+                answer.json["spec"][field], *value,
+                "{name} {change}: {field}"
+            );
+        }
+    }
+    for (name, change, why) in [
+        (
+            "inside",
+            json!({"clusterIP": "10.96.7.9", "clusterIPs": null}),
+            "spec.clusterIPs[0]: Invalid value: [\"10.96.7.9\"]: may not change once set",
+        ),
+        (
+            "inside",
+            json!({"clusterIP": "10.96.7.9"}),
+            "spec.clusterIPs[0]: Invalid value: [\"10.96.7.9\"]: may not change once set",
+        ),
+        (
+            "balanced",
+            json!({"healthCheckNodePort": 30_999}),
+            "spec.healthCheckNodePort: Forbidden: field is immutable",
+        ),
+        (
+            "selecting",
+            json!({"type": "NodePort"}),
+            "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
+        ),
+    ] {
+        let answer = patch(&server, &namespace, name, &change).await;
+        let message = format!("Service \"{name}\" is invalid: {why}");
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (422, &json!(message)),
+            "{change}"
+        );
+    }
+    // `kubectl replace` and Helm send no addresses.
+    let path = format!("/api/v1/namespaces/{namespace}/services/inside");
+    let object = json!({"metadata": {"name": "inside"}, "spec": {"ports": [{"port": 82}]}});
+    let replaced = server.raw("PUT", &path, &[JSON], object.to_string()).await;
+    assert_eq!(
+        replaced.json["spec"]["clusterIPs"], before["clusterIPs"],
+        "{}",
+        replaced.text
+    );
+}
