@@ -115,8 +115,14 @@ impl Resolve for Memo {
         let Some(json) = DEFINITIONS.get(name) else {
             return Ok(Schema::open());
         };
-        // Only the schema of schemas refers to itself; it is left open.
-        if self.open.iter().any(|o| o == name) || name.ends_with(".JSONSchemaProps") {
+        // Only the schema of schemas refers to itself; it is left open, but for its keywords.
+        if name.ends_with(".JSONSchemaProps") {
+            return Ok(Arc::new(Schema {
+                of_schemas: true,
+                ..(*Schema::open()).clone()
+            }));
+        }
+        if self.open.iter().any(|o| o == name) {
             return Ok(Schema::open());
         }
         self.open.push(name.to_owned());

@@ -100,7 +100,7 @@ pub(crate) fn compile(
         embedded: flag(json, "x-kubernetes-embedded-resource"),
         map_atomic: json["x-kubernetes-map-type"] == "atomic",
         default: json.get("default").cloned(),
-        list_type: list_type(json),
+        list_type: ListType::of(json),
         ..Schema::default()
     };
     if let Some(properties) = json["properties"].as_object() {
@@ -137,7 +137,7 @@ pub(crate) fn compile(
             .filter_map(|r| r.as_str().map(str::to_owned))
             .collect();
     }
-    schema.rules = rules::compile(json);
+    schema.rules = rules::compile(json, schema.embedded || path.is_empty());
     if schema.embedded {
         add_embedded(&mut schema);
     }
@@ -176,23 +176,6 @@ fn node_type(json: &Value) -> Type {
         Some("number") => Type::Number,
         Some("boolean") => Type::Boolean,
         _ => Type::Any,
-    }
-}
-
-fn list_type(json: &Value) -> ListType {
-    match json["x-kubernetes-list-type"].as_str() {
-        Some("set") => ListType::Set,
-        Some("map") => ListType::Map(
-            json["x-kubernetes-list-map-keys"]
-                .as_array()
-                .map(|k| {
-                    k.iter()
-                        .filter_map(|k| k.as_str().map(str::to_owned))
-                        .collect()
-                })
-                .unwrap_or_default(),
-        ),
-        _ => ListType::Atomic,
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod builtin;
 pub(crate) mod compile;
 pub(crate) mod decode;
+mod keywords;
 mod merge_keys;
 pub(crate) mod published;
 pub(crate) mod quantity;
@@ -70,6 +71,22 @@ pub(crate) enum ListType {
 }
 
 impl ListType {
+    /// How lists of a schema merge, as its JSON says.
+    pub(crate) fn of(json: &Value) -> Self {
+        match json["x-kubernetes-list-type"].as_str() {
+            Some("set") => Self::Set,
+            Some("map") => Self::Map(
+                json["x-kubernetes-list-map-keys"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|key| key.as_str().map(str::to_owned))
+                    .collect(),
+            ),
+            _ => Self::Atomic,
+        }
+    }
+
     /// The item of `old` that `item` stands for now.
     pub(crate) fn correlated<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let Self::Map(keys) = self else { return None };
@@ -138,6 +155,8 @@ pub(crate) struct Schema {
     pub(crate) has_defaults: bool,
     /// True for `metadata` of the root and of embedded resources.
     pub(crate) object_meta: bool,
+    /// True for what is a schema itself, in a definition.
+    pub(crate) of_schemas: bool,
 }
 
 impl Schema {

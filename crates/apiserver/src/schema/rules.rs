@@ -1,20 +1,30 @@
 //! Validation rules beyond the structural schema: the CEL expressions of `x-kubernetes-validations`.
 //!
-//! A rule is parsed once, with the schema it belongs to ([`expression`]); [`evaluate`] runs the rules of a
-//! schema against an object, with [`values`] as what CEL sees of it. Nothing here knows kinds or requests.
+//! A rule is read once, with the schema it belongs to ([`syntax`]), checked against the types of that schema
+//! ([`mod@check`]) and made ready to run ([`expression`]); [`evaluate`] runs the rules of a schema against an object,
+//! with [`values`] as what CEL sees of it. Nothing here knows kinds or requests.
 
 mod bounds;
+mod check;
 pub(crate) mod evaluate;
-pub(crate) mod expression;
+mod expression;
+mod functions;
+mod macros;
+mod syntax;
+mod types;
+mod uses;
 mod values;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use check::check;
 use expression::Expression;
-pub(crate) use values::escape;
+pub(crate) use syntax::Syntax;
+pub(crate) use types::CelType;
+use values::escape;
 
 /// What kind of refusal a rule asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,33 +83,48 @@ impl Rule {
     }
 }
 
-/// The rules of a schema node, `schema` being its JSON. Rules that cannot be parsed are left out: a definition
-/// with such a rule is refused before it gets here.
-pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
+/// The rules of a schema node, `schema` being its JSON, and `resource` whether it is the root of one. Rules that
+/// cannot be run are left out: a definition with such a rule is refused before it gets here.
+pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
     let rules = schema["x-kubernetes-validations"].as_array();
+    let this = rules.and_then(|_| CelType::of(schema, "self", resource));
+    let this = this.unwrap_or(CelType::Dyn);
     rules
         .into_iter()
         .flatten()
         .filter_map(|json| {
             let text = json["rule"].as_str()?.to_owned();
-            let expression = Expression::parse(&text).ok()?;
+            let optional_old = json["optionalOldSelf"] == true;
+            let ready = |source: &str| {
+                let old = if optional_old {
+                    CelType::optional(this.clone())
+                } else {
+                    this.clone()
+                };
+                let syntax = Syntax::parse(source).ok()?;
+                let special =
+                    check(&syntax, &this, &old).map_or_else(|_| BTreeMap::new(), |c| c.special);
+                Expression::new(syntax, &special)
+            };
+            let expression = ready(&text)?;
             let said = |name: &str| {
                 json[name]
                     .as_str()
                     .filter(|s| !s.is_empty())
                     .map(str::to_owned)
             };
-            let optional_old = json["optionalOldSelf"] == true;
+            let transition = expression.uses().variable("oldSelf");
             Some(Rule {
-                transition: expression.mentions("oldSelf"),
+                transition,
                 fields: expression
+                    .uses()
                     .fields_of(&["self", "oldSelf"])
                     .filter(|_| !optional_old),
-                unordered: expression.mentions("oldSelf") && !expression.indexes_lists(),
+                unordered: transition && !expression.uses().indexes(),
                 expression: Arc::new(expression),
                 message: said("message"),
                 message_expression: said("messageExpression")
-                    .and_then(|e| Expression::parse(&e).ok())
+                    .and_then(|source| ready(&source))
                     .map(Arc::new),
                 refusal: json["reason"]
                     .as_str()

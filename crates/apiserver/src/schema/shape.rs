@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Additional, Schema, Type, quantity};
+use super::{Additional, Schema, Type, keywords, quantity};
 
 /// Fills in the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
@@ -76,6 +76,7 @@ pub(crate) fn prune(
     unknown: &mut Vec<String>,
 ) {
     match value {
+        Value::Object(object) if schema.of_schemas => keywords::prune(object, path, unknown),
         Value::Object(object) => prune_object(object, schema, path, unknown),
         Value::Array(items) => {
             if let Some(of) = &schema.items {

@@ -1,18 +1,18 @@
 //! Whether the schema of a definition is one a server can work with: structural, with defaults that fit and
 //! rules that compile. Works on the JSON as written, so that refusals name the place in it.
 
+mod extensions;
+mod rules;
+
 use serde_json::{Value, json};
 
-use super::rules::expression::{Expression, located};
-use super::rules::{Refusal, escape, field_path};
-use super::{compile, shape, validate};
 use crate::error::Cause;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// Everything wrong with the schema of a version, which is at `path`.
 pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
-    let mut check = Check { causes: Vec::new() };
+    let mut check = Check::default();
     match schema["type"].as_str() {
         Some("object") => {}
         Some(other) if TYPES.contains(&other) => {
@@ -31,6 +31,11 @@ pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
             format!("{path}.type"),
             "must not be empty at the root",
         ));
+        check.unstructured = true;
+    }
+    // Of what has no structure, nothing can be said about rules.
+    if !check.unstructured {
+        check.causes.append(&mut check.cel);
     }
     check.causes
 }
@@ -62,8 +67,13 @@ impl Place {
     }
 }
 
+#[derive(Default)]
 struct Check {
     causes: Vec<Cause>,
+    /// What is wrong with what rules say.
+    cel: Vec<Cause>,
+    /// Some of the causes are about the structure.
+    unstructured: bool,
 }
 
 fn is_true(schema: &Value, keyword: &str) -> bool {
@@ -85,16 +95,25 @@ impl Check {
             self.forbid(path, "$ref", "$ref is not supported");
             return;
         }
+        let before = self.causes.len();
         self.children(schema, path, place);
+        let structure = self.causes.len();
         if place.junction {
             self.only_values(schema, path);
         } else {
             self.shape(schema, path, place);
-            self.extensions(schema, path);
-            self.default(schema, path);
         }
+        self.unstructured |= self.causes.len() > structure;
         self.keywords(schema, path);
-        self.rules(schema, path, place);
+        if place.junction {
+            return;
+        }
+        self.extensions(schema, path);
+        self.defaulted(schema, path);
+        self.rules(schema, path);
+        if self.causes.len() == before {
+            self.compiled_rules(schema, path, place);
+        }
     }
 
     fn children(&mut self, schema: &Value, path: &str, place: &Place) {
@@ -111,7 +130,9 @@ impl Check {
                 && !place.junction
                 && (place.root || is_true(schema, "x-kubernetes-embedded-resource"))
             {
+                let before = self.causes.len();
                 self.metadata(property, &at);
+                self.unstructured |= self.causes.len() > before;
             } else {
                 self.node(property, &at, &place.below());
             }
@@ -136,6 +157,7 @@ impl Check {
             ),
             Value::Object(_) => self.node(&schema["items"], &format!("{path}.items"), &items),
             _ if schema["type"] == "array" && !place.junction => {
+                self.unstructured = true;
                 self.causes.push(Cause::required(
                     format!("{path}.items"),
                     "must be specified",
@@ -198,6 +220,10 @@ impl Check {
         if has(schema, "default") {
             self.forbid(path, "default", "must be undefined to be structural");
         }
+        if has(schema, "x-kubernetes-validations") {
+            let detail = "must be empty to be structural";
+            self.forbid(path, "x-kubernetes-validations", detail);
+        }
         for keyword in ["description", "title", "type"] {
             if has(schema, keyword) {
                 self.forbid(path, keyword, "must be empty to be structural");
@@ -257,315 +283,18 @@ impl Check {
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.forbid(path, "uniqueItems", detail);
         }
-    }
-
-    fn extensions(&mut self, schema: &Value, path: &str) {
-        let kind = &schema["type"];
-        if is_true(schema, "x-kubernetes-embedded-resource") {
-            let empty = schema["properties"]
-                .as_object()
-                .is_none_or(serde_json::Map::is_empty);
-            if empty && !is_true(schema, "x-kubernetes-preserve-unknown-fields") {
-                let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-                self.causes
-                    .push(Cause::required(format!("{path}.properties"), detail));
-            }
-            if kind != "object" {
-                let detail = "must be object if x-kubernetes-embedded-resource is true";
-                self.causes
-                    .push(Cause::invalid(format!("{path}.type"), kind, detail));
-            }
-        }
-        if schema["x-kubernetes-preserve-unknown-fields"] == false {
-            let at = format!("{path}.x-kubernetes-preserve-unknown-fields");
-            self.causes.push(Cause::invalid(
-                at,
-                &json!(false),
-                "must be true or undefined",
-            ));
-        }
-        if let Some(map_type) = schema["x-kubernetes-map-type"].as_str()
-            && !matches!(map_type, "atomic" | "granular")
-        {
-            let allowed = ["atomic", "granular"].map(str::to_owned);
-            let at = format!("{path}.x-kubernetes-map-type");
-            self.causes
-                .push(Cause::not_supported(at, &json!(map_type), &allowed));
-        }
-        if let Some(list_type) = schema["x-kubernetes-list-type"].as_str() {
-            self.list_type(schema, path, list_type);
-        }
-    }
-
-    fn list_type(&mut self, schema: &Value, path: &str, list_type: &str) {
-        if schema["type"] != "array" {
-            let detail = "must be array if x-kubernetes-list-type is specified";
-            self.causes.push(Cause::invalid(
-                format!("{path}.type"),
-                &schema["type"],
-                detail,
-            ));
-            return;
-        }
-        let items = &schema["items"];
-        match list_type {
-            "atomic" => {}
-            "set" => {
-                if items["type"] == "object" && items["x-kubernetes-map-type"] != "atomic" {
-                    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-                    let at = format!("{path}.items.x-kubernetes-map-type");
-                    self.causes
-                        .push(Cause::invalid(at, &items["x-kubernetes-map-type"], detail));
-                }
-            }
-            "map" => {
-                let at = format!("{path}.x-kubernetes-list-map-keys");
-                let keys = schema["x-kubernetes-list-map-keys"]
-                    .as_array()
-                    .map(Vec::as_slice)
-                    .unwrap_or_default();
-                if keys.is_empty() {
-                    self.causes.push(Cause::required(
-                        at,
-                        "must not be empty if x-kubernetes-list-type is map",
-                    ));
-                    return;
-                }
-                let property = |key: &Value| key.as_str().and_then(|k| items["properties"].get(k));
-                if keys.iter().any(|k| property(k).is_none()) {
-                    let detail = "entries must all be names of item properties";
-                    self.causes.push(Cause::invalid(at, &json!(keys), detail));
-                    return;
-                }
-                for key in keys {
-                    let name = key.as_str().unwrap_or_default();
-                    let required = items["required"]
-                        .as_array()
-                        .is_some_and(|r| r.contains(key));
-                    if !required && property(key).is_some_and(|p| !has(p, "default")) {
-                        let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                        self.causes.push(Cause::required(
-                            format!("{path}.items.properties[{name}].default"),
-                            detail,
-                        ));
-                    }
-                }
-            }
-            other => {
-                let allowed = ["atomic", "set", "map"].map(str::to_owned);
-                let at = format!("{path}.x-kubernetes-list-type");
-                self.causes
-                    .push(Cause::not_supported(at, &json!(other), &allowed));
+        for keyword in [
+            "id",
+            "patternProperties",
+            "definitions",
+            "dependencies",
+            "additionalItems",
+        ] {
+            if has(schema, keyword) {
+                self.forbid(path, keyword, &format!("{keyword} is not supported"));
             }
         }
     }
-
-    fn default(&mut self, schema: &Value, path: &str) {
-        let Some(default) = schema.get("default").filter(|d| !d.is_null()) else {
-            return;
-        };
-        let Ok(compiled) = compile::node(schema) else {
-            return;
-        };
-        let at = format!("{path}.default");
-        let (mut pruned, mut unknown) = (default.clone(), Vec::new());
-        shape::prune(&mut pruned, &compiled, &mut String::new(), &mut unknown);
-        if !unknown.is_empty() {
-            self.causes
-                .push(Cause::invalid(at, default, "must not have unknown fields"));
-            return;
-        }
-        for mut cause in validate::validate(default, &compiled) {
-            cause.message = cause.message.replace("<nil> in body", " in body");
-            cause.field = if cause.field.is_empty() {
-                at.clone()
-            } else {
-                format!("{at}.{}", cause.field)
-            };
-            self.causes.push(cause);
-        }
-    }
-
-    fn rules(&mut self, schema: &Value, path: &str, place: &Place) {
-        for (i, rule) in schema["x-kubernetes-validations"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
-            self.rule(
-                rule,
-                schema,
-                &format!("{path}.x-kubernetes-validations[{i}]"),
-                place,
-            );
-        }
-    }
-
-    fn not_compiled(&mut self, rule: &Value, path: &str, problem: &str) {
-        let detail = format!("compilation failed: {problem}");
-        self.causes.push(Cause::invalid_as(
-            format!("{path}.rule"),
-            &as_go(rule),
-            &detail,
-        ));
-    }
-
-    fn rule(&mut self, rule: &Value, schema: &Value, path: &str, place: &Place) {
-        let text = rule["rule"].as_str().unwrap_or_default();
-        let message = rule["message"].as_str().unwrap_or_default();
-        if text.trim().is_empty() {
-            self.causes.push(Cause::required(
-                format!("{path}.rule"),
-                "rule is not specified",
-            ));
-            return;
-        }
-        if message.contains('\n') {
-            self.causes.push(Cause::invalid(
-                format!("{path}.message"),
-                &json!(message),
-                "must not contain line breaks",
-            ));
-        }
-        if text.trim().contains('\n') && message.is_empty() {
-            let detail = "message must be specified if rule contains line breaks";
-            self.causes
-                .push(Cause::required(format!("{path}.message"), detail));
-        }
-        if let Some(reason) = rule["reason"].as_str()
-            && !Refusal::NAMES.contains(&reason)
-        {
-            let allowed = Refusal::NAMES.map(str::to_owned);
-            self.causes.push(Cause::not_supported(
-                format!("{path}.reason"),
-                &json!(reason),
-                &allowed,
-            ));
-        }
-        if let Some(field) = rule["fieldPath"].as_str().filter(|f| !f.is_empty())
-            && field_path(field, schema).is_none()
-        {
-            self.causes.push(Cause::invalid(
-                format!("{path}.fieldPath"),
-                &json!(field),
-                "must be a valid path",
-            ));
-        }
-        match Expression::parse(text) {
-            Err(problem) => self.not_compiled(rule, path, &problem),
-            Ok(expression) => {
-                if expression.mentions("oldSelf")
-                    && let Some(above) = &place.uncorrelated
-                {
-                    let detail = format!(
-                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {above}"
-                    );
-                    self.causes.push(Cause::invalid(
-                        format!("{path}.rule"),
-                        &json!(text),
-                        &detail,
-                    ));
-                }
-                if let Some(problem) = undefined(&expression, text, schema, place.root) {
-                    self.not_compiled(rule, path, &problem);
-                } else if let Some(chain) = expression.value_chain()
-                    && typed(&chain, schema).is_some_and(|t| t != "boolean")
-                {
-                    let detail = "cel expression must evaluate to a bool";
-                    self.causes.push(Cause::invalid_as(
-                        format!("{path}.rule"),
-                        &as_go(rule),
-                        detail,
-                    ));
-                }
-            }
-        }
-        if let Some(source) = rule["messageExpression"].as_str().filter(|e| !e.is_empty())
-            && let Err(problem) = Expression::parse(source)
-        {
-            let detail = format!("messageExpression compilation failed: {problem}");
-            self.causes.push(Cause::invalid_as(
-                format!("{path}.messageExpression"),
-                &as_go(rule),
-                &detail,
-            ));
-        }
-    }
-}
-
-/// The type of the field that a chain selects, if it is a declared one.
-fn typed<'a>(chain: &[String], schema: &'a Value) -> Option<&'a str> {
-    let mut at = schema;
-    for name in chain {
-        let properties = at["properties"].as_object()?;
-        at = properties.iter().find(|(n, _)| escape(n) == *name)?.1;
-    }
-    at["type"].as_str()
-}
-
-/// A rule as the real server shows it: with the names of its Go fields.
-fn as_go(rule: &Value) -> String {
-    let text = |name: &str| json!(rule[name].as_str().unwrap_or_default());
-    format!(
-        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
-        text("rule"),
-        text("message"),
-        text("messageExpression"),
-        rule["reason"],
-        text("fieldPath"),
-        rule["optionalOldSelf"],
-    )
-    .replace('<', "\\u003c")
-    .replace('>', "\\u003e")
-    .replace('&', "\\u0026")
-}
-
-/// The first field of `self` that the schema does not have.
-fn undefined(expression: &Expression, text: &str, schema: &Value, root: bool) -> Option<String> {
-    for chain in expression.chains() {
-        let mut at = schema;
-        for (depth, name) in chain.iter().enumerate() {
-            if at["additionalProperties"].is_object() {
-                at = &at["additionalProperties"];
-                continue;
-            }
-            if root && depth == 0 && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
-                break;
-            }
-            let properties = at["properties"].as_object();
-            let found = properties.and_then(|p| p.iter().find(|(n, _)| escape(n) == *name));
-            if let Some((_, property)) = found {
-                at = property;
-                continue;
-            }
-            if is_true(at, "x-kubernetes-embedded-resource")
-                || is_true(at, "x-kubernetes-int-or-string")
-            {
-                break;
-            }
-            let problem = match at["type"].as_str() {
-                Some("object") => format!("undefined field '{name}'"),
-                Some("integer") => "type 'int' does not support field selection".to_owned(),
-                Some("boolean") => "type 'bool' does not support field selection".to_owned(),
-                Some("number") => "type 'double' does not support field selection".to_owned(),
-                Some("string") if !has(at, "format") => {
-                    "type 'string' does not support field selection".to_owned()
-                }
-                _ => break,
-            };
-            let dotted = format!("self.{}", chain[..=depth].join("."));
-            let column = text
-                .find(&dotted)
-                .map_or(1, |start| start + dotted.len() - name.len());
-            return Some(located(
-                text,
-                (1, isize::try_from(column).unwrap_or(1)),
-                &problem,
-            ));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

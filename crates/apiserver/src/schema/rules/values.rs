@@ -135,9 +135,14 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Whether a word is no name in CEL.
+pub(super) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
 /// A property name as rules spell it.
 pub(crate) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return format!("__{name}__");
     }
     if !name.contains(['.', '-', '/']) && !name.contains("__") {

@@ -1,0 +1,142 @@
+//! The keywords of the schema of a definition. What is none is dropped, as who decodes it into types would drop it.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::builtin::definitions;
+use super::shape::join;
+
+const PREFIX: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+
+static KEYWORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| fields("JSONSchemaProps"));
+static OF_RULES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| fields("ValidationRule"));
+static OF_DOCUMENTATION: LazyLock<BTreeSet<&'static str>> =
+    LazyLock::new(|| fields("ExternalDocumentation"));
+
+fn fields(definition: &str) -> BTreeSet<&'static str> {
+    let definition = definitions().get(&format!("{PREFIX}{definition}"));
+    let properties = definition.and_then(|d| d["properties"].as_object());
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect()
+}
+
+/// Drops what is no keyword, and adds the paths of it to `unknown`.
+pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) {
+    let mut found = Unknown {
+        paths: unknown,
+        said: true,
+    };
+    found.schema(schema, path);
+}
+
+struct Unknown<'u> {
+    paths: &'u mut Vec<String>,
+    /// Whether what is found is told. What is either a schema or something else is decoded without a word.
+    said: bool,
+}
+
+impl Unknown<'_> {
+    fn drop(&mut self, object: &mut Map<String, Value>, known: &BTreeSet<&str>, path: &str) {
+        object.retain(|name, _| {
+            let keep = known.contains(name.as_str());
+            if !keep && self.said {
+                self.paths.push(join(path, name));
+            }
+            keep
+        });
+    }
+
+    fn schema(&mut self, schema: &mut Map<String, Value>, path: &str) {
+        self.drop(schema, &KEYWORDS, path);
+        for (keyword, value) in schema.iter_mut() {
+            let at = join(path, keyword);
+            match keyword.as_str() {
+                "properties" | "patternProperties" | "definitions" => self.each(value, &at),
+                "allOf" | "anyOf" | "oneOf" | "not" => self.any(value, &at),
+                "items" | "additionalItems" | "additionalProperties" => {
+                    self.silently(|found| found.any(value, &at));
+                }
+                "dependencies" => self.silently(|found| found.each(value, &at)),
+                "x-kubernetes-validations" => {
+                    for (i, rule) in value.as_array_mut().into_iter().flatten().enumerate() {
+                        if let Value::Object(rule) = rule {
+                            self.drop(rule, &OF_RULES, &format!("{at}[{i}]"));
+                        }
+                    }
+                }
+                "externalDocs" => {
+                    if let Value::Object(documentation) = value {
+                        self.drop(documentation, &OF_DOCUMENTATION, &at);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn silently(&mut self, look: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.said, false);
+        look(self);
+        self.said = before;
+    }
+
+    /// A map of schemas.
+    fn each(&mut self, value: &mut Value, path: &str) {
+        for (name, value) in value.as_object_mut().into_iter().flatten() {
+            self.any(value, &join(path, name));
+        }
+    }
+
+    /// A schema, or a list of schemas.
+    fn any(&mut self, value: &mut Value, path: &str) {
+        match value {
+            Value::Object(schema) => self.schema(schema, path),
+            Value::Array(schemas) => {
+                for (i, schema) in schemas.iter_mut().enumerate() {
+                    self.any(schema, &format!("{path}[{i}]"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_no_keyword_is_dropped_and_named() {
+        let mut schema = json!({"type": "object", "minimun": 1, "default": {"any": 1}, "example": {"any": 1},
+            "properties": {"minimun": {"type": "string", "enum": [{"any": 1}], "x-other": 1,
+                "x-kubernetes-validations": [{"rule": "true", "nope": 1}]}},
+            "additionalProperties": {"type": "string", "silent": 1, "properties": {"a": {"silent": 1}}},
+            "allOf": [{"wrong": 1}], "not": {"wrong": 1}, "externalDocs": {"url": "u", "wrong": 1}});
+        let mut unknown = Vec::new();
+        prune(schema.as_object_mut().unwrap(), "s", &mut unknown);
+        unknown.sort();
+        assert_eq!(
+            unknown,
+            [
+                "s.allOf[0].wrong",
+                "s.externalDocs.wrong",
+                "s.minimun",
+                "s.not.wrong",
+                "s.properties.minimun.x-kubernetes-validations[0].nope",
+                "s.properties.minimun.x-other",
+            ]
+        );
+        let expected = json!({"type": "object", "default": {"any": 1}, "example": {"any": 1},
+            "properties": {"minimun": {"type": "string", "enum": [{"any": 1}],
+                "x-kubernetes-validations": [{"rule": "true"}]}},
+            "additionalProperties": {"type": "string", "properties": {"a": {}}},
+            "allOf": [{}], "not": {}, "externalDocs": {"url": "u"}});
+        assert_eq!(schema, expected);
+    }
+}

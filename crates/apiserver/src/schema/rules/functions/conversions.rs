@@ -1,0 +1,131 @@
+//! Conversions between the types of CEL that the crates do not have, or have otherwise.
+
+use std::sync::Arc;
+
+use kube_cel::KubeCelExt;
+use kube_cel::cel::common::ast::{CallExpr, Expr};
+use kube_cel::cel::extractors::This;
+use kube_cel::cel::objects::OptionalValue;
+use kube_cel::cel::{self, Context, ExecutionError, IdedExpr, Value};
+
+type Converted = Result<Value, ExecutionError>;
+
+thread_local! {
+    /// The functions of the crates alone.
+    static CRATES: Context<'static> = Context::default().with_all();
+}
+
+/// Adds them.
+pub(super) fn add(context: &mut Context<'_>) {
+    context.add_function("dyn", |value: Value| -> Converted { Ok(value) });
+    context.add_function("bool", boolean);
+    context.add_function("bytes", bytes);
+    context.add_function("size", |This(value): This<Value>| size(&value));
+    context.add_function("duration", |value: Value| match &value {
+        Value::String(text) => cel::functions::duration(text.clone()),
+        Value::Duration(_) => Ok(value),
+        _ => Err(ExecutionError::NoSuchOverload),
+    });
+    context.add_function("timestamp", timestamp);
+    context.add_function("int", |value: Value| match &value {
+        Value::Timestamp(time) => Ok(Value::Int(time.timestamp())),
+        Value::Duration(time) => time
+            .num_nanoseconds()
+            .map(Value::Int)
+            .ok_or(ExecutionError::NoSuchOverload),
+        _ => with_crates("int", value),
+    });
+    context.add_function("string", |value: Value| match &value {
+        Value::Bool(truth) => Ok(text(truth.to_string())),
+        Value::Duration(time) => {
+            let (seconds, rest) = (time.num_seconds(), time.subsec_nanos().unsigned_abs());
+            let sign = if seconds == 0 && time.subsec_nanos() < 0 {
+                "-"
+            } else {
+                ""
+            };
+            let fraction = format!(".{rest:09}");
+            let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+            Ok(text(format!("{sign}{seconds}{fraction}s")))
+        }
+        Value::Timestamp(time) => Ok(text(time.to_utc().to_rfc3339().replace("+00:00", "Z"))),
+        _ => with_crates("string", value),
+    });
+    context.add_function("format.named", |name: Arc<String>| -> Converted {
+        let found = with_crates("format.named", Value::String(name));
+        let found = found.ok().filter(|found| !matches!(found, Value::Null));
+        let optional = found.map_or_else(OptionalValue::none, OptionalValue::of);
+        Ok(Value::Opaque(Arc::new(optional)))
+    });
+}
+
+/// What the function of the crates makes of a value.
+fn with_crates(function: &str, value: Value) -> Converted {
+    const VALUE: &str = "value";
+    let node = |expr: Expr| IdedExpr { id: 0, expr };
+    let call = node(Expr::Call(CallExpr {
+        func_name: function.to_owned(),
+        target: None,
+        args: vec![node(Expr::Ident(VALUE.to_owned()))],
+    }));
+    CRATES.with(|crates| {
+        let mut scope = crates.new_inner_scope();
+        scope.add_variable_from_value(VALUE, value);
+        Value::resolve(&call, &scope)
+    })
+}
+
+fn text(text: String) -> Value {
+    Value::String(Arc::new(text))
+}
+
+fn boolean(value: Value) -> Converted {
+    let Value::String(written) = &value else {
+        return match value {
+            Value::Bool(_) => Ok(value),
+            _ => Err(ExecutionError::NoSuchOverload),
+        };
+    };
+    match written.as_str() {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
+        _ => {
+            let why = "type conversion error from 'string' to 'bool'";
+            Err(ExecutionError::function_error("bool", why))
+        }
+    }
+}
+
+fn bytes(value: Value) -> Converted {
+    match &value {
+        Value::String(text) => Ok(Value::Bytes(Arc::new(text.as_bytes().to_vec()))),
+        Value::Bytes(_) => Ok(value),
+        _ => Err(ExecutionError::NoSuchOverload),
+    }
+}
+
+/// Of texts, the number of characters.
+fn size(value: &Value) -> Converted {
+    let size = match value {
+        Value::String(text) => text.chars().count(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(list) => list.len(),
+        Value::Map(map) => map.map.len(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
+}
+
+/// Numbers are seconds since 1970.
+fn timestamp(value: Value) -> Converted {
+    match &value {
+        Value::String(text) => cel::functions::timestamp(text.clone()),
+        Value::Timestamp(_) => Ok(value),
+        Value::Int(seconds) => {
+            let beginning = cel::functions::timestamp(Arc::new("1970-01-01T00:00:00Z".to_owned()))?;
+            let seconds = cel::functions::duration(Arc::new(format!("{seconds}s")))?;
+            beginning + seconds
+        }
+        _ => Err(ExecutionError::NoSuchOverload),
+    }
+}

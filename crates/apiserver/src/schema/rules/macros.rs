@@ -1,0 +1,339 @@
+//! The macros that the parser does not know: of optional values, with two variables, and `sortBy`.
+//!
+//! A loop over both keys and values has a second variable; `expression` turns it into what can be run.
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, operators,
+};
+
+use super::check::Problem;
+use super::uses::visit;
+use super::values::is_reserved;
+
+/// What loops collect into, as the parser calls it.
+const RESULT: &str = "@result";
+/// Puts an entry into a map.
+pub(super) const INSERT: &str = "@mapInsert";
+/// Sorts a list by keys that are given in the same order.
+pub(super) const SORT: &str = "@sortByAssociatedKeys";
+const SORTED: &str = "@__sortBy_input__";
+const TARGET: &str = "@target";
+/// Of so many parts, an expression is too large to be there twice.
+const LARGE: usize = 200;
+
+/// Expands the macros in an expression.
+pub(super) fn expand(e: &mut IdedExpr, problems: &mut Vec<Problem>) {
+    children(e, &mut |child| expand(child, problems));
+    reserved(e, problems);
+    let Expr::Call(call) = &mut e.expr else {
+        return;
+    };
+    let Some(target) = call.target.as_deref() else {
+        return;
+    };
+    let make = Make { at: e.id };
+    let expanded = match (call.func_name.as_str(), call.args.as_slice()) {
+        ("optMap", [variable, body]) => make.optional(target, variable, body, true),
+        ("optFlatMap", [variable, body]) => make.optional(target, variable, body, false),
+        ("sortBy", [variable, key]) => make.sort_by(target, variable, key),
+        (name, [first, second, rest @ ..]) => match Loop::named(name, rest) {
+            Some(what) => make.two_variables(target, first, second, what),
+            None => return,
+        },
+        _ => return,
+    };
+    match expanded {
+        Ok(expanded) => e.expr = expanded,
+        Err(problem) => problems.push(problem),
+    }
+}
+
+/// Words that name nothing.
+fn reserved(e: &IdedExpr, problems: &mut Vec<Problem>) {
+    let name = match &e.expr {
+        Expr::Ident(name) => name,
+        Expr::Call(call) if call.target.is_none() => &call.func_name,
+        _ => return,
+    };
+    if is_reserved(name) {
+        problems.push(Problem {
+            at: e.id,
+            says: format!("reserved identifier: {name}"),
+        });
+    }
+}
+
+/// Calls `see` for each part of an expression.
+pub(super) fn children(e: &mut IdedExpr, see: &mut dyn FnMut(&mut IdedExpr)) {
+    match &mut e.expr {
+        Expr::Call(call) => {
+            call.target.iter_mut().for_each(|t| see(t));
+            call.args.iter_mut().for_each(see);
+        }
+        Expr::Comprehension(c) => {
+            see(&mut c.iter_range);
+            see(&mut c.accu_init);
+            see(&mut c.loop_cond);
+            see(&mut c.loop_step);
+            see(&mut c.result);
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(see),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    see(&mut entry.key);
+                    see(&mut entry.value);
+                }
+            }
+        }
+        Expr::Select(select) => see(&mut select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+    }
+}
+
+/// The number of parts of an expression.
+fn size(e: &IdedExpr) -> usize {
+    let mut parts = 0;
+    visit(e, &mut |_| parts += 1);
+    parts
+}
+
+/// What a loop with two variables makes of each entry, and of which.
+enum Loop<'e> {
+    All(&'e IdedExpr),
+    Exists(&'e IdedExpr),
+    ExistsOne(&'e IdedExpr),
+    List(Option<&'e IdedExpr>, &'e IdedExpr),
+    Map(Option<&'e IdedExpr>, &'e IdedExpr),
+    Entries(Option<&'e IdedExpr>, &'e IdedExpr),
+}
+
+impl<'e> Loop<'e> {
+    fn named(name: &str, rest: &'e [IdedExpr]) -> Option<Self> {
+        let (filter, body) = match rest {
+            [body] => (None, body),
+            [filter, body] if name.starts_with("transform") => (Some(filter), body),
+            _ => return None,
+        };
+        Some(match name {
+            "all" => Self::All(body),
+            "exists" => Self::Exists(body),
+            "existsOne" | "exists_one" => Self::ExistsOne(body),
+            "transformList" => Self::List(filter, body),
+            "transformMap" => Self::Map(filter, body),
+            "transformMapEntry" => Self::Entries(filter, body),
+            _ => return None,
+        })
+    }
+}
+
+/// The name of a variable.
+fn simple_name<'e>(e: &'e IdedExpr, says: &str) -> Result<&'e str, Problem> {
+    match &e.expr {
+        Expr::Ident(name) => Ok(name),
+        _ => Err(Problem {
+            at: e.id,
+            says: says.to_owned(),
+        }),
+    }
+}
+
+/// Makes nodes, all of them where the macro is.
+struct Make {
+    at: u64,
+}
+
+impl Make {
+    fn node(&self, expr: Expr) -> IdedExpr {
+        IdedExpr { id: self.at, expr }
+    }
+
+    fn name(&self, name: &str) -> IdedExpr {
+        self.node(Expr::Ident(name.to_owned()))
+    }
+
+    fn truth(&self, truth: bool) -> IdedExpr {
+        self.node(Expr::Literal(LiteralValue::Boolean(truth.into())))
+    }
+
+    fn number(&self, number: i64) -> IdedExpr {
+        self.node(Expr::Literal(LiteralValue::Int(number.into())))
+    }
+
+    fn list(&self, elements: Vec<IdedExpr>) -> IdedExpr {
+        self.node(Expr::List(ListExpr::new(elements)))
+    }
+
+    fn call(&self, function: &str, args: Vec<IdedExpr>) -> IdedExpr {
+        self.node(Expr::Call(CallExpr {
+            func_name: function.to_owned(),
+            target: None,
+            args,
+        }))
+    }
+
+    fn call_on(&self, target: IdedExpr, function: &str, args: Vec<IdedExpr>) -> IdedExpr {
+        self.node(Expr::Call(CallExpr {
+            func_name: function.to_owned(),
+            target: Some(Box::new(target)),
+            args,
+        }))
+    }
+
+    /// A loop over nothing, which binds a variable.
+    fn bound(&self, name: &str, value: IdedExpr, result: IdedExpr) -> IdedExpr {
+        self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: self.list(Vec::new()),
+            iter_var: "#unused".to_owned(),
+            iter_var2: None,
+            accu_var: name.to_owned(),
+            accu_init: value,
+            loop_cond: self.truth(false),
+            loop_step: self.name(name),
+            result,
+        })))
+    }
+
+    fn optional(
+        &self,
+        target: &IdedExpr,
+        variable_node: &IdedExpr,
+        body: &IdedExpr,
+        wrap: bool,
+    ) -> Result<Expr, Problem> {
+        let name = if wrap { "optMap" } else { "optFlatMap" };
+        let says = format!("{name}() variable name must be a simple identifier");
+        let variable = simple_name(variable_node, &says)?;
+        if size(target) > LARGE {
+            // It is there twice below: bound to a name, it stays as large as it is.
+            let choice = self.optional(&self.name(TARGET), variable_node, body, wrap)?;
+            return Ok(self.bound(TARGET, target.clone(), self.node(choice)).expr);
+        }
+        let value = self.call_on(target.clone(), "value", Vec::new());
+        let mut found = self.bound(variable, value, body.clone());
+        let optional = || self.name("optional");
+        if wrap {
+            found = self.call_on(optional(), "of", vec![found]);
+        }
+        let choice = self.call(
+            operators::CONDITIONAL,
+            vec![
+                self.call_on(target.clone(), "hasValue", Vec::new()),
+                found,
+                self.call_on(optional(), "none", Vec::new()),
+            ],
+        );
+        Ok(choice.expr)
+    }
+
+    fn sort_by(
+        &self,
+        target: &IdedExpr,
+        variable: &IdedExpr,
+        key: &IdedExpr,
+    ) -> Result<Expr, Problem> {
+        if matches!(
+            target.expr,
+            Expr::Literal(_) | Expr::Map(_) | Expr::Struct(_)
+        ) {
+            let says = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            return Err(Problem {
+                at: target.id,
+                says: says.to_owned(),
+            });
+        }
+        let variable = simple_name(variable, "argument is not an identifier")?;
+        let collected = self.name(RESULT);
+        let step = self.call(
+            operators::ADD,
+            vec![collected, self.list(vec![key.clone()])],
+        );
+        let keys = self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: self.name(SORTED),
+            iter_var: variable.to_owned(),
+            iter_var2: None,
+            accu_var: RESULT.to_owned(),
+            accu_init: self.list(Vec::new()),
+            loop_cond: self.truth(true),
+            loop_step: step,
+            result: self.name(RESULT),
+        })));
+        let sorted = self.call_on(self.name(SORTED), SORT, vec![keys]);
+        Ok(self.bound(SORTED, target.clone(), sorted).expr)
+    }
+
+    fn two_variables(
+        &self,
+        target: &IdedExpr,
+        first: &IdedExpr,
+        second: &IdedExpr,
+        what: Loop<'_>,
+    ) -> Result<Expr, Problem> {
+        const SIMPLE: &str = "argument must be a simple name";
+        let key = simple_name(first, SIMPLE)?;
+        let value = simple_name(second, SIMPLE)?;
+        if key == value {
+            return Err(Problem {
+                at: second.id,
+                says: format!("duplicate variable name: {key}"),
+            });
+        }
+        let result = || self.name(RESULT);
+        let whole = || self.truth(true);
+        let insert = |mut entry: Vec<IdedExpr>| {
+            entry.insert(0, result());
+            self.call_on(self.name("cel"), INSERT, entry)
+        };
+        let none = || self.list(Vec::new());
+        let empty = || self.node(Expr::Map(MapExpr::default()));
+        let (init, condition, step, filter) = match what {
+            Loop::All(body) => (
+                self.truth(true),
+                self.call(operators::NOT_STRICTLY_FALSE, vec![result()]),
+                self.call(operators::LOGICAL_AND, vec![result(), body.clone()]),
+                None,
+            ),
+            Loop::Exists(body) => {
+                let not = self.call(operators::LOGICAL_NOT, vec![result()]);
+                (
+                    self.truth(false),
+                    self.call(operators::NOT_STRICTLY_FALSE, vec![not]),
+                    self.call(operators::LOGICAL_OR, vec![result(), body.clone()]),
+                    None,
+                )
+            }
+            Loop::ExistsOne(body) => {
+                let more = self.call(operators::ADD, vec![result(), self.number(1)]);
+                (self.number(0), whole(), more, Some(body))
+            }
+            Loop::List(filter, body) => {
+                let more = vec![result(), self.list(vec![body.clone()])];
+                (none(), whole(), self.call(operators::ADD, more), filter)
+            }
+            Loop::Map(filter, body) => {
+                let entry = vec![self.name(key), body.clone()];
+                (empty(), whole(), insert(entry), filter)
+            }
+            Loop::Entries(filter, body) => (empty(), whole(), insert(vec![body.clone()]), filter),
+        };
+        let step = match filter {
+            Some(filter) => self.call(operators::CONDITIONAL, vec![filter.clone(), step, result()]),
+            None => step,
+        };
+        let found = match what {
+            Loop::ExistsOne(_) => self.call(operators::EQUALS, vec![result(), self.number(1)]),
+            _ => result(),
+        };
+        Ok(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: target.clone(),
+            iter_var: key.to_owned(),
+            iter_var2: Some(value.to_owned()),
+            accu_var: RESULT.to_owned(),
+            accu_init: init,
+            loop_cond: condition,
+            loop_step: step,
+            result: found,
+        })))
+    }
+}
