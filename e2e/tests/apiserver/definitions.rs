@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Answer, Served};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 

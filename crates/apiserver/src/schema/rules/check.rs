@@ -18,6 +18,7 @@ use kube_cel::cel::common::ast::{
 
 use super::syntax::Syntax;
 use super::types::CelType;
+use super::values::{escape, is_reserved};
 use crate::schema::ListType;
 use library::Signature;
 use literals::Literals;
@@ -37,8 +38,13 @@ pub(crate) struct Checked<'a> {
 pub(crate) enum Special {
     /// An operator on lists with a way of their own to be joined and compared, or on optional values.
     Joined(Arc<ListType>),
-    /// The field of an optional value.
-    Optional,
+    /// A selected field.
+    Field {
+        /// Of an optional value.
+        optional: bool,
+        /// Its name is a word of the language, and was written as it is.
+        reserved: bool,
+    },
     /// A duration and a time: the time has to come first.
     Swapped,
 }
@@ -177,35 +183,45 @@ impl<'a> Checker<'a, '_> {
     fn field(&mut self, at: u64, operand: &IdedExpr, field: &str) -> CelType<'a> {
         let operand = self.node(operand);
         let operand = self.known.resolved(&operand);
-        match &operand {
-            CelType::Optional(of) => {
-                self.special.insert(at, Special::Optional);
-                let of = self.field_of(at, of, field);
-                CelType::optional(of)
-            }
-            _ => self.field_of(at, &operand, field),
-        }
-    }
-
-    fn field_of(&mut self, at: u64, of: &CelType<'a>, field: &str) -> CelType<'a> {
-        match of {
+        let (target, optional) = match &operand {
+            CelType::Optional(of) => (of.as_ref(), true),
+            of => (of, false),
+        };
+        let mut reserved = false;
+        let of = match target {
             CelType::Map(_, value) => value.as_ref().clone(),
-            CelType::Object(object) => object
-                .field(field)
-                .unwrap_or_else(|| self.wrong(at, format!("undefined field '{field}'"))),
+            CelType::Object(object) => match object.field(field) {
+                Some(of) => of,
+                None if is_reserved(field) => {
+                    reserved = true;
+                    object
+                        .field(&escape(field))
+                        .unwrap_or_else(|| self.undefined(at, field))
+                }
+                None => self.undefined(at, field),
+            },
             CelType::Named(name) if library::is_declared_as_object(name) => {
                 self.wrong(at, format!("unexpected failed resolution of '{name}'"))
             }
             CelType::Dyn | CelType::Error => CelType::Dyn,
             CelType::Variable(_) => {
-                self.known.fits(&CelType::Dyn, of);
+                self.known.fits(&CelType::Dyn, target);
                 CelType::Dyn
             }
-            _ => {
+            of => {
                 self.wrong(at, format!("type '{of}' does not support field selection"));
                 CelType::Dyn
             }
+        };
+        if optional || reserved {
+            let how = Special::Field { optional, reserved };
+            self.special.insert(at, how);
         }
+        if optional { CelType::optional(of) } else { of }
+    }
+
+    fn undefined(&mut self, at: u64, field: &str) -> CelType<'a> {
+        self.wrong(at, format!("undefined field '{field}'"))
     }
 
     fn call(&mut self, at: u64, call: &CallExpr) -> CelType<'a> {

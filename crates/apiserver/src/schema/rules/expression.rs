@@ -109,15 +109,20 @@ impl Prepare<'_> {
                 }
             }
             Expr::Struct(_) | Expr::Unspecified => self.runs = false,
-            Expr::Select(select)
-                if !select.test && self.special.get(&e.id) == Some(&Special::Optional) =>
-            {
+            Expr::Select(select) => {
                 self.node(&mut select.operand);
-                let operand = std::mem::take(select.operand.as_mut());
-                let field = literal(LiteralValue::String(
-                    std::mem::take(&mut select.field).into(),
-                ));
-                e.expr = self::call(operators::OPT_INDEX, vec![operand, field]).expr;
+                let Some(Special::Field { optional, reserved }) = self.special.get(&e.id) else {
+                    return;
+                };
+                if *reserved {
+                    select.field = super::escape(&select.field);
+                }
+                if *optional && !select.test {
+                    let operand = std::mem::take(select.operand.as_mut());
+                    let field = std::mem::take(&mut select.field).into();
+                    let field = literal(LiteralValue::String(field));
+                    e.expr = self::call(operators::OPT_INDEX, vec![operand, field]).expr;
+                }
             }
             _ => children(e, &mut |child| self.node(child)),
         }
@@ -144,6 +149,13 @@ impl Prepare<'_> {
         if call.func_name == operators::OPT_SELECT {
             // An absent field is none, not an error, as with an absent key.
             operators::OPT_INDEX.clone_into(&mut call.func_name);
+            if let (Some(Special::Field { reserved: true, .. }), [_, field]) =
+                (self.special.get(&at), call.args.as_mut_slice())
+                && let Expr::Literal(LiteralValue::String(name)) = &field.expr
+            {
+                let name = super::escape(name.inner());
+                *field = literal(LiteralValue::String(name.into()));
+            }
         }
         if call.func_name.starts_with('.') {
             call.func_name = call.func_name.split_off(1);
@@ -169,7 +181,7 @@ impl Prepare<'_> {
                 call.args.reverse();
                 return None;
             }
-            Special::Optional => return None,
+            Special::Field { .. } => return None,
         };
         let function = match call.func_name.as_str() {
             operators::ADD => JOIN,

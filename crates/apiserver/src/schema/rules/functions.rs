@@ -174,7 +174,7 @@ fn insert(Arguments(given): Arguments) -> Result<Value, ExecutionError> {
     step(map.map.len() / 64)?;
     let mut all: HashMap<Key, Value> = map.map.as_ref().clone();
     for (key, value) in added {
-        let shown = format!("insert failed: key {key:?} already exists");
+        let shown = format!("insert failed: key {key} already exists");
         if all.insert(key, value).is_some() {
             return Err(ExecutionError::function_error("insert", shown));
         }

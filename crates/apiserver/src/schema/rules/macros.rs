@@ -51,12 +51,9 @@ pub(super) fn expand(e: &mut IdedExpr, problems: &mut Vec<Problem>) {
 
 /// Words that name nothing.
 fn reserved(e: &IdedExpr, problems: &mut Vec<Problem>) {
-    let name = match &e.expr {
-        Expr::Ident(name) => name,
-        Expr::Call(call) if call.target.is_none() => &call.func_name,
-        _ => return,
-    };
-    if is_reserved(name) {
+    if let Expr::Ident(name) = &e.expr
+        && is_reserved(name)
+    {
         problems.push(Problem {
             at: e.id,
             says: format!("reserved identifier: {name}"),

@@ -195,6 +195,7 @@ const GLOBAL: &str = "
     double(uint) -> double
     duration(duration) -> duration
     duration(string) -> duration
+    duration(int) -> duration
     int(int) -> int
     int(double) -> int
     int(duration) -> int

@@ -74,6 +74,8 @@ impl<'a> Literals<'a> {
             ("timestamp", Some(text)) => {
                 cel::functions::timestamp(Arc::new(text.to_owned())).is_ok()
             }
+            // There is no duration of a number, though the types say so.
+            ("duration", None) => !matches!(first.expr, Expr::Literal(LiteralValue::Int(_))),
             ("format", None) => {
                 if let (Expr::List(_), Some(text)) =
                     (&first.expr, call.target.as_deref().and_then(literal))

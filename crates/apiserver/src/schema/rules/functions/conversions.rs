@@ -24,6 +24,10 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("duration", |value: Value| match &value {
         Value::String(text) => cel::functions::duration(text.clone()),
         Value::Duration(_) => Ok(value),
+        Value::Int(_) => {
+            let why = "type conversion error from 'int' to 'google.protobuf.Duration'";
+            Err(ExecutionError::function_error("duration", why))
+        }
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("timestamp", timestamp);
