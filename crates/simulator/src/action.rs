@@ -3,7 +3,7 @@
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
+use k8s_openapi::api::core::v1::{Binding, ObjectReference, PersistentVolumeClaim, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -22,6 +22,8 @@ pub(crate) enum Action {
     CreateReplicaSet(Box<ReplicaSet>),
     Scale(Key, i32),
     DeleteReplicaSet(Key),
+    /// The claim gets a volume.
+    GiveVolume(Key, String),
     /// Objects with their new status.
     PodStatus(Box<Pod>),
     DeploymentStatus(Box<Deployment>),
@@ -29,6 +31,7 @@ pub(crate) enum Action {
     StatefulSetStatus(Box<StatefulSet>),
     DaemonSetStatus(Box<DaemonSet>),
     JobStatus(Box<Job>),
+    ClaimStatus(Box<PersistentVolumeClaim>),
 }
 
 /// Writes.
@@ -56,6 +59,13 @@ impl Executor {
                 world.replica_sets.put(scaled);
                 Ok(())
             }
+            Action::GiveVolume(key, volume) => {
+                let patch = Patch::Merge(json!({ "spec": { "volumeName": volume } }));
+                let api: Api<PersistentVolumeClaim> = self.api(&key.0);
+                let given = api.patch(&key.1, &PatchParams::default(), &patch).await?;
+                world.claims.put(given);
+                Ok(())
+            }
             Action::PodStatus(object) => self.status(&*object, &mut world.pods).await,
             Action::DeploymentStatus(object) => self.status(&*object, &mut world.deployments).await,
             Action::ReplicaSetStatus(object) => {
@@ -66,6 +76,7 @@ impl Executor {
             }
             Action::DaemonSetStatus(object) => self.status(&*object, &mut world.daemon_sets).await,
             Action::JobStatus(object) => self.status(&*object, &mut world.jobs).await,
+            Action::ClaimStatus(object) => self.status(&*object, &mut world.claims).await,
         }
     }
 

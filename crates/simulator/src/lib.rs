@@ -1,5 +1,5 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
-//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, pods get nodes with room for them,
+//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, pods get nodes with room for them, claims get volumes,
 //! and all of them get a status. Nothing runs.
 //!
 //! ```text
@@ -14,6 +14,7 @@
 
 mod action;
 mod agenda;
+mod claims;
 mod controlled;
 mod daemon_sets;
 mod deployments;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, Pod, PodCondition, PodIP, PodStatus,
+    ContainerStateWaiting, ContainerStatus, HostIP, Node, Pod, PodCondition, PodIP, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
@@ -21,14 +21,14 @@ use crate::world::{World, key};
 pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
     let of_scope = |pod: &&Pod| scope.covers(&pod.metadata);
     for pod in world.pods.iter().filter(of_scope) {
-        let gone = controlled::node(pod).is_some_and(|node| {
-            let key = (String::new(), node.to_owned());
-            world.nodes.get(&key).is_none()
-        });
-        if pod.metadata.deletion_timestamp.is_some() || gone {
+        let place = controlled::node(pod).map(|node| (String::new(), node.to_owned()));
+        let node = place.as_ref().and_then(|place| world.nodes.get(place));
+        if pod.metadata.deletion_timestamp.is_some() || (place.is_some() && node.is_none()) {
             plan.actions.push(Action::DeletePod(key(pod)));
-        } else if controlled::node(pod).is_some() && !controlled::is_finished(pod) {
-            live(pod, &wishes(pod, world), now, plan);
+        } else if let Some(node) = node
+            && !controlled::is_finished(pod)
+        {
+            live(pod, node, &wishes(pod, world), now, plan);
         }
     }
 }
@@ -72,7 +72,7 @@ enum Stage {
     Failed,
 }
 
-fn live(pod: &Pod, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
+fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
     let status = pod.status.clone().unwrap_or_default();
     let start = status.start_time.as_ref().map(|time| time.0);
     let begun = start.unwrap_or(now);
@@ -104,6 +104,12 @@ fn live(pod: &Pod, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
         let later = i64::from(!wishes.start_delay.is_zero());
         let start = jiff::Timestamp::from_second(now.as_second() + later);
         known.start_time = Some(Time(start.unwrap_or(now)));
+    }
+    if known.host_ip.is_none()
+        && let Some(ip) = host(node)
+    {
+        known.host_ips = Some(vec![HostIP { ip: ip.clone() }]);
+        known.host_ip = Some(ip);
     }
     let next = told(pod, &known, stage, now);
     if next != status {
@@ -253,6 +259,15 @@ fn set(
         ..PodCondition::default()
     };
     conditions.insert(known.unwrap_or(conditions.len()), condition);
+}
+
+/// The address of a node within its cluster.
+fn host(node: &Node) -> Option<String> {
+    let addresses = node.status.as_ref()?.addresses.as_ref()?;
+    let internal = addresses
+        .iter()
+        .find(|address| address.type_ == "InternalIP")?;
+    Some(internal.address.clone())
 }
 
 /// An address that nothing answers at; the same for the same pod.

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
@@ -178,4 +178,5 @@ kinds! {
     stateful_sets: StatefulSet(StatefulSet),
     daemon_sets: DaemonSet(DaemonSet),
     jobs: Job(Job),
+    claims: Claim(PersistentVolumeClaim),
 }

@@ -103,10 +103,16 @@ fn node(
         },
         spec: Some(NodeSpec::default()),
         status: Some(NodeStatus {
-            addresses: Some(vec![NodeAddress {
-                type_: "Hostname".to_owned(),
-                address: name,
-            }]),
+            addresses: Some(vec![
+                NodeAddress {
+                    type_: "InternalIP".to_owned(),
+                    address: address(index),
+                },
+                NodeAddress {
+                    type_: "Hostname".to_owned(),
+                    address: name,
+                },
+            ]),
             allocatable: Some(resources.clone()),
             capacity: Some(resources),
             conditions: Some(vec![condition(ready)]),
@@ -120,6 +126,12 @@ fn node(
             ..NodeStatus::default()
         }),
     }
+}
+
+/// An address that nothing answers at. Clusters are networks of their own: each counts from the start.
+fn address(index: u32) -> String {
+    let first = u32::from(std::net::Ipv4Addr::new(172, 18, 0, 2));
+    std::net::Ipv4Addr::from(first + index).to_string()
 }
 
 fn condition(ready: bool) -> NodeCondition {
@@ -201,6 +213,12 @@ mod tests {
             })
             .collect();
         assert_eq!(ready, ["True", "True", "False"]);
+        let addresses = nodes.iter().map(|node| {
+            let addresses = node.status.as_ref().unwrap().addresses.as_ref().unwrap();
+            addresses[0].address.as_str()
+        });
+        let addresses: Vec<&str> = addresses.collect();
+        assert_eq!(addresses, ["172.18.0.2", "172.18.0.3", "172.18.0.4"]);
     }
 
     #[test]

@@ -50,6 +50,14 @@ fn pod(number: u32, node: String, requests: BTreeMap<String, ApiQuantity>) -> Po
             name: Some(format!("system-{number}")),
             namespace: Some("kube-system".to_owned()),
             labels: Some([("app".to_owned(), "system".to_owned())].into()),
+            // As kubelets mark what they run by themselves: draining a node lets it be.
+            annotations: Some(
+                [(
+                    "kubernetes.io/config.mirror".to_owned(),
+                    "system".to_owned(),
+                )]
+                .into(),
+            ),
             ..ObjectMeta::default()
         },
         spec: Some(PodSpec {

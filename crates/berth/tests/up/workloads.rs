@@ -154,3 +154,82 @@ fn what_is_placed_becomes_pods_in_the_members_and_ready_on_the_control_plane() {
     ];
     up.kubectl(&fully).unwrap();
 }
+
+#[test]
+fn a_claim_is_bound_in_its_member_and_stays_so() {
+    let up = Up::start(&["--members=1"]);
+    let file = up.home.path().join("claim.yaml");
+    let claim = |size: &str| {
+        format!(
+            "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: data, labels: {{size: {size}}}}}
+spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {{name: data}}
+spec:
+  resourceSelectors: [{{apiVersion: v1, kind: PersistentVolumeClaim}}]
+  placement: {{clusterAffinity: {{clusterNames: [member1]}}}}
+"
+        )
+    };
+    std::fs::write(&file, claim("small")).unwrap();
+    let apply = ["apply", "-f", file.to_str().unwrap()];
+    if up.kubectl(&apply).is_none() {
+        return;
+    }
+    // A list: at first there is none in the member.
+    let claims = |context: &str| json(&up, &[context, "get", "pvc"]).unwrap()["items"][0].take();
+    let volume = until("the claim to be bound", || {
+        let (here, there) = (claims("--context=berth"), claims("--context=member1"));
+        if here["status"]["phase"] == "Bound" && there["status"]["phase"] == "Bound" {
+            assert_eq!(there["status"]["capacity"]["storage"], "1Gi", "{there}");
+            Ok(there["spec"]["volumeName"].clone())
+        } else {
+            Err(format!("{here} {there}"))
+        }
+    });
+    assert!(volume.is_string(), "{volume}");
+    // The next version of the template does not take the volume away.
+    std::fs::write(&file, claim("large")).unwrap();
+    up.kubectl(&apply).unwrap();
+    until("the label in the member", || {
+        let there = claims("--context=member1");
+        if there["metadata"]["labels"]["size"] == "large" {
+            assert_eq!(there["spec"]["volumeName"], volume, "{there}");
+            assert_eq!(there["status"]["phase"], "Bound", "{there}");
+            Ok(())
+        } else {
+            Err(there.to_string())
+        }
+    });
+}
+
+#[test]
+fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
+    let up = Up::start(&["--members=1"]);
+    let in_member = |arguments: &[&str]| {
+        let mut all = vec!["--context=member1"];
+        all.extend(arguments);
+        up.kubectl(&all)
+    };
+    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
+        return;
+    }
+    let running = |besides: &str| {
+        until("a pod that runs", || {
+            match pods(&up, "member1", "web").unwrap().as_slice() {
+                [pod] if pod.ends_with(" Running") && !pod.starts_with(besides) => Ok(pod.clone()),
+                pods => Err(format!("{pods:?}")),
+            }
+        })
+    };
+    let pod = running("nowhere");
+    let (node, _) = pod.split_once(' ').unwrap();
+    in_member(&["drain", node, "--timeout=60s"]).unwrap();
+    running(node);
+    let shown = in_member(&["get", "node", node]).unwrap();
+    assert!(shown.contains("SchedulingDisabled"), "{shown}");
+}

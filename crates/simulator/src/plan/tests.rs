@@ -32,6 +32,7 @@ impl Cluster {
             world.nodes.put(from(json!({
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
                 "status": {
+                    "addresses": [{"type": "InternalIP", "address": format!("172.18.0.{number}")}],
                     "allocatable": {"cpu": cpu, "pods": "10"},
                     "conditions": [{"type": "Ready", "status": "True"}],
                 },
@@ -117,6 +118,12 @@ impl Cluster {
             Action::StatefulSetStatus(object) => world.stateful_sets.put(*object),
             Action::DaemonSetStatus(object) => world.daemon_sets.put(*object),
             Action::JobStatus(object) => world.jobs.put(*object),
+            Action::GiveVolume(key, volume) => {
+                let mut claim = world.claims.get(&key).unwrap().clone();
+                claim.spec.as_mut().unwrap().volume_name = Some(volume);
+                world.claims.put(claim);
+            }
+            Action::ClaimStatus(object) => world.claims.put(*object),
         }
     }
 
@@ -481,4 +488,34 @@ fn jobs_succeed_or_give_up() {
     deployment(&mut cluster, "web", 1, "8");
     cluster.rest();
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
+}
+
+#[test]
+fn a_claim_gets_a_volume_as_large_as_it_asks_for() {
+    let mut cluster = Cluster::with_nodes(1, "4");
+    let metadata = cluster.metadata("data");
+    let uid = metadata["uid"].as_str().unwrap().to_owned();
+    cluster.world.claims.put(from(json!({
+        "metadata": metadata,
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Pending"},
+    })));
+    assert_eq!(cluster.settle(), None);
+    let claim = cluster.world.claims.get(&place("data")).unwrap();
+    let claim = serde_json::to_value(claim).unwrap();
+    assert_eq!(claim["spec"]["volumeName"], format!("pvc-{uid}"));
+    let bound =
+        json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}});
+    assert_eq!(claim["status"], bound);
+}
+
+#[test]
+fn a_pod_names_the_address_of_its_node() {
+    let mut cluster = Cluster::with_nodes(1, "4");
+    deployment(&mut cluster, "web", 1, "1");
+    cluster.rest();
+    let pod = cluster.world.pods.iter().next().unwrap();
+    let status = pod.status.as_ref().unwrap();
+    assert_eq!(status.host_ip.as_deref(), Some("172.18.0.1"));
+    assert_eq!(status.host_ips.as_ref().unwrap()[0].ip, "172.18.0.1");
 }

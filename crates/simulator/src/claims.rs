@@ -1,0 +1,35 @@
+//! Claims of storage: each gets a volume of its own, as large as it asks for, whatever its class. Nobody sees the volumes.
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimStatus};
+
+use crate::action::Action;
+use crate::scope::Scope;
+use crate::world::{World, key};
+
+pub(crate) fn plan(world: &World, scope: &Scope, actions: &mut Vec<Action>) {
+    for claim in world.claims.iter() {
+        if claim.metadata.deletion_timestamp.is_none() && scope.covers(&claim.metadata) {
+            actions.extend(one(claim));
+        }
+    }
+}
+
+fn one(claim: &PersistentVolumeClaim) -> Option<Action> {
+    let spec = claim.spec.clone().unwrap_or_default();
+    if spec.volume_name.is_none_or(|name| name.is_empty()) {
+        let volume = format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default());
+        return Some(Action::GiveVolume(key(claim), volume));
+    }
+    let known = claim.status.clone().unwrap_or_default();
+    if known.phase.as_deref() == Some("Bound") {
+        return None;
+    }
+    let mut claim = claim.clone();
+    claim.status = Some(PersistentVolumeClaimStatus {
+        phase: Some("Bound".to_owned()),
+        access_modes: spec.access_modes,
+        capacity: spec.resources.and_then(|resources| resources.requests),
+        ..known
+    });
+    Some(Action::ClaimStatus(Box::new(claim)))
+}
