@@ -291,10 +291,12 @@ impl ApiError {
     }
 
     pub(crate) fn path_not_found() -> Self {
-        Self::new(
+        let mut error = Self::new(
             Reason::NotFound,
             "the server could not find the requested resource",
-        )
+        );
+        error.subject = Some(Box::default());
+        error
     }
 
     pub(crate) fn expired() -> Self {

@@ -2,26 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::protobuf::{self, field};
 use crate::server;
-
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-
-/// A field of bytes, as the wire format has it.
-fn field(number: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![number << 3 | 2];
-    let mut length = body.len();
-    while length > 127 {
-        out.push(u8::try_from(length & 127).unwrap() | 128);
-        length >>= 7;
-    }
-    out.push(u8::try_from(length).unwrap());
-    out.extend(body);
-    out
-}
 
 /// A Lease as client-go's leader election writes it.
 fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
-    let types = [field(1, b"coordination.k8s.io/v1"), field(2, b"Lease")].concat();
     // Go writes times that are not set as empty messages.
     let meta = [
         field(1, name.as_bytes()),
@@ -41,14 +26,7 @@ fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
     ]
     .concat();
     let raw = [field(1, &meta), field(2, &spec)].concat();
-    let unknown = [
-        field(1, &types),
-        field(2, &raw),
-        field(3, b""),
-        field(4, b""),
-    ]
-    .concat();
-    [b"k8s\0".to_vec(), unknown].concat()
+    protobuf::message("coordination.k8s.io/v1", "Lease", &raw)
 }
 
 #[tokio::test]
@@ -56,7 +34,10 @@ async fn leader_election_writes_leases_in_protobuf() {
     let server = server().await;
     let namespace = server.namespace().await;
     let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-    let headers = [("content-type", PROTOBUF), ("accept", "application/json")];
+    let headers = [
+        ("content-type", protobuf::MEDIA_TYPE),
+        ("accept", "application/json"),
+    ];
     let created = server
         .raw("POST", &leases, &headers, lease("office", "a", "", 0))
         .await;

@@ -1,0 +1,122 @@
+//! What k9s asks of a server: lists and watches of whatever it knows within the namespace that is open, tables of
+//! custom kinds, and writes in protobuf.
+
+use serde_json::json;
+
+use crate::protobuf::{self, field};
+use crate::server;
+
+const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
+/// client-go asks for protobuf first; the tests read JSON.
+const ACCEPT: (&str, &str) = ("accept", "application/json");
+
+/// What a path without a resource is told by: clients look for the name that a missing object would have.
+#[tokio::test]
+async fn what_is_not_there_is_told_from_an_object_that_is_missing() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let within = format!("/api/v1/namespaces/{namespace}");
+    let watch = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    for (method, path) in [
+        ("GET", format!("{within}/nodes?limit=500&resourceVersion=0")),
+        ("GET", format!("{within}/persistentvolumes?{watch}")),
+        ("GET", "/api/users?limit=500&resourceVersion=0".to_owned()),
+        (
+            "PATCH",
+            format!("{within}/pods/nobody/nothing?fieldManager=k9s"),
+        ),
+    ] {
+        let answer = server.raw(method, &path, &[STRATEGIC, ACCEPT], "{}").await;
+        assert_eq!(answer.code, 404, "{path}: {}", answer.text);
+        assert_eq!(answer.json["reason"], "NotFound", "{path}");
+        assert_eq!(answer.json["details"], json!({}), "{path}");
+    }
+    let path = format!("{within}/pods/nobody/log?follow=true&tailLines=100&timestamps=true");
+    let missing = server.raw("GET", &path, &[], "").await;
+    assert_eq!(missing.code, 404, "{}", missing.text);
+    assert_eq!(
+        missing.json["details"],
+        json!({"kind": "pods", "name": "nobody"})
+    );
+}
+
+#[tokio::test]
+async fn a_deployment_is_scaled_in_protobuf_and_restarted() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}},
+    });
+    let headers = [("content-type", "application/json")];
+    let created = server
+        .raw("POST", &deployments, &headers, deployment.to_string())
+        .await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let version = created.json["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap();
+
+    let meta = [
+        field(1, b"web"),
+        field(2, b""),
+        field(3, namespace.as_bytes()),
+        field(6, version.as_bytes()),
+        field(8, b""),
+    ]
+    .concat();
+    let scale = [field(1, &meta), field(2, &[8, 5]), field(3, &[8, 0])].concat();
+    let scaled = server
+        .raw(
+            "PUT",
+            &format!("{deployments}/web/scale?timeout=2m0s"),
+            &[("content-type", protobuf::MEDIA_TYPE), ACCEPT],
+            protobuf::message("autoscaling/v1", "Scale", &scale),
+        )
+        .await;
+    assert_eq!(scaled.code, 200, "{}", scaled.text);
+    assert_eq!(scaled.json["spec"]["replicas"], 5);
+
+    let annotation = "kubectl.kubernetes.io/restartedAt";
+    let body = json!({"spec": {"template": {"metadata": {"annotations": {annotation: "now"}}}}});
+    let restarted = server
+        .raw(
+            "PATCH",
+            &format!("{deployments}/web?fieldManager=kubectl-rollout&timeout=2m0s"),
+            &[STRATEGIC, ACCEPT],
+            body.to_string(),
+        )
+        .await;
+    assert_eq!(restarted.code, 200, "{}", restarted.text);
+    let (spec, metadata) = (&restarted.json["spec"], &restarted.json["metadata"]);
+    assert_eq!(spec["replicas"], 5);
+    assert_eq!(
+        spec["template"]["metadata"]["annotations"][annotation],
+        "now"
+    );
+    assert_eq!(metadata["generation"], 3);
+}
+
+#[tokio::test]
+async fn a_node_is_cordoned_and_uncordoned() {
+    let server = server().await;
+    let name = format!("n-{}", uuid::Uuid::new_v4().simple());
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    let headers = [("content-type", "application/json")];
+    let created = server
+        .raw("POST", "/api/v1/nodes", &headers, node.to_string())
+        .await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let path = format!("/api/v1/nodes/{name}?timeout=2m0s");
+    for (wish, expected) in [(json!(true), json!(true)), (json!(null), json!(null))] {
+        let body = json!({"spec": {"unschedulable": wish}}).to_string();
+        let patched = server.raw("PATCH", &path, &[STRATEGIC, ACCEPT], body).await;
+        assert_eq!(patched.code, 200, "{}", patched.text);
+        assert_eq!(patched.json["spec"]["unschedulable"], expected);
+    }
+    let path = format!("/api/v1/nodes/{name}");
+    let deleted = server.raw("DELETE", &path, &[], "").await;
+    assert_eq!(deleted.code, 200, "{}", deleted.text);
+}
