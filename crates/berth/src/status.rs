@@ -137,7 +137,18 @@ pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
 async fn members(client: Client) -> Result<Vec<Member>, kube::Error> {
     let clusters: Api<Cluster> = Api::all(client);
     let listed = clusters.list(&ListParams::default()).await?;
-    Ok(listed.items.iter().map(member).collect())
+    let mut members: Vec<Member> = listed.items.iter().map(member).collect();
+    members.sort_by(|a, b| place(&a.name).cmp(&place(&b.name)));
+    Ok(members)
+}
+
+/// Where a name stands in the list: member2 before member10.
+fn place(name: &str) -> (&str, Option<u64>, &str) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = name
+        .strip_prefix(stem)
+        .and_then(|digits| digits.parse().ok());
+    (stem, number, name)
 }
 
 fn member(cluster: &Cluster) -> Member {
@@ -189,4 +200,21 @@ fn write_text(out: &mut impl Write, answer: &Answer) -> std::io::Result<()> {
         .collect();
     let header = ["MEMBER", "API SERVER", "READY", "NODES"];
     write!(out, "{}", columns::align(&header, &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stand_in_the_order_of_their_numbers() {
+        let mut names = [
+            "member10", "member2", "edge", "member", "member1", "member02",
+        ];
+        names.sort_by_key(|name| place(name));
+        let expected = [
+            "edge", "member", "member1", "member02", "member2", "member10",
+        ];
+        assert_eq!(names, expected);
+    }
 }

@@ -101,12 +101,6 @@ impl ControlPlane {
         let controllers =
             Controllers::new(&args.controllers, args.feature_gates, Setting::Simulated)?;
         let listen = SocketAddr::new(args.bind_address, args.port);
-        if !listen.ip().is_loopback() {
-            tracing::warn!(
-                address = %listen.ip(),
-                "the API servers can be reached from other machines; their tokens are in the kubeconfig"
-            );
-        }
         let kept = args.keeping.open()?;
         let server = Server::start(ServerConfig {
             listen,
@@ -118,8 +112,15 @@ impl ControlPlane {
             StartError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
                 UpError::PortInUse(listen)
             }
+            StartError::Bind { source, .. } => UpError::Address(listen, source),
             other => UpError::Server(other),
         })?;
+        if !listen.ip().is_loopback() {
+            tracing::warn!(
+                address = %listen.ip(),
+                "the API servers can be reached from other machines; their tokens are in the kubeconfig"
+            );
+        }
         let mut plane = Self {
             server,
             members: Vec::new(),

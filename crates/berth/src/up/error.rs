@@ -36,6 +36,11 @@ pub enum UpError {
         "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
     )]
     PortInUse(SocketAddr),
+    /// Nobody can listen there.
+    #[error(
+        "cannot listen at {0}: {1}; --bind-address takes an address of this machine, --port a port that you may use"
+    )]
+    Address(SocketAddr, std::io::Error),
     /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),

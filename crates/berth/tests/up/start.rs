@@ -54,6 +54,17 @@ fn a_port_in_use_is_named_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn an_address_of_another_machine_is_named_with_the_flag() {
+    let home = tempfile::tempdir().unwrap();
+    // Kept for documentation: no machine has it.
+    let flags = ["up", "--port=0", "--bind-address=192.0.2.1"];
+    let line = line(&refused(home.path(), &flags));
+    for expected in ["192.0.2.1", "--bind-address", "os error"] {
+        assert!(line.contains(expected), "{line}");
+    }
+}
+
+#[test]
 fn a_kubeconfig_that_cannot_be_written_is_named() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
