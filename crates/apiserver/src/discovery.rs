@@ -5,7 +5,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::http::respond::{json_as, json_value};
+use crate::http::respond::{json_as, json_value, no_such_page};
 use crate::registry::{GroupVersion, Resource, Snapshot, Style};
 
 /// The version of Kubernetes whose API this server speaks.
@@ -29,7 +29,8 @@ const ALL_VERBS: [&str; 8] = [
 
 pub(crate) fn version() -> Value {
     json!({
-        "major": "1", "minor": "36", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
+        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -60,10 +61,13 @@ fn aggregated(accept: &str) -> Option<(&'static str, &'static str)> {
 
 fn verbs(resource: &Resource) -> Vec<&'static str> {
     if resource.style == Style::Review {
-        vec!["create"]
-    } else {
-        ALL_VERBS.to_vec()
+        return vec!["create"];
     }
+    let mut verbs = ALL_VERBS.to_vec();
+    if resource.is("", "namespaces") {
+        verbs.retain(|verb| *verb != "deletecollection");
+    }
+    verbs
 }
 
 /// Name, kind and verbs of the subresources.
@@ -84,6 +88,15 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static s
     }
     if resource.is("certificates.k8s.io", "certificatesigningrequests") {
         all.push(("approval", own.clone(), vec!["get", "patch", "update"]));
+    }
+    if resource.is("", "pods") {
+        let core = |kind: &str| json!({"group": "", "version": "v1", "kind": kind});
+        all.push(("attach", core("PodAttachOptions"), vec!["create", "get"]));
+        all.push(("binding", core("Binding"), vec!["create"]));
+        all.push(("exec", core("PodExecOptions"), vec!["create", "get"]));
+        all.push(("log", own.clone(), vec!["get"]));
+        let forward = core("PodPortForwardOptions");
+        all.push(("portforward", forward, vec!["create", "get"]));
     }
     if resource.is("", "namespaces") {
         all.push(("finalize", own, vec!["update"]));
@@ -175,16 +188,14 @@ pub(crate) fn groups_root(snapshot: &Snapshot, accept: &str) -> Response<Body> {
     )
 }
 
-pub(crate) fn group(snapshot: &Snapshot, name: &str) -> Result<Response<Body>, ApiError> {
-    let versions = snapshot
-        .groups
-        .get(name)
-        .filter(|_| !name.is_empty())
-        .ok_or_else(ApiError::path_not_found)?;
+pub(crate) fn group(snapshot: &Snapshot, name: &str) -> Response<Body> {
+    let Some(versions) = snapshot.groups.get(name).filter(|_| !name.is_empty()) else {
+        return no_such_page();
+    };
     let mut value = group_value(name, versions);
     value["kind"] = json!("APIGroup");
     value["apiVersion"] = json!("v1");
-    Ok(json_value(StatusCode::OK, &value))
+    json_value(StatusCode::OK, &value)
 }
 
 pub(crate) fn resources(
@@ -215,7 +226,7 @@ pub(crate) fn resources(
                 "name": format!("{}/{name}", r.plural), "singularName": "", "namespaced": r.namespaced(),
                 "kind": kind["kind"], "verbs": verbs,
             });
-            if kind["kind"] != r.kind.as_str() {
+            if (&kind["group"], &kind["version"]) != (&json!(r.group), &json!(r.version)) {
                 value["group"] = kind["group"].clone();
                 value["version"] = kind["version"].clone();
             }

@@ -34,6 +34,8 @@ pub enum Reason {
     TooManyRequests,
     /// 500.
     InternalError,
+    /// 500, of an error that a kube-apiserver does not class.
+    Unknown,
     /// 503.
     ServiceUnavailable,
     /// 504, a version from the future.
@@ -56,7 +58,7 @@ impl Reason {
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
-            Self::InternalError => 500,
+            Self::InternalError | Self::Unknown => 500,
             Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
         }
@@ -78,6 +80,7 @@ impl Reason {
             Self::Invalid => "Invalid",
             Self::TooManyRequests => "TooManyRequests",
             Self::InternalError => "InternalError",
+            Self::Unknown => "",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::Timeout => "Timeout",
         }
@@ -231,7 +234,11 @@ impl Cause {
     }
 
     fn json(&self) -> Value {
-        json!({ "reason": self.reason, "message": self.message, "field": self.field })
+        let mut cause = json!({ "reason": self.reason, "message": self.message });
+        if !self.field.is_empty() {
+            cause["field"] = json!(self.field);
+        }
+        cause
     }
 }
 
@@ -288,6 +295,11 @@ impl ApiError {
             Reason::InternalError,
             format!("Internal error occurred: {}", message.into()),
         )
+    }
+
+    /// Something that a kube-apiserver would not have thought of: a plain 500.
+    pub(crate) fn unknown(message: impl Into<String>) -> Self {
+        Self::new(Reason::Unknown, message)
     }
 
     pub(crate) fn path_not_found() -> Self {
@@ -436,8 +448,11 @@ impl ApiError {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason.name(), "code": self.reason.code(),
+            "message": self.message, "code": self.reason.code(),
         });
+        if self.reason != Reason::Unknown {
+            status["reason"] = json!(self.reason.name());
+        }
         if self.subject.is_some() || !details.is_empty() {
             status["details"] = Value::Object(details);
         }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::http::query::Query;
-use crate::http::respond::json_value;
+use crate::http::respond::{self, json_value};
 use crate::registry::{GroupVersion, Resource, Snapshot, Source, Style};
 use crate::schema::published;
 
@@ -29,7 +29,7 @@ fn path_of(group: &str, version: &str) -> String {
 pub(crate) fn answer(
     snapshot: &Snapshot,
     rest: &[&str],
-    _query: &Query,
+    query: &Query,
 ) -> Result<Response<Body>, ApiError> {
     let resources = match rest {
         [] => return Ok(json_value(StatusCode::OK, &index(snapshot))),
@@ -38,7 +38,26 @@ pub(crate) fn answer(
         _ => None,
     };
     let resources = resources.ok_or_else(ApiError::path_not_found)?;
-    Ok(json_value(StatusCode::OK, &document(resources)))
+    let answer = json_value(StatusCode::OK, &document(resources));
+    Ok(if query.get("hash") == Some(&fingerprint(resources)) {
+        respond::for_ever(answer)
+    } else {
+        answer
+    })
+}
+
+/// What tells a document from what it was, or will be, under the same path.
+fn fingerprint(resources: &GroupVersion) -> String {
+    let mut hasher = DefaultHasher::new();
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    for r in resources.values() {
+        (&r.kind, &r.plural, r.namespaced()).hash(&mut hasher);
+        (r.status, r.scale.is_some()).hash(&mut hasher);
+        if let Source::Custom { json, .. } = &r.source {
+            json.to_string().hash(&mut hasher);
+        }
+    }
+    format!("{:016X}", hasher.finish())
 }
 
 fn index(snapshot: &Snapshot) -> Value {
@@ -46,15 +65,7 @@ fn index(snapshot: &Snapshot) -> Value {
     for (group, versions) in &snapshot.groups {
         for (version, resources) in versions {
             let path = path_of(group, version);
-            let mut hasher = DefaultHasher::new();
-            env!("CARGO_PKG_VERSION").hash(&mut hasher);
-            for r in resources.values() {
-                r.kind.hash(&mut hasher);
-                if let Source::Custom { json, .. } = &r.source {
-                    json.to_string().hash(&mut hasher);
-                }
-            }
-            let url = format!("/openapi/v3/{path}?hash={:016X}", hasher.finish());
+            let url = format!("/openapi/v3/{path}?hash={}", fingerprint(resources));
             paths.insert(path, json!({"serverRelativeURL": url}));
         }
     }

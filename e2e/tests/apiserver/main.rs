@@ -9,11 +9,15 @@
 #![allow(clippy::too_many_lines, reason = "tables of cases are long")]
 
 mod answers;
+mod applying;
 mod auth;
 mod cel;
 mod definitions;
+mod deletion;
 mod deploy;
+mod discovery;
 mod expiry;
+mod garbage;
 mod given;
 mod go_clients;
 mod helm;
@@ -21,6 +25,9 @@ mod invalid;
 mod k9s;
 mod keywords;
 mod kubectl;
+mod listing;
+mod objects;
+mod patching;
 mod protobuf;
 mod quotas;
 mod refusals;
@@ -28,6 +35,9 @@ mod rule_types;
 mod selectors;
 mod server;
 mod services;
+mod tables;
 mod validation;
+mod watching;
+mod writing;
 
 pub(crate) use server::server;

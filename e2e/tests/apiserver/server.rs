@@ -135,6 +135,16 @@ impl Served {
         config(&self.shared.kubeconfig).await
     }
 
+    /// The same server by way of a client that does not come back when it is told to.
+    pub(crate) async fn without_retries(&self) -> Self {
+        let mut config = self.config().await;
+        config.default_retry = false;
+        Self {
+            client: client_of(config),
+            shared: self.shared.clone(),
+        }
+    }
+
     /// A new namespace, for one test.
     pub(crate) async fn namespace(&self) -> String {
         let name = format!("t-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]);

@@ -10,33 +10,71 @@ pub(crate) enum Rendering {
     Partial,
 }
 
+/// How an answer is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notation {
+    Json,
+    Yaml,
+}
+
+/// What is asked for: some forms are for objects, others for lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Object,
+    List,
+    /// Events, each with an object.
+    Watch,
+}
+
 /// The first form in the Accept header that is served.
-pub(crate) fn negotiate(accept: &str) -> Result<Rendering, ApiError> {
+pub(crate) fn negotiate(accept: &str, asked: Asked) -> Result<(Rendering, Notation), ApiError> {
     if accept.is_empty() {
-        return Ok(Rendering::Full);
+        return Ok((Rendering::Full, Notation::Json));
     }
+    let mut form_is_strange = false;
     for entry in accept.split(',') {
         let mut parts = entry.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default();
-        if !matches!(media, "application/json" | "*/*" | "application/*") {
-            continue;
-        }
+        let notation = match parts.next().unwrap_or_default() {
+            "application/json" | "*/*" | "application/*" => Notation::Json,
+            "application/yaml" if asked != Asked::Watch => Notation::Yaml,
+            _ => continue,
+        };
         let form = parts.find_map(|p| p.strip_prefix("as="));
         match form {
-            None => return Ok(Rendering::Full),
-            Some("Table") => return Ok(Rendering::Table),
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
-                return Ok(Rendering::Partial);
+            None => return Ok((Rendering::Full, notation)),
+            Some("Table") if entry.contains("v=v2") => form_is_strange = true,
+            Some("Table") => return Ok((Rendering::Table, notation)),
+            Some("PartialObjectMetadata") if asked == Asked::List => {
+                return Err(unfit(
+                    "you requested PartialObjectMetadata, but the requested object is a list",
+                ));
             }
-            Some(_) => {}
+            Some("PartialObjectMetadataList") if asked == Asked::Object => {
+                return Err(unfit(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list",
+                ));
+            }
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
+                return Ok((Rendering::Partial, notation));
+            }
+            Some(_) => form_is_strange = true,
         }
     }
-    let mut error = ApiError::new(
-        Reason::NotAcceptable,
-        "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch",
+    if form_is_strange {
+        return Err(unfit(
+            "only the following media types are accepted: application/json, application/yaml",
+        ));
+    }
+    let mut error = unfit(
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+         application/json;stream=watch",
     );
     error.subject = Some(Box::default());
     Err(error)
+}
+
+fn unfit(message: &str) -> ApiError {
+    ApiError::new(Reason::NotAcceptable, message)
 }
 
 #[cfg(test)]
@@ -45,12 +83,22 @@ mod tests {
 
     #[test]
     fn the_first_served_form_wins() {
+        let served = |accept: &str, asked| negotiate(accept, asked).map_err(|error| error.message);
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(negotiate(kubectl), Ok(Rendering::Table));
+        let json = |rendering| Ok((rendering, Notation::Json));
+        assert_eq!(served(kubectl, Asked::List), json(Rendering::Table));
+        let go = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(served(go, Asked::Object), json(Rendering::Full));
+        let yaml = "application/yaml, application/json";
+        let both = [Asked::Object, Asked::Watch].map(|asked| served(yaml, asked));
         assert_eq!(
-            negotiate("application/vnd.kubernetes.protobuf,application/json"),
-            Ok(Rendering::Full)
+            both,
+            [Ok((Rendering::Full, Notation::Yaml)), json(Rendering::Full)]
         );
-        assert!(negotiate("text/html").is_err());
+        let partial =
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
+        assert_eq!(served(partial, Asked::Watch), json(Rendering::Partial));
+        assert!(served(partial, Asked::List).is_err());
+        assert!(served("text/html", Asked::Object).is_err());
     }
 }

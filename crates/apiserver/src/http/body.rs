@@ -57,8 +57,18 @@ pub(crate) fn object(content_type: &str, bytes: &Bytes) -> Result<Decoded, ApiEr
         _ => json(bytes),
     }
 }
+
 /// JSON, noting duplicate fields.
 pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
+    parsed(bytes).map_err(|why| {
+        ApiError::bad_request(format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    })
+}
+
+/// The same; what is wrong with it is told as Go tells it, and nothing else.
+pub(crate) fn parsed(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let seed = Noting {
@@ -68,12 +78,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
     let value = seed
         .deserialize(&mut deserializer)
         .and_then(|v| deserializer.end().map(|()| v))
-        .map_err(|e| {
-            let why = malformed::problem(bytes).unwrap_or_else(|| e.to_string());
-            ApiError::bad_request(format!(
-                "couldn't get version/kind; json parse error: {why}"
-            ))
-        })?;
+        .map_err(|e| malformed::problem(bytes).unwrap_or_else(|| e.to_string()))?;
     Ok(Decoded { value, duplicates })
 }
 

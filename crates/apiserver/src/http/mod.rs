@@ -27,6 +27,7 @@ use crate::registry::{Resource, Snapshot, Style};
 use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Subresource};
 use crate::{discovery, openapi};
+use accept::{Asked, Notation};
 use load::Kind;
 use query::Query;
 use respond::json_value;
@@ -203,30 +204,31 @@ fn fixed(
 ) -> Result<Response<Body>, ApiError> {
     let accept = header_text(parts, &header::ACCEPT);
     match path {
-        ["healthz" | "livez" | "readyz", rest @ ..] => health(path[0], rest, query),
+        ["healthz" | "livez" | "readyz", rest @ ..] => Ok(health(path[0], rest, query)),
         ["version"] => Ok(json_value(StatusCode::OK, &discovery::version())),
         ["api"] => Ok(discovery::core_root(snapshot, accept)),
         ["apis"] => Ok(discovery::groups_root(snapshot, accept)),
         ["api", version] => discovery::resources(snapshot, "", version),
-        ["apis", group] => discovery::group(snapshot, group),
+        ["apis", group] => Ok(discovery::group(snapshot, group)),
         ["apis", group, version] => discovery::resources(snapshot, group, version),
         ["openapi", "v2"] => openapi::v2::answer(snapshot, accept),
         ["openapi", "v3", rest @ ..] => openapi::answer(snapshot, rest, query),
         [] => Ok(discovery::paths()),
-        _ => Err(ApiError::path_not_found()),
+        ["api" | "apis", ..] => Err(ApiError::path_not_found()),
+        _ => Ok(respond::no_such_page()),
     }
 }
 
-fn health(endpoint: &str, rest: &[&str], query: &Query) -> Result<Response<Body>, ApiError> {
+fn health(endpoint: &str, rest: &[&str], query: &Query) -> Response<Body> {
     if !matches!(rest, [] | ["ping" | "etcd" | "log"]) {
-        return Err(ApiError::path_not_found());
+        return respond::no_such_page();
     }
     let text = if query.has("verbose") {
         format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{endpoint} check passed\n")
     } else {
         "ok".to_owned()
     };
-    Ok(respond::text(&text))
+    respond::text(&text)
 }
 
 pub(crate) fn method_not_allowed() -> ApiError {
@@ -246,7 +248,14 @@ async fn resource_request(
     query: &Query,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
-    let rendering = accept::negotiate(header_text(parts, &header::ACCEPT))?;
+    let accepts = header_text(parts, &header::ACCEPT);
+    let asked = match parts.method {
+        Method::GET | Method::DELETE if target.name.is_some() => Asked::Object,
+        Method::GET if query.is_watch() => Asked::Watch,
+        Method::GET | Method::DELETE => Asked::List,
+        _ => Asked::Object,
+    };
+    let (rendering, notation) = accept::negotiate(accepts, asked)?;
     let content_type = header_text(parts, &header::CONTENT_TYPE).to_owned();
     let user_agent = header_text(parts, &header::USER_AGENT);
     let subresource = target
@@ -267,10 +276,10 @@ async fn resource_request(
     if let Some(scope_error) = scope_mismatch(&call) {
         return Err(scope_error);
     }
-    if matches!(parts.method, Method::POST | Method::PUT) {
-        body::check_type(&content_type)?;
-    } else if parts.method == Method::PATCH {
-        verbs::update::check_patch_type(&call, &content_type)?;
+    match (&parts.method, &call.name) {
+        (&Method::POST, None) | (&Method::PUT, Some(_)) => body::check_type(&content_type)?,
+        (&Method::PATCH, Some(_)) => verbs::update::check_patch_type(&call, &content_type)?,
+        _ => {}
     }
     let patience = shared.load.limits.patience;
     let read = async |body: Body| body::read(body, patience).await;
@@ -282,10 +291,10 @@ async fn resource_request(
         let bytes = read(body).await?;
         return verbs::reviews::create(&call, &content_type, &bytes);
     }
-    match (&parts.method, has_name) {
-        (&Method::GET | &Method::HEAD, _) if query.is_watch() => verbs::watch::watch(&call, query),
-        (&Method::GET | &Method::HEAD, true) => verbs::read::get(&call),
-        (&Method::GET | &Method::HEAD, false) => verbs::read::list(&call, query),
+    let answer = match (&parts.method, has_name) {
+        (&Method::GET, true) => verbs::read::get(&call, query),
+        (&Method::GET, false) if query.is_watch() => verbs::watch::watch(&call, query),
+        (&Method::GET, false) => verbs::read::list(&call, query),
         (&Method::POST, false) => verbs::create::create(&call, &content_type, &read(body).await?),
         (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &read(body).await?),
         (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &read(body).await?),
@@ -296,7 +305,11 @@ async fn resource_request(
             verbs::delete::collection(&call, query, &content_type, &read(body).await?)
         }
         _ => Err(method_not_allowed()),
-    }
+    }?;
+    Ok(match notation {
+        Notation::Json => answer,
+        Notation::Yaml => respond::as_yaml(answer).await,
+    })
 }
 
 /// A namespaced resource needs its namespace for anything but listing; a cluster-scoped one has none.

@@ -59,34 +59,48 @@ impl Query {
         self.0.contains_key(name)
     }
 
+    /// Whatever is there means yes, unless it is a way to write no.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.get(name), Some("true" | "1" | "True"))
+        let text = self.0.get(name);
+        text.is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
-        let parse = |v: &str| {
-            v.parse()
-                .map_err(|_| ApiError::bad_request(format!("invalid {name}: \"{v}\"")))
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_| {
+                ApiError::bad_request(format!(
+                    "strconv.ParseInt: parsing \"{text}\": invalid syntax"
+                ))
+            })
         };
         self.get(name).map(parse).transpose()
+    }
+
+    /// A time in seconds, if there is one that is more than nothing.
+    pub(crate) fn seconds(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let seconds = self.integer(name)?;
+        Ok(seconds
+            .and_then(|s| u64::try_from(s).ok())
+            .filter(|s| *s > 0))
     }
 
     pub(crate) fn is_watch(&self) -> bool {
         self.flag("watch")
     }
 
-    pub(crate) fn resource_version(&self) -> Result<Option<u64>, ApiError> {
-        let parse = |v: &str| {
-            v.parse().map_err(|_| {
-                ApiError::bad_request(format!(
-                    "resourceVersion: Invalid value: \"{v}\": strconv.ParseUint: invalid syntax"
-                ))
+    /// The version asked for, or why it cannot be one.
+    pub(crate) fn resource_version(&self) -> Result<Option<u64>, String> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_| {
+                format!(
+                    "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+                )
             })
         };
         self.get("resourceVersion").map(parse).transpose()
     }
 
-    pub(crate) fn at(&self) -> Result<At, ApiError> {
+    pub(crate) fn at(&self) -> Result<At, String> {
         let version = self.resource_version()?;
         Ok(match (self.get("resourceVersionMatch"), version) {
             (Some("Exact"), Some(version)) => At::Exactly(version),

@@ -49,6 +49,37 @@ pub(crate) async fn laid_out(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from(text.map_or(bytes, Bytes::from)))
 }
 
+/// An answer in JSON as YAML.
+pub(crate) async fn as_yaml(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    let Ok(collected) = body.collect().await else {
+        return error(&ApiError::internal("the answer was cut short"));
+    };
+    let value = serde_json::from_slice::<Value>(&collected.to_bytes());
+    let text = value
+        .ok()
+        .and_then(|value| serde_saphyr::to_string(&value).ok());
+    let Some(text) = text else {
+        return error(&ApiError::internal("the answer cannot be written as YAML"));
+    };
+    let kind = HeaderValue::from_static("application/yaml");
+    parts.headers.insert(header::CONTENT_TYPE, kind);
+    Response::from_parts(parts, Body::from(text))
+}
+
+/// An answer that will be the same whenever it is asked for.
+pub(crate) fn for_ever(mut answer: Response<Body>) -> Response<Body> {
+    let value = HeaderValue::from_static("public, immutable");
+    answer.headers_mut().insert(header::CACHE_CONTROL, value);
+    answer
+}
+
+/// For paths that are not of the API.
+pub(crate) fn no_such_page() -> Response<Body> {
+    let text = "404 page not found\n";
+    response(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
+}
+
 /// JSON with a content type of its own, for aggregated discovery.
 pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Body> {
     response(

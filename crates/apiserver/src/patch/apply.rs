@@ -1,6 +1,8 @@
 //! Server-side apply: merges what the applier wants into the live object, takes away what it no longer wants,
 //! and refuses to overrule others unless told to.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
@@ -47,7 +49,7 @@ pub(crate) fn apply(
         )?;
     }
     merge(&mut merged, config, Some(schema));
-    let mut given_up = previous.clone();
+    let mut given_up = previous;
     given_up.subtract(&wanted);
     let others: Vec<&Fields> = entries
         .iter()
@@ -55,10 +57,10 @@ pub(crate) fn apply(
         .map(|e| &e.fields)
         .collect();
     remove(&mut merged, &given_up, &others, Some(schema));
-    if previous == wanted
-        && let Some(entry) = entries.iter().find(|e| e.same_writer(&writer))
-    {
-        writer.time.clone_from(&entry.time);
+    if live.is_some_and(|live| *live == merged) {
+        // To agree with what is there is no change.
+        let before = entries.iter().find(|e| e.same_writer(&writer));
+        writer.time = before.map(|e| e.time.clone()).unwrap_or_default();
     }
     writer.fields = wanted;
     match entries.iter_mut().find(|e| e.same_writer(&writer)) {
@@ -67,6 +69,42 @@ pub(crate) fn apply(
     }
     managed::store(&mut merged, &entries);
     Ok(merged)
+}
+
+/// Where `config` has two items for one, if it does: nobody could tell whose is whose.
+pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
+    fn find(value: &Value, schema: Option<&Schema>, path: &str) -> Option<String> {
+        match fields::shape(value, schema) {
+            Shape::Object(map) => map.iter().find_map(|(name, inner)| {
+                find(inner, field_schema(schema, name), &format!("{path}.{name}"))
+            }),
+            Shape::Keyed(items, keys) => {
+                let of_item = schema.and_then(|s| s.items.as_deref());
+                let mut seen = BTreeSet::new();
+                items.iter().find_map(|item| {
+                    let step = item_step(item, keys, of_item);
+                    let shown = fields::shown(&step);
+                    if seen.insert(step) {
+                        return find(item, of_item, &format!("{path}{shown}"));
+                    }
+                    Some(format!("{path}: duplicate entries for key {shown}"))
+                })
+            }
+            Shape::Set(items) => {
+                let twice = |(at, item): (usize, &Value)| items[..at].contains(item);
+                let first = items
+                    .iter()
+                    .enumerate()
+                    .find(|(at, item)| twice((*at, item)));
+                first.map(|(_, item)| {
+                    let shown = fields::shown(&set_step(item));
+                    format!("{path}: duplicate entries for key {shown}")
+                })
+            }
+            Shape::Leaf => None,
+        }
+    }
+    find(config, Some(schema), "")
 }
 
 /// Fields of `wanted` that others own and that would change.

@@ -112,7 +112,8 @@ impl Fields {
     }
 }
 
-fn shown(step: &str) -> String {
+/// A step as people write it.
+pub(crate) fn shown(step: &str) -> String {
     match step.split_at_checked(2) {
         Some(("f:", name)) => format!(".{name}"),
         Some(("k:", keys)) => {
@@ -211,7 +212,7 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     fields
 }
 
-/// The fields of a value that was not there before: objects and lists in it count themselves.
+/// The fields of a value that comes or goes as a whole: objects and lists in it count themselves.
 fn appeared(value: &Value, schema: Option<&Schema>) -> Fields {
     fn own(fields: &mut Fields) {
         fields.owned = true;
@@ -245,7 +246,7 @@ impl Difference {
 fn one_sided(old: Option<&Value>, new: Option<&Value>, schema: Option<&Schema>) -> Difference {
     Difference {
         changed: new.map(|v| appeared(v, schema)).unwrap_or_default(),
-        removed: old.map(|v| of(v, schema)).unwrap_or_default(),
+        removed: old.map(|v| appeared(v, schema)).unwrap_or_default(),
     }
 }
 

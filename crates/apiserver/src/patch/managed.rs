@@ -1,8 +1,10 @@
 //! `metadata.managedFields`: who set which field.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
-use super::fields::{self, Fields};
+use super::fields::{self, Difference, Fields};
 use crate::clock;
 use crate::registry::Resource;
 use crate::schema::Schema;
@@ -22,6 +24,7 @@ pub(crate) struct Entry {
     pub(crate) mode: Mode,
     pub(crate) api_version: String,
     pub(crate) subresource: String,
+    /// Of the last change; empty where nobody noted it.
     pub(crate) time: String,
     pub(crate) fields: Fields,
 }
@@ -48,10 +51,12 @@ impl Entry {
             "manager": self.manager,
             "operation": if self.mode == Mode::Apply { "Apply" } else { "Update" },
             "apiVersion": self.api_version,
-            "time": self.time,
             "fieldsType": "FieldsV1",
             "fieldsV1": self.fields.to_v1(),
         });
+        if !self.time.is_empty() {
+            value["time"] = json!(self.time);
+        }
         if !self.subresource.is_empty() {
             value["subresource"] = json!(self.subresource);
         }
@@ -74,13 +79,14 @@ pub(crate) fn parse(object: &Value) -> Vec<Entry> {
         .unwrap_or_default()
 }
 
-/// Writes the entries that have fields left.
+/// Writes the entries that have fields left: appliers first, and those who wrote last behind the others.
 pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
-    let list: Vec<Value> = entries
-        .iter()
-        .filter(|e| !e.fields.is_empty())
-        .map(Entry::json)
-        .collect();
+    let mut kept: Vec<&Entry> = entries.iter().filter(|e| !e.fields.is_empty()).collect();
+    kept.sort_by_key(|e| {
+        let updates = e.mode == Mode::Update;
+        (updates, &e.time, &e.manager, &e.api_version, &e.subresource)
+    });
+    let list: Vec<Value> = kept.into_iter().map(Entry::json).collect();
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
@@ -97,7 +103,6 @@ pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
 const SYSTEM: &[&str] = &[
     "name",
     "namespace",
-    "generateName",
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -151,7 +156,11 @@ pub(crate) fn writer(
         mode,
         api_version: resource.api_version(),
         subresource: subresource.map(|s| s.name().to_owned()).unwrap_or_default(),
-        time: clock::now(),
+        // Whoever scales is noted without.
+        time: match subresource {
+            Some(Subresource::Scale) => String::new(),
+            _ => clock::now(),
+        },
         fields: Fields::default(),
     }
 }
@@ -178,39 +187,67 @@ fn blank(resource: &Resource) -> Value {
     })
 }
 
-/// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not.
+/// Who has what nobody knows the owner of, as soon as somebody applies.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The object, where it is not tracked with an owner for what it is made of.
+pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    if !parse(object).is_empty() {
+        return Cow::Borrowed(object);
+    }
+    let mut owner = writer(resource, BEFORE_FIRST_APPLY, Mode::Update, None);
+    owner.fields = compared(resource, None, None, object).changed;
+    let mut object = object.clone();
+    store(&mut object, &[owner]);
+    Cow::Owned(object)
+}
+
+/// What an ordinary write through this door changes.
+fn compared(
+    resource: &Resource,
+    door: Option<Subresource>,
+    old: Option<&Value>,
+    new: &Value,
+) -> Difference {
+    let mut before = old.map_or_else(|| blank(resource), tracked);
+    let mut after = tracked(new);
+    for side in [&mut before, &mut after] {
+        let Some(object) = side.as_object_mut() else {
+            continue;
+        };
+        // Every object has metadata, and objects of built-in kinds have a status.
+        object.entry("metadata").or_insert_with(|| json!({}));
+        if door.is_none() && resource.status {
+            // The status is its subresource's.
+            object.remove("status");
+        } else if resource.status && !resource.is_custom() {
+            object.entry("status").or_insert_with(|| json!({}));
+        }
+    }
+    let mut difference = fields::difference(Some(&before), Some(&after), Some(resource.schema()));
+    difference.changed.owned = false;
+    difference.removed.owned = false;
+    difference
+}
+
+/// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not. An object of
+/// which nobody owns anything is not tracked, until somebody applies.
 pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
-    let schema = call.resource.schema();
-    let reset = old.is_some()
-        && new["metadata"]["managedFields"]
-            .as_array()
-            .is_some_and(Vec::is_empty);
-    let mut entries = if reset {
-        Vec::new()
-    } else {
-        old.map(parse).unwrap_or_default()
-    };
+    let mut entries = old.map(parse).unwrap_or_default();
+    let sent = new["metadata"]["managedFields"].as_array();
+    let reset = sent.is_some_and(|sent| sent.iter().all(|entry| *entry == json!({})));
+    if old.is_some() && (reset || entries.is_empty()) {
+        store(new, &[]);
+        return;
+    }
     let mut mine = writer(
         &call.resource,
         &call.options.field_manager,
         Mode::Update,
         call.subresource,
     );
-    let mut before = old.map_or_else(|| blank(&call.resource), tracked);
-    let mut after = tracked(new);
-    if call.subresource.is_none() && call.resource.status {
-        // The status is its subresource's.
-        for side in [&mut before, &mut after] {
-            if let Some(object) = side.as_object_mut() {
-                object.remove("status");
-            }
-        }
-    }
-    let mut difference = fields::difference(Some(&before), Some(&after), Some(schema));
-    difference.changed.owned = false;
-    difference.removed.owned = false;
-    let untouched = difference.changed.is_empty() && difference.removed.is_empty();
-    if untouched && !reset {
+    let difference = compared(&call.resource, call.subresource, old, new);
+    if difference.changed.is_empty() && difference.removed.is_empty() {
         match old.and_then(|o| o["metadata"].get("managedFields")) {
             Some(managed) => new["metadata"]["managedFields"] = managed.clone(),
             None => store(new, &[]),

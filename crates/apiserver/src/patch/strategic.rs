@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::in_go;
 use crate::error::ApiError;
 use crate::schema::{Schema, Strategy};
 
@@ -31,9 +32,9 @@ fn merge_object(
         }
         Some("merge") | None => {}
         Some(other) => {
-            return Err(ApiError::bad_request(format!(
-                "Unknown patch type found: {other}"
-            )));
+            let shown = in_go(&Value::Object(patch.clone()));
+            let why = format!("unknown patch type: {other} in map: {shown}");
+            return Err(ApiError::unknown(why));
         }
     }
     if !target.is_object() {
@@ -126,15 +127,20 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
             .filter(|p| !items.contains(p))
             .cloned()
             .collect();
+        let live = items.clone();
         items.extend(new);
+        interleave(items, &live, patch, Value::clone);
         return Ok(());
     };
+    let live = items.clone();
     let of_item = schema.and_then(|s| s.items.as_deref());
     for item in patch {
         let Some(identity) = item.get(key) else {
-            return Err(ApiError::bad_request(format!(
-                "map: {item} does not contain declared merge key: {key}"
-            )));
+            let why = format!(
+                "map: {} does not contain declared merge key: {key}",
+                in_go(item)
+            );
+            return Err(ApiError::unknown(why));
         };
         if directive(item).as_deref() == Some("delete") {
             items.retain(|i| i.get(key) != Some(identity));
@@ -148,7 +154,39 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
             items.push(fresh);
         }
     }
+    interleave(items, &live, patch, |item| {
+        item.get(key).cloned().unwrap_or_default()
+    });
     Ok(())
+}
+
+/// Puts the items of a merged list in order: those of the patch as the patch has them, the others as they were, and
+/// one of the others before one of the patch only where it was before it already. New items come first, therefore.
+fn interleave(
+    merged: &mut Vec<Value>,
+    live: &[Value],
+    patch: &[Value],
+    identity: impl Fn(&Value) -> Value,
+) {
+    let place = |list: &[Value], item: &Value| {
+        let wanted = identity(item);
+        list.iter().position(|other| identity(other) == wanted)
+    };
+    let (mut of_patch, others): (Vec<Value>, Vec<Value>) = merged
+        .drain(..)
+        .partition(|item| place(patch, item).is_some());
+    of_patch.sort_by_key(|item| place(patch, item));
+    let mut of_patch = of_patch.into_iter().peekable();
+    for other in others {
+        let was = place(live, &other);
+        let stays_behind =
+            |item: &Value| place(live, item).is_none_or(|at| was.is_none_or(|was| at <= was));
+        while let Some(item) = of_patch.next_if(stays_behind) {
+            merged.push(item);
+        }
+        merged.push(other);
+    }
+    merged.extend(of_patch);
 }
 
 /// Sorts the items the order names; others keep their place behind those they followed.
@@ -213,6 +251,30 @@ mod tests {
     }
 
     #[test]
+    fn new_items_come_before_those_that_the_patch_does_not_name() {
+        let named = |names: &[&str]| {
+            let items: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+            deployment(&json!(items))
+        };
+        for (live, patch, merged) in [
+            (
+                ["a", "b"].as_slice(),
+                ["c"].as_slice(),
+                ["c", "a", "b"].as_slice(),
+            ),
+            (&["a", "b"], &["b", "c"], &["a", "b", "c"]),
+            (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"]),
+            (&["a"], &["a"], &["a"]),
+        ] {
+            assert_eq!(
+                go(named(live), &named(patch)),
+                named(merged),
+                "{live:?} {patch:?}"
+            );
+        }
+    }
+
+    #[test]
     fn directives_steer() {
         let start = deployment(&json!([{"name": "a", "image": "1", "args": ["x"]}]));
         let got = go(
@@ -232,6 +294,6 @@ mod tests {
             json!({"metadata": {"finalizers": ["a", "b"]}}),
             &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
         );
-        assert_eq!(got["metadata"]["finalizers"], json!(["b", "c"]));
+        assert_eq!(got["metadata"]["finalizers"], json!(["c", "b"]));
     }
 }

@@ -74,11 +74,10 @@ pub(crate) fn definitions(resource: &Resource) -> Value {
         all.push(column("Name", "string", "name", name, 0));
     }
     match &resource.columns {
-        Columns::Builtin(columns) => all.extend(
-            columns
-                .iter()
-                .map(|c| column(c.name, c.kind, "", "", c.priority)),
-        ),
+        Columns::Builtin(columns) => all.extend(columns.iter().map(|c| {
+            let format = if c.name == "Name" { "name" } else { "" };
+            column(c.name, c.kind, format, "", c.priority)
+        })),
         Columns::Custom(columns) if columns.is_empty() => {
             all.push(column("Age", "date", "", created, 0));
         }
@@ -109,11 +108,7 @@ pub(crate) fn row(resource: &Resource, object: &Value, include: Include) -> Valu
         Include::Metadata => partial(object),
         Include::Object => object.clone(),
     };
-    if include == Include::None {
-        json!({"cells": cells})
-    } else {
-        json!({"cells": cells, "object": shown})
-    }
+    json!({"cells": cells, "object": shown})
 }
 
 /// `PartialObjectMetadata` of an object.

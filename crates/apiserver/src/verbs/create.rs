@@ -24,10 +24,8 @@ pub(crate) fn create(
         .as_str()
         .is_some_and(|v| !v.is_empty())
     {
-        return Err(ApiError::new(
-            crate::error::Reason::InternalError,
-            "resourceVersion should not be set on objects to be created",
-        ));
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::unknown(why));
     }
     let written = pipeline::insert(call, value, Write::Plain)?;
     let response = call.answer(StatusCode::CREATED, &written.object);

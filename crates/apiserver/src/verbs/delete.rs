@@ -1,130 +1,31 @@
 //! delete and deletecollection.
 
+mod options;
+
 use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Call, pipeline, read, to_view};
+use super::{Call, pipeline, read};
 use crate::clock;
-use crate::error::{ApiError, Cause};
+use crate::error::{ApiError, Reason};
 use crate::http::query::Query;
-use crate::http::{body, respond};
+use crate::http::respond;
+use crate::registry::Resource;
 use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
-
-/// What becomes of the objects a deleted one owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Propagation {
-    /// Whatever finalizers the object has say so; else background.
-    Default,
-    Background,
-    Foreground,
-    Orphan,
-}
+use crate::table::Include;
+pub(crate) use options::Options;
+use options::Propagation;
 
 /// Finalizers that garbage collection understands.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
 /// Holds a CRD until its objects are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-#[derive(Debug, Clone)]
-pub(crate) struct Options {
-    propagation: Propagation,
-    uid: Option<String>,
-    version: Option<String>,
-    dry_run: bool,
-}
-
-impl Options {
-    /// Delete now, dependents later.
-    pub(crate) fn background() -> Self {
-        Self {
-            propagation: Propagation::Background,
-            uid: None,
-            version: None,
-            dry_run: false,
-        }
-    }
-
-    /// As the garbage collector deletes `object`: whatever finalizers it has are kept.
-    pub(crate) fn background_of(object: &Stored) -> Self {
-        let own = object
-            .finalizers
-            .iter()
-            .any(|f| f == FOREGROUND || f == ORPHAN);
-        Self {
-            propagation: if own {
-                Propagation::Default
-            } else {
-                Propagation::Background
-            },
-            ..Self::background()
-        }
-    }
-
-    /// As the garbage collector deletes below a foreground deletion.
-    pub(crate) fn foreground_if(has_dependents: bool) -> Self {
-        let propagation = if has_dependents {
-            Propagation::Foreground
-        } else {
-            Propagation::Background
-        };
-        Self {
-            propagation,
-            ..Self::background()
-        }
-    }
-
-    fn parse(
-        call: &Call,
-        query: &Query,
-        content_type: &str,
-        bytes: &Bytes,
-    ) -> Result<Self, ApiError> {
-        let body = if bytes.is_empty() {
-            Value::Null
-        } else {
-            body::object(content_type, bytes)?.value
-        };
-        let policy = body["propagationPolicy"]
-            .as_str()
-            .or_else(|| query.get("propagationPolicy"));
-        let orphan = body["orphanDependents"]
-            .as_bool()
-            .or_else(|| query.get("orphanDependents").map(|v| v == "true"));
-        let propagation = match (policy, orphan) {
-            (Some("Background"), _) | (None, Some(false)) => Propagation::Background,
-            (Some("Foreground"), _) => Propagation::Foreground,
-            (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
-            (None, None) => Propagation::Default,
-            (Some(other), _) => {
-                let allowed = ["Foreground", "Background", "Orphan", "nil"].map(str::to_owned);
-                let cause = Cause::not_supported("propagationPolicy", &json!(other), &allowed);
-                return Err(ApiError::invalid(
-                    "meta.k8s.io",
-                    "DeleteOptions",
-                    "",
-                    vec![cause],
-                ));
-            }
-        };
-        let precondition = |name: &str| body["preconditions"][name].as_str().map(str::to_owned);
-        let dry_run = call.options.dry_run
-            || body["dryRun"]
-                .as_array()
-                .is_some_and(|d| d.iter().any(|v| v == "All"));
-        Ok(Self {
-            propagation,
-            uid: precondition("uid"),
-            version: precondition("resourceVersion"),
-            dry_run,
-        })
-    }
-}
 
 /// What a delete came to.
 pub(crate) enum Deleted {
@@ -144,10 +45,12 @@ pub(crate) fn delete(
     }
     let options = Options::parse(call, query, content_type, bytes)?;
     let resource = &call.resource;
-    match remove(call, &call.key(), &options)? {
+    let answer = match remove(call, &call.key(), &options)? {
         Deleted::Terminating(object) => Ok(call.answer(StatusCode::OK, &object)),
-        // Pods and namespaces answer with the object, everything else with a status.
-        Deleted::Gone(object) if resource.is("", "pods") || resource.is("", "services") => {
+        Deleted::Gone(object) if resource.is("", "pods") => {
+            Ok(call.answer(StatusCode::OK, &ended(&object)?))
+        }
+        Deleted::Gone(object) if is_answered_with_itself(resource) => {
             Ok(call.answer(StatusCode::OK, &object))
         }
         Deleted::Gone(object) => {
@@ -161,7 +64,27 @@ pub(crate) fn delete(
             });
             Ok(respond::json_value(StatusCode::OK, &status))
         }
+    };
+    if resource.is("batch", "jobs") && options.propagation == Propagation::Default {
+        return answer.map(|answer| respond::warn(answer, &[PODS_STAY.to_owned()]));
     }
+    answer
+}
+
+/// Told to those who delete a job and do not say what is to become of its pods.
+const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+    to remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// A pod as the one who deleted it is shown it: nothing runs that could take its time.
+fn ended(pod: &Stored) -> Result<Stored, ApiError> {
+    let mut value = pod.value();
+    value["metadata"]["deletionTimestamp"] = json!(clock::now());
+    value["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    if let Some(generation) = value["metadata"]["generation"].as_i64() {
+        value["metadata"]["generation"] = json!(generation + 1);
+    }
+    Stored::new(pod.key.clone(), pod.version, &value)
+        .map_err(|error| ApiError::internal(error.to_string()))
 }
 
 pub(crate) fn collection(
@@ -170,31 +93,49 @@ pub(crate) fn collection(
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
+    if resource_is_not_deleted_at_once(call) {
+        return Err(crate::http::method_not_allowed());
+    }
     let options = Options::parse(call, query, content_type, bytes)?;
     let selector = read::selector(call, query)?;
-    let page = call
+    let mut page = call
         .shared
         .store
         .list(&call.resource.table, call.namespace.as_deref());
-    let mut items = Vec::new();
-    for object in page
-        .items
-        .iter()
-        .filter(|o| selector.matches(o, &call.resource))
-    {
+    page.items.retain(|o| selector.matches(o, &call.resource));
+    for object in &page.items {
         match remove(call, &object.key, &options) {
-            Ok(Deleted::Gone(o) | Deleted::Terminating(o)) => {
-                items.push(to_view(o.value(), &call.resource));
-            }
-            Err(error) if error.reason == crate::error::Reason::NotFound => {}
-            Err(error) => return Err(error),
+            Err(error) if error.reason != Reason::NotFound => return Err(error),
+            _ => {}
         }
     }
-    let list = json!({
-        "kind": call.resource.list_kind, "apiVersion": call.resource.api_version(),
-        "metadata": {"resourceVersion": call.shared.store.version().to_string()}, "items": items,
-    });
-    Ok(respond::json_value(StatusCode::OK, &list))
+    // As they were when they were found.
+    let meta = json!({"resourceVersion": page.version.to_string()});
+    Ok(read::render(call, &page.items, &meta, Include::Metadata))
+}
+
+/// True for objects of all namespaces, and for namespaces.
+fn resource_is_not_deleted_at_once(call: &Call) -> bool {
+    let everywhere = call.resource.namespaced() && call.namespace.is_none();
+    everywhere || call.resource.is("", "namespaces")
+}
+
+/// True if the answer is the object that is gone, and not a status.
+fn is_answered_with_itself(resource: &Resource) -> bool {
+    match resource.group.as_str() {
+        "" => matches!(
+            resource.plural.as_str(),
+            "pods"
+                | "services"
+                | "serviceaccounts"
+                | "persistentvolumeclaims"
+                | "persistentvolumes"
+                | "podtemplates"
+                | "resourcequotas"
+        ),
+        "storage.k8s.io" => true,
+        _ => false,
+    }
 }
 
 /// Deletes one object, or marks it as terminating when finalizers hold it.
@@ -208,7 +149,7 @@ pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Delete
         check(call, key, &stored, options)?;
         let mut value = stored.value();
         pipeline::admit_delete(call, key, &value)?;
-        let mut finalizers = finalizers_after(&stored, options.propagation);
+        let mut finalizers = finalizers_after(resource, &stored, options.propagation);
         if &*resource.table == CRDS
             && !stored.deleting
             && !store.list(&key.name, None).items.is_empty()
@@ -237,12 +178,13 @@ pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Delete
                 value["metadata"]["generation"] = json!(generation + 1);
             }
         }
-        if options.dry_run {
-            return Ok(if held {
-                Deleted::Terminating(stored)
-            } else {
-                Deleted::Gone(stored)
-            });
+        if options.dry_run && held {
+            let version = stored.version;
+            let held = Stored::new(key.clone(), version, &value)
+                .map_err(|error| ApiError::internal(error.to_string()))?;
+            return Ok(Deleted::Terminating(Arc::new(held)));
+        } else if options.dry_run {
+            return Ok(Deleted::Gone(stored));
         }
         let result = if held {
             store
@@ -266,27 +208,33 @@ pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Delete
 }
 
 fn check(call: &Call, key: &Key, stored: &Stored, options: &Options) -> Result<(), ApiError> {
-    let conflict = |what: &str, wanted: &str, has: &str| {
-        let why = format!(
-            "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {has}"
-        );
+    let resource = &call.resource;
+    // The kind, where others name the resource.
+    let conflict = |why: &str| {
         Err(ApiError::conflict(
-            &call.resource.group,
-            &call.resource.plural,
+            &resource.group,
+            &resource.kind,
             &key.name,
-            &why,
+            why,
         ))
     };
     if let Some(uid) = &options.uid
         && **uid != *stored.uid
     {
-        return conflict("UID", uid, &stored.uid);
+        return conflict(&format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            stored.uid
+        ));
     }
-    let version = stored.version.to_string();
     if let Some(wanted) = &options.version
-        && *wanted != version
+        && *wanted != stored.version.to_string()
     {
-        return conflict("ResourceVersion", wanted, &version);
+        return conflict(&format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({}). \
+             The object might have been modified",
+            stored.version
+        ));
     }
     if call.resource.is("", "namespaces")
         && matches!(&*key.name, "default" | "kube-system" | "kube-public")
@@ -301,15 +249,22 @@ fn check(call: &Call, key: &Key, stored: &Stored, options: &Options) -> Result<(
     Ok(())
 }
 
-fn finalizers_after(stored: &Stored, propagation: Propagation) -> Vec<String> {
+fn finalizers_after(resource: &Resource, stored: &Stored, propagation: Propagation) -> Vec<String> {
     let mut finalizers = stored.finalizers.clone();
+    let says = |f: &String| f == FOREGROUND || f == ORPHAN;
     let wanted = match propagation {
+        Propagation::Default if !finalizers.iter().any(says) && orphans(resource) => Some(ORPHAN),
         Propagation::Default => return finalizers,
         Propagation::Background => None,
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Orphan => Some(ORPHAN),
     };
-    finalizers.retain(|f| f != FOREGROUND && f != ORPHAN);
+    finalizers.retain(|f| !says(f));
     finalizers.extend(wanted.map(str::to_owned));
     finalizers
+}
+
+/// Kinds that are older than garbage collection leave their pods behind, unless the client says what it wants.
+fn orphans(resource: &Resource) -> bool {
+    resource.is("batch", "jobs") || resource.is("", "replicationcontrollers")
 }

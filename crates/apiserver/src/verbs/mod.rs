@@ -27,10 +27,10 @@ use crate::http::respond;
 use crate::registry::Resource;
 use crate::shared::{Identity, Shared};
 use crate::store::{Key, Stored};
-use crate::table;
+use crate::table::{self, Include};
 
 pub(crate) use pipeline::{Write, insert, modify};
-pub(crate) use view::{bytes as view_bytes, to_view};
+pub(crate) use view::bytes as view_bytes;
 
 /// A part of an object with an endpoint of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +101,16 @@ impl Call {
 
     /// The answer for one object, in the form asked for.
     pub(crate) fn answer(&self, code: StatusCode, object: &Stored) -> Response<Body> {
+        self.answer_with(code, object, Include::Metadata)
+    }
+
+    /// The same, with so much of it in a row of a table.
+    pub(crate) fn answer_with(
+        &self,
+        code: StatusCode,
+        object: &Stored,
+        include: Include,
+    ) -> Response<Body> {
         match self.rendering {
             Rendering::Full => respond::json_bytes(code, view_bytes(object, &self.resource)),
             Rendering::Partial => respond::json_value(code, &table::partial(&object.value())),
@@ -110,7 +120,7 @@ impl Call {
                     "kind": "Table", "apiVersion": "meta.k8s.io/v1",
                     "metadata": {"resourceVersion": value["metadata"]["resourceVersion"]},
                     "columnDefinitions": table::definitions(&self.resource),
-                    "rows": [table::row(&self.resource, &value, table::Include::Metadata)],
+                    "rows": [table::row(&self.resource, &value, include)],
                 });
                 respond::json_value(code, &table)
             }

@@ -46,6 +46,13 @@ fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {
     }
 }
 
+/// The body says another namespace than the URL.
+fn elsewhere() -> ApiError {
+    ApiError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+}
+
 /// Changes `metadata`, which is made an object if it is none.
 fn edit_meta(value: &mut Value, edit: impl FnOnce(&mut Map<String, Value>)) {
     if !value["metadata"].is_object() {

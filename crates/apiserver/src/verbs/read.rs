@@ -1,5 +1,8 @@
 //! get and list.
 
+mod items;
+pub(super) mod options;
+
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -13,12 +16,15 @@ use super::{Call, Subresource, scale, view_bytes};
 use crate::error::{ApiError, Cause, Reason};
 use crate::http::accept::Rendering;
 use crate::http::query::{At, Query};
-use crate::http::respond;
+use crate::http::{body, respond};
 use crate::selector::{FieldSelector, LabelSelector, Selector};
 use crate::store::{Page, Stored};
 use crate::table::{self, Include};
 
-pub(crate) fn get(call: &Call) -> Result<Response<Body>, ApiError> {
+pub(crate) fn get(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
+    if let Some(version) = query.resource_version().map_err(ApiError::unknown)? {
+        check_future(version, call.shared.store.version())?;
+    }
     let object = call.find()?;
     if call.subresource == Some(Subresource::Scale) {
         return Ok(respond::json_value(
@@ -26,7 +32,8 @@ pub(crate) fn get(call: &Call) -> Result<Response<Body>, ApiError> {
             &scale::of(&object.value(), &call.resource),
         ));
     }
-    Ok(warn_deprecated(call, call.answer(StatusCode::OK, &object)))
+    let answer = call.answer_with(StatusCode::OK, &object, include(call, query)?);
+    Ok(warn_deprecated(call, answer))
 }
 
 /// Adds the deprecation warning of a custom version, if it has one.
@@ -64,17 +71,23 @@ impl Continue {
     }
 
     fn decode(token: &str) -> Result<Self, ApiError> {
-        let parse = || {
-            let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-            let value: Value = serde_json::from_slice(&bytes).ok()?;
-            let text = |i: usize| value[i].as_str().map(str::to_owned);
-            Some(Self {
-                version: value[0].as_u64(),
-                namespace: text(1)?,
-                name: text(2)?,
-            })
+        let refused = |why: &str| {
+            ApiError::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
         };
-        parse().ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+        let bytes = URL_SAFE_NO_PAD
+            .decode(token)
+            .map_err(|error| refused(&error.to_string()))?;
+        let value = body::parsed(&bytes).map_err(|why| refused(&why))?.value;
+        let text = |i: usize| value[i].as_str().map(str::to_owned);
+        let place = text(1).zip(text(2));
+        let (namespace, name) = place.ok_or_else(|| refused("it is not of this server"))?;
+        Ok(Self {
+            version: value[0].as_u64(),
+            namespace,
+            name,
+        })
     }
 }
 
@@ -102,54 +115,12 @@ fn continue_too_old(after: &Continue) -> ApiError {
     error
 }
 
-/// Refuses combinations of versions, matches and continuations that make no sense.
-fn check_options(query: &Query) -> Result<(), ApiError> {
-    const FIELD: &str = "resourceVersionMatch";
-    let forbidden = |why: &str| Some(Cause::forbidden(FIELD, why));
-    let version = query.get("resourceVersion");
-    let goes_on = query.get("continue").is_some();
-    let cause = match query.get(FIELD) {
-        None if goes_on && version.is_some_and(|v| v != "0") => {
-            let why = "specifying resource version is not allowed when using continue";
-            return Err(ApiError::bad_request(why));
-        }
-        Some(_) if goes_on => {
-            forbidden("resourceVersionMatch is forbidden when continue is provided")
-        }
-        Some(_) if version.is_none() => {
-            forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
-        }
-        Some("Exact") if version == Some("0") => {
-            forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
-        }
-        None | Some("Exact" | "NotOlderThan") => None,
-        Some(other) => {
-            let allowed = ["Exact", "NotOlderThan", ""].map(str::to_owned);
-            Some(Cause::not_supported(FIELD, &json!(other), &allowed))
-        }
-    };
-    match cause {
-        None => Ok(()),
-        Some(cause) => Err(ApiError::invalid(
-            "meta.k8s.io",
-            "ListOptions",
-            "",
-            vec![cause],
-        )),
-    }
-}
-
 /// How many items are asked for at most; nothing, zero and less mean all.
 fn limit(query: &Query) -> Result<Option<usize>, ApiError> {
-    let Some(text) = query.get("limit") else {
-        return Ok(None);
-    };
-    let limit: i64 = text.parse().map_err(|_| {
-        ApiError::bad_request(format!(
-            "strconv.ParseInt: parsing \"{text}\": invalid syntax"
-        ))
-    })?;
-    Ok(usize::try_from(limit).ok().filter(|l| *l > 0))
+    let limit = query.integer("limit")?;
+    Ok(limit
+        .and_then(|l| usize::try_from(l).ok())
+        .filter(|l| *l > 0))
 }
 
 /// The page a list request asks for, before selection.
@@ -160,6 +131,10 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
         call.namespace.as_deref(),
     );
     if let Some(after) = after {
+        if query.get("resourceVersion").is_some_and(|v| v != "0") {
+            let why = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(why));
+        }
         let mut page = match after.version {
             Some(version) => store
                 .list_at(table, namespace, version)
@@ -171,7 +146,10 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
         });
         return Ok(page);
     }
-    match query.at()? {
+    let at = query
+        .at()
+        .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
+    match at {
         At::Latest => Ok(store.list(table, namespace)),
         At::Exactly(version) => {
             check_future(version, store.version())?;
@@ -195,11 +173,16 @@ fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
         format!("Timeout: Too large resource version: {version}, current: {current}"),
     );
     error.retry_after = Some(1);
+    error.causes = vec![Cause {
+        field: String::new(),
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+    }];
     Err(error)
 }
 
 pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
-    check_options(query)?;
+    options::check_list(query)?;
     let selector = selector(call, query)?;
     let after = query.get("continue").map(Continue::decode).transpose()?;
     let Page { mut items, version } = page(call, query, after.as_ref())?;
@@ -226,15 +209,30 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
             meta["remainingItemCount"] = json!(left);
         }
     }
-    let include = match query.get("includeObject") {
-        Some("None") => Include::None,
-        Some("Object") => Include::Object,
-        _ => Include::Metadata,
-    };
+    let include = include(call, query)?;
     Ok(warn_deprecated(call, render(call, &items, &meta, include)))
 }
 
-fn render(call: &Call, items: &[Arc<Stored>], meta: &Value, include: Include) -> Response<Body> {
+/// How much of each object the rows of a table carry.
+pub(super) fn include(call: &Call, query: &Query) -> Result<Include, ApiError> {
+    match query.get("includeObject") {
+        _ if call.rendering != Rendering::Table => Ok(Include::Metadata),
+        None | Some("Metadata") => Ok(Include::Metadata),
+        Some("None") => Ok(Include::None),
+        Some("Object") => Ok(Include::Object),
+        Some(other) => Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": must be \
+             'Metadata', 'Object', 'None', or empty"
+        ))),
+    }
+}
+
+pub(super) fn render(
+    call: &Call,
+    items: &[Arc<Stored>],
+    meta: &Value,
+    include: Include,
+) -> Response<Body> {
     let resource = &call.resource;
     match call.rendering {
         Rendering::Full => {
@@ -250,7 +248,12 @@ fn render(call: &Call, items: &[Arc<Stored>], meta: &Value, include: Include) ->
                 if i > 0 {
                     out.put_u8(b',');
                 }
-                out.put_slice(&view_bytes(object, resource));
+                let object = view_bytes(object, resource);
+                if resource.is_custom() {
+                    out.put_slice(&object);
+                } else {
+                    items::put_untyped(&mut out, &object);
+                }
             }
             out.put_slice(b"]}");
             respond::json_bytes(StatusCode::OK, out.freeze())

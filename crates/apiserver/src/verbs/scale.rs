@@ -53,14 +53,47 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
         .map_or(("", ""), |s| (s.spec.as_str(), s.status.as_str()));
     let mut scale = json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown,
-        "spec": {"replicas": at(value, spec).as_i64().unwrap_or(0)},
+        "spec": {},
         "status": {"replicas": at(value, status).as_i64().unwrap_or(0)},
     });
+    let wanted = at(value, spec).as_i64().unwrap_or(0);
+    if wanted != 0 {
+        scale["spec"]["replicas"] = json!(wanted);
+    }
     let selector = selector(value, resource);
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
     scale
+}
+
+/// Refuses what is sent as a Scale and is something else.
+pub(super) fn check_sent(value: &Value) -> Result<(), ApiError> {
+    let (version, kind) = (&value["apiVersion"], &value["kind"]);
+    let fits = |found: &Value, wanted: &str| found.is_null() || found == wanted;
+    if fits(version, "autoscaling/v1") && fits(kind, "Scale") {
+        return Ok(());
+    }
+    let (version, kind) = (
+        version.as_str().unwrap_or_default(),
+        kind.as_str().unwrap_or_default(),
+    );
+    Err(ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a Scale: the kind does not match"
+    )))
+}
+
+/// What an applied Scale says, said of the object.
+pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
+    let mut object = json!({
+        "apiVersion": resource.api_version(), "kind": resource.kind, "metadata": scale["metadata"],
+    });
+    if let Some(replicas) = scale["spec"].get("replicas") {
+        let path = resource.scale.as_ref().map_or("", |s| s.spec.as_str());
+        let slot = path.split('.').fold(&mut object, |v, step| &mut v[step]);
+        *slot = replicas.clone();
+    }
+    object
 }
 
 /// The object with the replicas (and version) of `scale`.
@@ -71,7 +104,7 @@ pub(super) fn put(value: &Value, scale: &Value, resource: &Resource) -> Result<V
         let cause = Cause::invalid(
             "spec.replicas",
             &json!(replicas),
-            "should be a non-negative integer",
+            "must be greater than or equal to 0",
         );
         return Err(ApiError::invalid("autoscaling", "Scale", name, vec![cause]));
     }

@@ -1,5 +1,7 @@
 //! update (PUT) and patch.
 
+mod apply;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -7,12 +9,10 @@ use serde_json::{Value, json};
 
 use super::pipeline::{self, Write, Written, modify};
 use super::{Call, Subresource, read, scale, text};
-use crate::error::{ApiError, Cause};
+use crate::error::{ApiError, Cause, Reason};
 use crate::http::{body, respond};
-use crate::patch::apply::{self, Claim};
-use crate::patch::managed::{Mode, writer};
-use crate::patch::{merge, strategic};
-use crate::schema::shape;
+use crate::patch::json::Operations;
+use crate::patch::{go_name, in_go, merge, strategic};
 
 fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -> Response<Body> {
     let response = if call.subresource == Some(Subresource::Scale) {
@@ -32,12 +32,15 @@ pub(crate) fn replace(
     let mut value = decoded.value;
     let key = call.key();
     if call.subresource == Some(Subresource::Scale) {
+        scale::check_sent(&value)?;
+        check_place(call, &value)?;
         let written = modify(call, &key, Write::Plain, |old| {
             scale::put(old, &value, &call.resource)
         })?;
         return Ok(done(call, StatusCode::OK, &written, &[]));
     }
     let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
+    check_place(call, &value)?;
     let unconditional = text(&value, &["metadata", "resourceVersion"]).is_empty();
     // The object must be found before it is judged.
     call.find()?;
@@ -58,6 +61,20 @@ pub(crate) fn replace(
     Ok(done(call, StatusCode::OK, &written, &warnings))
 }
 
+/// Refuses an object that does not say which one it is, or says that it is another.
+fn check_place(call: &Call, value: &Value) -> Result<(), ApiError> {
+    let on_url = call.name.as_deref().unwrap_or_default();
+    match text(value, &["metadata", "name"]) {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({on_url} based on URL) was undeterminable: name must be provided"
+        ))),
+        name if name != on_url => Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({on_url})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn patch(
     call: &Call,
     content_type: &str,
@@ -75,37 +92,42 @@ pub(crate) fn patch(
     }
     match kind {
         "application/json-patch+json" => {
-            let operations: json_patch::Patch = serde_json::from_slice(bytes)
-                .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
-            change(call, &Shown::Result, |object| {
-                json_patch::patch(object, &operations).map_err(|error| {
-                    tracing::debug!(%error, "a JSON patch does not fit");
-                    let mut error = ApiError::new(
-                        crate::error::Reason::Invalid,
-                        "the server rejected our request due to an error in our request",
-                    );
-                    error.subject = Some(Box::default());
-                    error
-                })
-            })
+            let operations = Operations::parse(bytes)?;
+            change(call, &Shown::Result, &[], |object| operations.apply(object))
         }
         "application/merge-patch+json" => {
-            let decoded = body::json(bytes)?;
-            change(call, &Shown::Result, |object| {
+            let decoded = body::parsed(bytes)
+                .and_then(is_map)
+                .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+            change(call, &Shown::Result, &decoded.duplicates, |object| {
                 merge(object, decoded.value.clone());
                 Ok(())
             })
         }
         "application/strategic-merge-patch+json" if !call.resource.is_custom() => {
-            let decoded = body::json(bytes)?;
+            let decoded = body::parsed(bytes)
+                .and_then(is_map)
+                .map_err(ApiError::bad_request)?;
             let schema = call.resource.schema();
-            change(call, &Shown::Patch(&decoded.value), |object| {
+            let shown = Shown::Patch(&decoded.value);
+            change(call, &shown, &decoded.duplicates, |object| {
                 strategic::patch(object, &decoded.value, schema)
             })
         }
-        "application/apply-patch+yaml" => server_side(call, bytes),
+        "application/apply-patch+yaml" => apply::server_side(call, bytes),
         _ => Err(unknown_patch()),
     }
+}
+
+/// Refuses patches that could only replace a whole object.
+fn is_map(patch: body::Decoded) -> Result<body::Decoded, String> {
+    if patch.value.is_object() {
+        return Ok(patch);
+    }
+    Err(format!(
+        "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+        go_name(&patch.value)
+    ))
 }
 
 /// Refuses a kind of patch that is not known, before anything of it is read.
@@ -121,7 +143,7 @@ pub(crate) fn check_patch_type(call: &Call, content_type: &str) -> Result<(), Ap
 
 fn unknown_patch() -> ApiError {
     let text = "415: Unsupported Media Type";
-    let mut error = ApiError::new(crate::error::Reason::UnsupportedMediaType, text);
+    let mut error = ApiError::new(Reason::UnsupportedMediaType, text);
     error.subject = Some(Box::default());
     error
 }
@@ -130,6 +152,7 @@ fn unknown_patch() -> ApiError {
 fn change(
     call: &Call,
     shown: &Shown<'_>,
+    duplicates: &[String],
     patch: impl Fn(&mut Value) -> Result<(), ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let mut warnings = Vec::new();
@@ -146,8 +169,9 @@ fn change(
             return Err(ApiError::bad_request("the patched object is not an object"));
         }
         let patched = new.clone();
-        warnings = pipeline::decode(call, &mut new, Vec::new())
-            .map_err(|e| rejected(shown, &patched, &e))?;
+        warnings = pipeline::decode(call, &mut new, duplicates.to_vec())
+            .map_err(|e| rejected(shown, patched, &e))?;
+        keeps_uid(call, old, &new)?;
         Ok(new)
     })?;
     Ok(done(call, StatusCode::OK, &written, &warnings))
@@ -162,165 +186,39 @@ enum Shown<'a> {
 }
 
 /// What cannot be decoded after a patch is invalid, not a bad request.
-fn rejected(shown: &Shown<'_>, patched: &Value, error: &ApiError) -> ApiError {
+fn rejected(shown: &Shown<'_>, mut patched: Value, error: &ApiError) -> ApiError {
     let found = ["strict decoding error", "json: "]
         .into_iter()
         .find_map(|start| error.message.find(start));
-    let Some(at) = found else {
+    if found.is_none() && error.reason != Reason::BadRequest {
         return error.clone();
-    };
+    }
     let text = match shown {
-        Shown::Result => patched.to_string(),
+        Shown::Result => {
+            if let Some(meta) = patched["metadata"].as_object_mut() {
+                meta.remove("managedFields");
+            }
+            patched.to_string()
+        }
         Shown::Patch(patch) => in_go(patch),
     };
-    let cause = Cause::invalid("patch", &json!(text), &error.message[at..]);
+    let why = &error.message[found.unwrap_or_default()..];
+    let cause = Cause::invalid("patch", &json!(text), why);
     ApiError::invalid("", "", "", vec![cause])
 }
 
-/// A value as Go prints maps, lists and what is in them.
-fn in_go(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_go).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(name, _)| *name);
-            let entries: Vec<String> = entries
-                .into_iter()
-                .map(|(name, value)| format!("{name}:{}", in_go(value)))
-                .collect();
-            format!("map[{}]", entries.join(" "))
-        }
-        other => other.to_string(),
+/// Refuses a patch that would make it another object.
+fn keeps_uid(call: &Call, old: &Value, new: &Value) -> Result<(), ApiError> {
+    let (is, wanted) = (&old["metadata"]["uid"], &new["metadata"]["uid"]);
+    if wanted.is_null() || is == wanted {
+        return Ok(());
     }
-}
-
-/// Where client-side apply keeps what it has applied.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// What kubectl has applied before it went over to server-side apply. Fields of that are its own, and it goes on
-/// keeping the note.
-fn last_applied(call: &Call, live: &Value) -> Option<Value> {
-    if call.options.field_manager != "kubectl" {
-        return None;
-    }
-    let note = live["metadata"]["annotations"]
-        .get(LAST_APPLIED)?
-        .as_str()?;
-    serde_json::from_str(note).ok()
-}
-
-fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
-    let (resource, key) = (&call.resource, call.key());
-    if !call.options.manager_named {
-        let cause = Cause::required("fieldManager", "is required for apply patch");
-        return Err(ApiError::invalid(
-            "meta.k8s.io",
-            "PatchOptions",
-            "",
-            vec![cause],
-        ));
-    }
-    let mut config = body::yaml(bytes)?.value;
-    if config["metadata"]["managedFields"]
-        .as_array()
-        .is_some_and(|l| !l.is_empty())
-    {
-        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-    }
-    if text(&config, &["kind"]).is_empty() || text(&config, &["apiVersion"]).is_empty() {
-        return Err(ApiError::bad_request(
-            "Object 'Kind' or 'apiVersion' is missing",
-        ));
-    }
-    if call.subresource == Some(Subresource::Scale) {
-        return change(call, &Shown::Result, |object| {
-            merge(object, config.clone());
-            Ok(())
-        });
-    }
-    let mut unknown = Vec::new();
-    shape::prune(
-        &mut config,
-        resource.schema(),
-        &mut String::new(),
-        &mut unknown,
-    );
-    if let Some(field) = unknown.first() {
-        return Err(ApiError::new(
-            crate::error::Reason::InternalError,
-            format!(
-                "failed to create typed patch object ({}/{}; {}/{}, Kind={}): .{field}: field not declared in schema",
-                text(&config, &["metadata", "namespace"]),
-                key.name,
-                resource.group,
-                resource.version,
-                resource.kind
-            ),
-        ));
-    }
-    pipeline::decode(call, &mut config, Vec::new())?;
-    if !resource.is_custom() {
-        shape::as_typed(&mut config, resource.schema());
-    }
-    let mode = || {
-        writer(
-            resource,
-            &call.options.field_manager,
-            Mode::Apply,
-            call.subresource,
-        )
-    };
-    let exists = call.shared.store.get(&resource.table, &key).is_some();
-    if !exists {
-        if call.subresource.is_some() {
-            return Err(call.not_found());
-        }
-        if !text(&config, &["metadata", "resourceVersion"]).is_empty()
-            || !text(&config, &["metadata", "uid"]).is_empty()
-        {
-            return Err(ApiError::conflict(
-                &resource.group,
-                &resource.plural,
-                &key.name,
-                "uid mismatch: the provided object specified a uid or resourceVersion, and no existing object was found",
-            ));
-        }
-        let mut value = apply::apply(None, &config, resource.schema(), mode(), Claim::Free)?;
-        value["metadata"]["name"] = json!(&*key.name);
-        let written = pipeline::insert(call, value, Write::Apply)?;
-        return Ok(done(call, StatusCode::CREATED, &written, &[]));
-    }
-    let written = modify(call, &key, Write::Apply, |old| {
-        let applied = last_applied(call, old);
-        let claim = match &applied {
-            _ if call.options.force => Claim::Force,
-            Some(own) => Claim::Own(own),
-            None => Claim::Free,
-        };
-        let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim)?;
-        if applied.is_some() {
-            new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
-        }
-        if text(&config, &["metadata", "resourceVersion"]).is_empty() {
-            new["metadata"]["resourceVersion"] = Value::Null;
-        }
-        Ok(new)
-    })?;
-    Ok(done(call, StatusCode::OK, &written, &[]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_patch_is_shown_as_go_prints_it() {
-        let patch = json!({"spec": {"b": null, "a": [1, "x", true]}, "kind": "A"});
-        assert_eq!(in_go(&patch), "map[kind:A spec:map[a:[1 x true] b:<nil>]]");
-    }
+    let cause = Cause::invalid("metadata.uid", wanted, "field is immutable");
+    let (resource, name) = (&call.resource, call.key().name);
+    Err(ApiError::invalid(
+        &resource.group,
+        &resource.kind,
+        &name,
+        vec![cause],
+    ))
 }

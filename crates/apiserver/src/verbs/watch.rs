@@ -101,21 +101,12 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
     let selector = read::selector(call, query)?;
     let bookmarks = query.flag("allowWatchBookmarks");
     let streaming = query.flag("sendInitialEvents");
-    if streaming && query.get("resourceVersionMatch") != Some("NotOlderThan") {
-        return Err(ApiError::bad_request(
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ));
-    }
-    let from = query.resource_version()?;
+    read::options::check_watch(query)?;
+    let from = query.resource_version().map_err(ApiError::unknown)?;
     let timeout = query
-        .number("timeoutSeconds")?
-        .filter(|t| *t > 0)
+        .seconds("timeoutSeconds")?
         .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
-    let include = match query.get("includeObject") {
-        Some("None") => Include::None,
-        Some("Object") => Include::Object,
-        _ => Include::Metadata,
-    };
+    let include = read::include(call, query)?;
     let now = Instant::now();
     let wake = call.shared.store.subscribe(&call.resource.table);
     let mut watcher = Watcher {
@@ -138,7 +129,7 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         done: false,
     };
     let unset = from.is_none_or(|v| v == 0);
-    if streaming || (unset && query.get("sendInitialEvents").is_none()) {
+    if streaming || (unset && !query.has("sendInitialEvents")) {
         watcher.send_state(streaming && bookmarks);
     } else if unset {
         watcher.seen = call.shared.store.version();
@@ -198,7 +189,7 @@ impl Watcher {
     }
 
     fn bookmark(&self, end_of_initial: bool) -> String {
-        let mut meta = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
+        let mut meta = json!({"resourceVersion": self.seen.to_string()});
         if end_of_initial {
             meta["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -210,8 +201,12 @@ impl Watcher {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": meta})
             }
             Rendering::Table => {
-                let row = json!({"cells": [], "object":
-                    {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": meta}});
+                // The cells of an object that has nothing but a version.
+                let nothing = json!({"metadata": meta});
+                let mut row = table::row(&self.resource, &nothing, Include::Metadata);
+                if row["cells"][0].is_null() {
+                    row["cells"][0] = json!("");
+                }
                 json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": null,
                     "metadata": {"resourceVersion": self.seen.to_string()}, "rows": [row]})
             }
@@ -299,7 +294,8 @@ impl Watcher {
                 Change::Modified { old, new } => match (self.wants(old), self.wants(new)) {
                     (true, true) => Some((EventType::Modified, new.clone())),
                     (false, true) => Some((EventType::Added, new.clone())),
-                    (true, false) => Some((EventType::Deleted, new.clone())),
+                    // As it was when it was last seen, at the version of the change.
+                    (true, false) => Some((EventType::Deleted, at_version(old, new.version))),
                     (false, false) => None,
                 },
             };
@@ -316,6 +312,14 @@ impl Watcher {
         }
         out.freeze()
     }
+}
+
+/// An object with another version.
+fn at_version(object: &Arc<Stored>, version: u64) -> Arc<Stored> {
+    let mut value = object.value();
+    value["metadata"]["resourceVersion"] = json!(version.to_string());
+    let stored = Stored::new(object.key.clone(), version, &value);
+    stored.map_or_else(|_| object.clone(), Arc::new)
 }
 
 fn encode(

@@ -54,7 +54,7 @@ async fn strictness_is_up_to_the_client() {
 async fn appliers_share_keyed_lists() {
     let h = Harness::start().await;
     let api = h.install_widgets().await;
-    let config = |parts: Value| json!({"apiVersion": "test.example.com/v1", "kind": "Widget", "spec": {"color": "red", "parts": parts}});
+    let config = |parts: Value| json!({"apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"color": "red", "parts": parts}});
     api.patch(
         "a",
         &PatchParams::apply("one"),

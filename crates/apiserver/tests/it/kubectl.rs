@@ -86,8 +86,8 @@ async fn manifests_are_applied_shown_and_changed() {
     .await;
     let path =
         "jsonpath={.spec.replicas}/{.spec.template.spec.containers[*].name}/{.metadata.labels.x}";
-    // Like a real server, strategic merge puts new list items behind those that are there.
-    expect(&h, &["get", "deploy", "web", "-o", path], "5/c d/y").await;
+    // Strategic merge puts new list items before those that are there.
+    expect(&h, &["get", "deploy", "web", "-o", path], "5/d c/y").await;
     expect(&h, &["label", "deploy", "web", "x-"], "unlabeled").await;
     expect(&h, &["annotate", "deploy", "web", "a=b"], "annotated").await;
     expect(

@@ -13,7 +13,4 @@ mod custom;
 mod durable;
 mod harness;
 mod kubectl;
-mod objects;
-mod options;
 mod security;
-mod watching;

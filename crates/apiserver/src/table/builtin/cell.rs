@@ -22,6 +22,20 @@ pub(super) const fn number(name: &'static str, cell: fn(&Value) -> Value) -> Bui
     }
 }
 
+/// A point in time, or true and false.
+pub(super) const fn typed(
+    name: &'static str,
+    kind: &'static str,
+    cell: fn(&Value) -> Value,
+) -> BuiltinColumn {
+    BuiltinColumn {
+        name,
+        kind,
+        priority: 0,
+        cell,
+    }
+}
+
 pub(super) const fn wide(name: &'static str, cell: fn(&Value) -> Value) -> BuiltinColumn {
     BuiltinColumn {
         name,

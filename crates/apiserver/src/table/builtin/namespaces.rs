@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cell::{AGE, count, int, number, or, string, text, wide};
+use super::cell::{AGE, count, int, or, string, text, typed, wide};
 use crate::table::{BuiltinColumn, since};
 
 fn event_object(o: &Value) -> Value {
@@ -51,7 +51,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
         ("", "configmaps") => {
             const {
                 &[
-                    number("Data", |o| {
+                    text("Data", |o| {
                         json!(int(&count(&o["data"])) + int(&count(&o["binaryData"])))
                     }),
                     AGE,
@@ -62,7 +62,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
             const {
                 &[
                     text("Type", |o| o["type"].clone()),
-                    number("Data", |o| count(&o["data"])),
+                    text("Data", |o| count(&o["data"])),
                     AGE,
                 ]
             }
@@ -111,7 +111,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
         }
         ("", "limitranges") => {
             const {
-                &[text("Created At", |o| {
+                &[typed("Created At", "date", |o| {
                     o["metadata"]["creationTimestamp"].clone()
                 })]
             }

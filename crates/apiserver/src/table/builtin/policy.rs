@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cell::{AGE, int, number, or, string, text, wide};
+use super::cell::{AGE, int, number, or, string, text, typed, wide};
 use crate::table::BuiltinColumn;
 
 fn role_ref(o: &Value) -> Value {
@@ -51,7 +51,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
         }
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
             const {
-                &[text("Created At", |o| {
+                &[typed("Created At", "date", |o| {
                     o["metadata"]["creationTimestamp"].clone()
                 })]
             }
@@ -79,7 +79,9 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
             const {
                 &[
                     number("Value", |o| o["value"].clone()),
-                    text("Global-Default", |o| json!(o["globalDefault"] == true)),
+                    typed("Global-Default", "boolean", |o| {
+                        json!(o["globalDefault"] == true)
+                    }),
                     AGE,
                     text("PreemptionPolicy", |o| {
                         or(&o["preemptionPolicy"], "PreemptLowerPriority")
@@ -89,7 +91,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             const {
-                &[text("Created At", |o| {
+                &[typed("Created At", "date", |o| {
                     o["metadata"]["creationTimestamp"].clone()
                 })]
             }

@@ -2,11 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::cell::{AGE, count, int, joined, labels, number, or, selector, string, text, wide};
+use super::cell::{
+    AGE, count, int, joined, labels, number, or, selector, string, text, typed, wide,
+};
 use crate::table::{BuiltinColumn, since};
 
 fn pod_spec(object: &Value) -> &Value {
-    &object["spec"]["template"]["spec"]
+    let spec = &object["spec"];
+    let job = &spec["jobTemplate"]["spec"];
+    let owner = if job.is_null() { spec } else { job };
+    &owner["template"]["spec"]
 }
 
 fn containers(o: &Value) -> Value {
@@ -99,10 +104,10 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
             const {
                 &[
                     text("Ready", ready_of),
-                    number("Up-to-date", |o| {
+                    text("Up-to-date", |o| {
                         json!(int(&o["status"]["updatedReplicas"]))
                     }),
-                    number("Available", |o| {
+                    text("Available", |o| {
                         json!(int(&o["status"]["availableReplicas"]))
                     }),
                     AGE,
@@ -161,7 +166,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
                             format!("{kind}/{}", string(&owner["name"]))
                         })
                     }),
-                    number("Revision", |o| o["revision"].clone()),
+                    text("Revision", |o| o["revision"].clone()),
                     AGE,
                 ]
             }
@@ -187,7 +192,7 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
                 &[
                     text("Schedule", |o| o["spec"]["schedule"].clone()),
                     text("Timezone", |o| or(&o["spec"]["timeZone"], "<none>")),
-                    text("Suspend", |o| {
+                    typed("Suspend", "boolean", |o| {
                         json!(if o["spec"]["suspend"] == true {
                             "True"
                         } else {
@@ -203,6 +208,9 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
                         },
                     ),
                     AGE,
+                    wide("Containers", containers),
+                    wide("Images", images),
+                    wide("Selector", selector_cell),
                 ]
             }
         }
@@ -221,8 +229,8 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
                     text("MinPods", |o| {
                         json!(o["spec"]["minReplicas"].as_i64().unwrap_or(1).to_string())
                     }),
-                    number("MaxPods", |o| o["spec"]["maxReplicas"].clone()),
-                    number("Replicas", |o| json!(int(&o["status"]["currentReplicas"]))),
+                    text("MaxPods", |o| o["spec"]["maxReplicas"].clone()),
+                    text("Replicas", |o| json!(int(&o["status"]["currentReplicas"]))),
                     AGE,
                 ]
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::admission::admit;
-use super::{Write, Written, commit_error, edit_meta};
+use super::{Write, Written, commit_error, edit_meta, elsewhere};
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
 use crate::http;
@@ -97,9 +97,7 @@ fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
         (true, Some(namespace)) if in_body.is_empty() || in_body == namespace => {
             Ok(namespace.clone())
         }
-        (true, Some(_)) => Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        )),
+        (true, Some(_)) => Err(elsewhere()),
         (true, None) => Err(http::method_not_allowed()),
     }
 }

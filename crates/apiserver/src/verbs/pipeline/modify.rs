@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::admission::admit;
 use super::unchanged::{bump_generation, carry_over, same_but_times};
-use super::{Write, Written, commit_error};
+use super::{Write, Written, commit_error, elsewhere};
 use crate::error::ApiError;
 use crate::registry::{Resource, custom};
 use crate::shared::CRDS;
@@ -87,7 +87,15 @@ fn check_preconditions(
     new: &Value,
 ) -> Result<(), ApiError> {
     let (group, plural) = (&call.resource.group, &call.resource.plural);
+    let namespace = text(new, &["metadata", "namespace"]);
+    if !namespace.is_empty() && namespace != &*key.namespace {
+        return Err(elsewhere());
+    }
     let version = text(new, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let why = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
+        return Err(ApiError::unknown(why));
+    }
     if !version.is_empty() && version != stored.version.to_string() {
         return Err(ApiError::stale(group, plural, &key.name));
     }

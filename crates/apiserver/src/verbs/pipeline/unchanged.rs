@@ -8,6 +8,12 @@ use crate::patch::managed;
 use crate::registry::Resource;
 use crate::verbs::{Call, Subresource};
 
+/// True for kinds whose labels, annotations, finalizers and owners may be written together with their status.
+fn annotates_with_status(resource: &Resource) -> bool {
+    let alone = ["apiextensions.k8s.io", "certificates.k8s.io"];
+    !resource.is_custom() && !alone.contains(&resource.group.as_str())
+}
+
 /// What a write may not change stays as it was.
 pub(super) fn carry_over(call: &Call, old: &Value, new: &mut Value) {
     let resource = &call.resource;
@@ -23,6 +29,22 @@ pub(super) fn carry_over(call: &Call, old: &Value, new: &mut Value) {
                     Some(status) => drop(object.insert("status".into(), status)),
                     None => drop(object.remove("status")),
                 }
+            }
+            if annotates_with_status(resource) {
+                let kept = match resource.plural.as_str() {
+                    "deployments" => Some("labels"),
+                    "pods" => Some("ownerReferences"),
+                    _ => None,
+                };
+                merged["metadata"] = new["metadata"].take();
+                edit_meta(&mut merged, |meta| {
+                    if let Some(name) = kept {
+                        match old["metadata"].get(name) {
+                            Some(value) => drop(meta.insert(name.to_owned(), value.clone())),
+                            None => drop(meta.remove(name)),
+                        }
+                    }
+                });
             }
             if let Some(managed) = managed {
                 merged["metadata"]["managedFields"] = managed;

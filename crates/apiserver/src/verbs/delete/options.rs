@@ -1,0 +1,174 @@
+//! What a delete may be told: in its body or, where it has none, in the query.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{FOREGROUND, ORPHAN};
+use crate::error::{ApiError, Cause};
+use crate::http::body;
+use crate::http::query::Query;
+use crate::patch::go_name;
+use crate::store::Stored;
+use crate::verbs::Call;
+
+/// What becomes of the objects a deleted one owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Propagation {
+    /// Whatever finalizers the object has say so; else what its kind does.
+    Default,
+    Background,
+    Foreground,
+    Orphan,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(super) propagation: Propagation,
+    pub(super) uid: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) dry_run: bool,
+}
+
+/// Fields of the body: name, Go's type, and whether a value is of it.
+type Field = (&'static str, &'static str, fn(&Value) -> bool);
+
+const FIELDS: [Field; 5] = [
+    (
+        "propagationPolicy",
+        "v1.DeletionPropagation",
+        Value::is_string,
+    ),
+    ("orphanDependents", "bool", Value::is_boolean),
+    ("gracePeriodSeconds", "int64", Value::is_i64),
+    ("dryRun", "[]string", Value::is_array),
+    ("preconditions", "v1.Preconditions", Value::is_object),
+];
+
+impl Options {
+    /// Delete now, dependents later.
+    pub(crate) fn background() -> Self {
+        Self {
+            propagation: Propagation::Background,
+            uid: None,
+            version: None,
+            dry_run: false,
+        }
+    }
+
+    /// As the garbage collector deletes `object`: whatever finalizers it has are kept.
+    pub(crate) fn background_of(object: &Stored) -> Self {
+        let own = object
+            .finalizers
+            .iter()
+            .any(|f| f == FOREGROUND || f == ORPHAN);
+        Self {
+            propagation: if own {
+                Propagation::Default
+            } else {
+                Propagation::Background
+            },
+            ..Self::background()
+        }
+    }
+
+    /// As the garbage collector deletes below a foreground deletion.
+    pub(crate) fn foreground_if(has_dependents: bool) -> Self {
+        let propagation = if has_dependents {
+            Propagation::Foreground
+        } else {
+            Propagation::Background
+        };
+        Self {
+            propagation,
+            ..Self::background()
+        }
+    }
+
+    pub(super) fn parse(
+        call: &Call,
+        query: &Query,
+        content_type: &str,
+        bytes: &Bytes,
+    ) -> Result<Self, ApiError> {
+        if bytes.is_empty() {
+            return Self::of_query(call, query);
+        }
+        let body = body::object(content_type, bytes)?.value;
+        check_body(&body)?;
+        let dry_run = body["dryRun"].as_array().is_some_and(|d| !d.is_empty());
+        if dry_run && body["dryRun"] != json!(["All"]) {
+            let cause = Cause::not_supported("dryRun", &body["dryRun"], &["All".to_owned()]);
+            return Err(invalid(cause));
+        }
+        let precondition = |name: &str| body["preconditions"][name].as_str().map(str::to_owned);
+        Ok(Self {
+            propagation: propagation(
+                body["propagationPolicy"].as_str(),
+                body["orphanDependents"].as_bool(),
+            )?,
+            uid: precondition("uid"),
+            version: precondition("resourceVersion"),
+            dry_run,
+        })
+    }
+
+    fn of_query(call: &Call, query: &Query) -> Result<Self, ApiError> {
+        query.integer("gracePeriodSeconds")?;
+        let orphan = query.has("orphanDependents");
+        Ok(Self {
+            propagation: propagation(
+                query.get("propagationPolicy"),
+                orphan.then(|| query.flag("orphanDependents")),
+            )?,
+            dry_run: call.options.dry_run,
+            ..Self::background()
+        })
+    }
+}
+
+/// Refuses a body that is something else, or whose fields have the wrong types.
+fn check_body(body: &Value) -> Result<(), ApiError> {
+    let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+    if kind != "DeleteOptions" {
+        let version = body["apiVersion"].as_str().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" as the options of a delete"
+        )));
+    }
+    for (name, kind, fits) in FIELDS {
+        let value = &body[name];
+        if !value.is_null() && !fits(value) {
+            let found = go_name(value);
+            return Err(ApiError::bad_request(format!(
+                "json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {kind}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Propagation, ApiError> {
+    const FIELD: &str = "propagationPolicy";
+    match (policy, orphan) {
+        (Some(policy), Some(_)) => {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            Err(invalid(Cause::invalid(FIELD, &json!(policy), why)))
+        }
+        (Some("Background"), _) | (None, Some(false)) => Ok(Propagation::Background),
+        (Some("Foreground"), _) => Ok(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Ok(Propagation::Orphan),
+        (None, None) => Ok(Propagation::Default),
+        (Some(other), _) => {
+            let allowed = ["Foreground", "Background", "Orphan", "nil"].map(str::to_owned);
+            Err(invalid(Cause::not_supported(
+                FIELD,
+                &json!(other),
+                &allowed,
+            )))
+        }
+    }
+}
+
+fn invalid(cause: Cause) -> ApiError {
+    ApiError::invalid("meta.k8s.io", "DeleteOptions", "", vec![cause])
+}

@@ -1,0 +1,152 @@
+//! Server-side apply, as far as it is about requests: what may be sent, and what a new or an old object makes of it.
+//! Who owns what is in [`crate::patch::apply`].
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{check_place, done, keeps_uid};
+use crate::error::{ApiError, Cause};
+use crate::http::body;
+use crate::patch::apply::{self, Claim};
+use crate::patch::managed::{self, Mode, writer};
+use crate::schema::shape;
+use crate::verbs::pipeline::{self, Write, modify};
+use crate::verbs::{Call, Subresource, scale, text};
+
+/// Where client-side apply keeps what it has applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What kubectl has applied before it went over to server-side apply. Fields of that are its own, and it goes on
+/// keeping the note.
+fn last_applied(call: &Call, live: &Value) -> Option<Value> {
+    if call.options.field_manager != "kubectl" {
+        return None;
+    }
+    let note = live["metadata"]["annotations"]
+        .get(LAST_APPLIED)?
+        .as_str()?;
+    serde_json::from_str(note).ok()
+}
+
+/// What the applier wants, as far as it is this door's, or why it cannot be that.
+fn sent(call: &Call, bytes: &Bytes) -> Result<Value, ApiError> {
+    let (resource, key) = (&call.resource, call.key());
+    let mut config = body::yaml(bytes)?.value;
+    if !config["metadata"]["managedFields"].is_null() {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    let scaled = call.subresource == Some(Subresource::Scale);
+    let (version, kind) = if scaled {
+        ("autoscaling/v1".to_owned(), "Scale")
+    } else {
+        (resource.api_version(), resource.kind.as_str())
+    };
+    let said = (text(&config, &["apiVersion"]), text(&config, &["kind"]));
+    if said != (version.as_str(), kind) {
+        let (group, version) = said.0.rsplit_once('/').unwrap_or(("", said.0));
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={}",
+            said.1
+        )));
+    }
+    check_place(call, &config)?;
+    if scaled {
+        config = scale::as_object(&config, resource);
+    } else if let Some(object) = config.as_object_mut() {
+        // Each of the two doors is deaf to what belongs to the other.
+        match call.subresource {
+            Some(Subresource::Status) => drop(object.remove("spec")),
+            _ if resource.status => drop(object.remove("status")),
+            _ => {}
+        }
+    }
+    let whose = format!(
+        "failed to create typed patch object ({}/{}; {}/{}, Kind={})",
+        text(&config, &["metadata", "namespace"]),
+        key.name,
+        resource.group,
+        resource.version,
+        resource.kind
+    );
+    let mut unknown = Vec::new();
+    shape::prune(
+        &mut config,
+        resource.schema(),
+        &mut String::new(),
+        &mut unknown,
+    );
+    if let Some(field) = unknown.first() {
+        let why = format!("{whose}: .{field}: field not declared in schema");
+        return Err(ApiError::unknown(why));
+    }
+    if let Some(why) = apply::duplicate(&config, resource.schema()) {
+        return Err(ApiError::unknown(format!("{whose}: {why}")));
+    }
+    pipeline::decode(call, &mut config, Vec::new())?;
+    if !resource.is_custom() {
+        shape::as_typed(&mut config, resource.schema());
+    }
+    Ok(config)
+}
+
+/// Applies what is sent.
+pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
+    let (resource, key) = (&call.resource, call.key());
+    if !call.options.manager_named {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        return Err(ApiError::invalid(
+            "meta.k8s.io",
+            "PatchOptions",
+            "",
+            vec![cause],
+        ));
+    }
+    let config = sent(call, bytes)?;
+    let mode = || {
+        writer(
+            resource,
+            &call.options.field_manager,
+            Mode::Apply,
+            call.subresource,
+        )
+    };
+    let exists = call.shared.store.get(&resource.table, &key).is_some();
+    if !exists {
+        if call.subresource.is_some() {
+            return Err(call.not_found());
+        }
+        let uid = text(&config, &["metadata", "uid"]);
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            let (group, plural) = (&resource.group, &resource.plural);
+            return Err(ApiError::conflict(group, plural, &key.name, &why));
+        }
+        let mut value = apply::apply(None, &config, resource.schema(), mode(), Claim::Free)?;
+        value["metadata"]["name"] = json!(&*key.name);
+        let written = pipeline::insert(call, value, Write::Apply)?;
+        return Ok(done(call, StatusCode::CREATED, &written, &[]));
+    }
+    let written = modify(call, &key, Write::Apply, |old| {
+        let old = &managed::adopted(resource, old);
+        keeps_uid(call, old, &config)?;
+        let applied = last_applied(call, old);
+        let claim = match &applied {
+            _ if call.options.force => Claim::Force,
+            Some(own) => Claim::Own(own),
+            None => Claim::Free,
+        };
+        let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim)?;
+        if applied.is_some() {
+            new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
+        }
+        if text(&config, &["metadata", "resourceVersion"]).is_empty() {
+            new["metadata"]["resourceVersion"] = Value::Null;
+        }
+        Ok(new)
+    })?;
+    Ok(done(call, StatusCode::OK, &written, &[]))
+}

@@ -1,0 +1,302 @@
+//! delete and deletecollection: preconditions, policies, finalizers, and what is answered.
+
+use serde_json::{Value, json};
+
+use crate::objects::{JSON, Objects, deployment, map, names, said, version};
+use crate::server;
+
+#[tokio::test]
+async fn what_is_gone_is_told_with_a_status_or_shown_once_more() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let made = maps.create(&map("a", json!({}), json!({}))).await;
+    let gone = maps.delete("/a", &Value::Null).await;
+    let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]}});
+    assert_eq!((gone.code, gone.json), (200, expected));
+    let missing = maps.delete("/a", &Value::Null).await;
+    assert_eq!(said(&missing), (404, "configmaps \"a\" not found"));
+    let in_namespace =
+        |group: &str, plural: &str| format!("{group}/namespaces/{namespace}/{plural}");
+    let pod = json!({"containers": [{"name": "c", "image": "i"}]});
+    for (path, spec, kind) in [
+        (
+            in_namespace("/api/v1", "services"),
+            json!({"ports": [{"port": 80}]}),
+            "Service",
+        ),
+        (
+            in_namespace("/api/v1", "serviceaccounts"),
+            Value::Null,
+            "ServiceAccount",
+        ),
+        (in_namespace("/api/v1", "pods"), pod, "Pod"),
+        (in_namespace("/api/v1", "secrets"), Value::Null, "Status"),
+        (
+            in_namespace("/apis/apps/v1", "deployments"),
+            deployment("x")["spec"].clone(),
+            "Status",
+        ),
+        (
+            in_namespace("/apis/coordination.k8s.io/v1", "leases"),
+            json!({}),
+            "Status",
+        ),
+    ] {
+        let objects = Objects::at(&server, path.as_str());
+        let mut object = json!({"metadata": {"name": "x"}});
+        if !spec.is_null() {
+            object["spec"] = spec;
+        }
+        objects.create(&object).await;
+        let gone = objects.delete("/x", &Value::Null).await;
+        assert_eq!(
+            (gone.code, &gone.json["kind"]),
+            (200, &json!(kind)),
+            "{path}"
+        );
+        if kind == "Pod" {
+            assert_eq!(gone.json["metadata"]["deletionGracePeriodSeconds"], 0);
+            assert!(gone.json["metadata"]["deletionTimestamp"].is_string());
+        }
+        assert_eq!(objects.get("/x").await.code, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_deleted_that_is_not_what_was_meant() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let made = maps.create(&map("a", json!({}), json!({}))).await;
+    let (uid, is) = (made["metadata"]["uid"].as_str().unwrap(), version(&made));
+    let refused = |why: String| format!("Operation cannot be fulfilled on ConfigMap \"a\": {why}");
+    for (precondition, why) in [
+        (
+            json!({"uid": "x"}),
+            format!(
+                "the UID in the precondition (x) does not match the UID in record ({uid}). The object might have been \
+                 deleted and then recreated"
+            ),
+        ),
+        (
+            json!({"resourceVersion": "1"}),
+            format!(
+                "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ({is}). The \
+                 object might have been modified"
+            ),
+        ),
+    ] {
+        let answer = maps
+            .delete("/a", &json!({"preconditions": precondition}))
+            .await;
+        assert_eq!(said(&answer), (409, refused(why).as_str()));
+        assert_eq!(answer.json["reason"], "Conflict");
+    }
+    let right = json!({"preconditions": {"uid": uid, "resourceVersion": is}});
+    assert_eq!(maps.delete("/a", &right).await.code, 200);
+}
+
+#[tokio::test]
+async fn options_that_make_no_sense_delete_nothing() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({}))).await;
+    let invalid = |why: &str| format!("DeleteOptions.meta.k8s.io \"\" is invalid: {why}");
+    let policy = "propagationPolicy: Unsupported value: \"Foo\": supported values: \"Foreground\", \"Background\", \
+                  \"Orphan\", \"nil\"";
+    let both = "propagationPolicy: Invalid value: \"Foreground\": orphanDependents and deletionPropagation cannot be both set";
+    let dry = "dryRun: Unsupported value: [\"Foo\"]: supported values: \"All\"";
+    for rest in ["/a", ""] {
+        for (query, body, code, message) in [
+            ("?propagationPolicy=Foo", Value::Null, 422, invalid(policy)),
+            ("", json!({"propagationPolicy": "Foo"}), 422, invalid(policy)),
+            ("?propagationPolicy=Foreground&orphanDependents=true", Value::Null, 422, invalid(both)),
+            (
+                "",
+                json!({"propagationPolicy": "Foreground", "orphanDependents": false}),
+                422,
+                invalid(both),
+            ),
+            ("?dryRun=Foo", Value::Null, 422, invalid(dry)),
+            ("", json!({"dryRun": ["Foo"]}), 422, invalid(dry)),
+            (
+                "?gracePeriodSeconds=x",
+                Value::Null,
+                400,
+                "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned(),
+            ),
+            (
+                "",
+                json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": 5}),
+                400,
+                "json: cannot unmarshal number into Go struct field DeleteOptions.propagationPolicy of type \
+                 v1.DeletionPropagation"
+                    .to_owned(),
+            ),
+        ] {
+            let answer = maps.delete(&format!("{rest}{query}"), &body).await;
+            assert_eq!(said(&answer), (code, message.as_str()), "{rest} {query} {body}");
+        }
+        let other = maps
+            .delete(rest, &json!({"kind": "ConfigMap", "apiVersion": "v1"}))
+            .await;
+        let (code, message) = said(&other);
+        let begins = "no kind \"ConfigMap\" is registered for version \"v1\"";
+        assert!(code == 400 && message.starts_with(begins), "{message}");
+        let text = maps
+            .send("DELETE", rest, &[("content-type", "text/plain")], "x")
+            .await;
+        assert_eq!(text.code, 415, "{}", text.text);
+        let broken = maps.send("DELETE", rest, &[JSON], "{").await;
+        assert_eq!(broken.code, 400, "{}", broken.text);
+    }
+    assert_eq!(maps.get("/a").await.code, 200);
+}
+
+#[tokio::test]
+async fn finalizers_hold_an_object_until_the_last_is_gone() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let mut object = map("a", json!({}), json!({}));
+    object["metadata"]["finalizers"] = json!(["a.b/c", "d.e/f"]);
+    maps.create(&object).await;
+    let held = maps.delete("/a", &Value::Null).await.json;
+    assert!(held["metadata"]["deletionTimestamp"].is_string(), "{held}");
+    assert_eq!(held["metadata"]["deletionGracePeriodSeconds"], 0);
+    let again = maps.delete("/a", &Value::Null).await;
+    assert_eq!((again.code, &again.json), (200, &held), "nothing is new");
+    let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
+    let more = maps
+        .merge("/a", &finalizers(json!(["a.b/c", "d.e/f", "g.h/i"])))
+        .await;
+    let why = "ConfigMap \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
+               being deleted, found new finalizers []string{\"g.h/i\"}";
+    assert_eq!(said(&more), (422, why));
+    // It lives on, and may be changed.
+    let changed = maps.merge("/a", &json!({"data": {"k": "v"}})).await;
+    assert_eq!(changed.json["data"], json!({"k": "v"}));
+    assert_eq!(
+        maps.merge("/a", &finalizers(json!(["d.e/f"]))).await.code,
+        200
+    );
+    assert_eq!(maps.get("/a").await.code, 200);
+    let last = maps.merge("/a", &finalizers(Value::Null)).await;
+    assert_eq!(
+        (last.code, &last.json["metadata"]["name"]),
+        (200, &json!("a"))
+    );
+    assert_eq!(maps.get("/a").await.code, 404);
+}
+
+#[tokio::test]
+async fn policies_become_finalizers_of_what_is_held() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    let mut held = deployment("web");
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    deployments.create(&held).await;
+    for (policy, finalizers) in [
+        ("Background", json!(["a.b/c"])),
+        ("Foreground", json!(["a.b/c", "foregroundDeletion"])),
+    ] {
+        let options = json!({"propagationPolicy": policy, "dryRun": ["All"]});
+        let tried = deployments.delete("/web", &options).await.json;
+        assert_eq!(tried["metadata"]["finalizers"], finalizers);
+        assert_eq!(tried["metadata"]["generation"], 2);
+        assert!(tried["metadata"]["deletionTimestamp"].is_string());
+    }
+    let is = deployments.get("/web").await.json;
+    assert_eq!(
+        is["metadata"].get("deletionTimestamp"),
+        None,
+        "it was a trial"
+    );
+    let options = json!({"propagationPolicy": "Orphan"});
+    let marked = deployments.delete("/web", &options).await.json;
+    assert_eq!(marked["metadata"]["finalizers"], json!(["a.b/c", "orphan"]));
+
+    // Kinds that are older than garbage collection leave their pods behind, and say so.
+    let jobs = Objects::at(
+        &server,
+        format!("/apis/batch/v1/namespaces/{namespace}/jobs"),
+    );
+    let spec = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}});
+    jobs.create(&json!({"metadata": {"name": "j"}, "spec": spec}))
+        .await;
+    let answer = jobs.delete("/j", &Value::Null).await;
+    assert_eq!(
+        answer.json["metadata"]["finalizers"],
+        json!(["orphan"]),
+        "{}",
+        answer.text
+    );
+    let warning = answer.headers["warning"].to_str().unwrap();
+    assert!(
+        warning.starts_with("299 - \"child pods are preserved by default"),
+        "{warning}"
+    );
+    jobs.create(&json!({"metadata": {"name": "k"}, "spec": spec}))
+        .await;
+    let answer = jobs
+        .delete("/k", &json!({"propagationPolicy": "Background"}))
+        .await;
+    assert_eq!(
+        (&answer.json["kind"], answer.headers.get("warning")),
+        (&json!("Status"), None)
+    );
+}
+
+#[tokio::test]
+async fn collections_are_deleted_as_far_as_they_are_selected() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    for i in 0..4 {
+        let label = json!({"g": (i % 2).to_string()});
+        maps.create(&map(&format!("c{i}"), json!({}), label)).await;
+    }
+    let mut held = map("held", json!({}), json!({}));
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    let held = maps.create(&held).await;
+    let odd = maps.delete("?labelSelector=g%3D1", &Value::Null).await;
+    assert_eq!(
+        (odd.code, &odd.json["kind"]),
+        (200, &json!("ConfigMapList"))
+    );
+    assert_eq!(names(&odd), ["c1", "c3"]);
+    assert_eq!(odd.json["items"][0].get("kind"), None);
+    assert_eq!(names(&maps.get("").await), ["c0", "c2", "held"]);
+    let one = maps
+        .delete("?fieldSelector=metadata.name%3Dc0", &Value::Null)
+        .await;
+    assert_eq!(names(&one), ["c0"]);
+    assert_eq!(
+        names(&maps.delete("?labelSelector=none", &Value::Null).await),
+        [""; 0]
+    );
+    // They are shown as they were found.
+    let rest = maps.delete("", &Value::Null).await;
+    assert_eq!(names(&rest), ["c2", "held"]);
+    assert_eq!(rest.json["items"][1]["metadata"], held["metadata"]);
+    let left = maps.get("").await;
+    assert_eq!(names(&left), ["held"]);
+    assert!(left.json["items"][0]["metadata"]["deletionTimestamp"].is_string());
+    // Never those of all namespaces, and never namespaces.
+    for path in [
+        "/api/v1/configmaps",
+        "/api/v1/namespaces",
+        "/apis/apps/v1/deployments",
+    ] {
+        let answer = Objects::at(&server, path).delete("", &Value::Null).await;
+        assert_eq!(
+            (answer.code, &answer.json["reason"]),
+            (405, &json!("MethodNotAllowed")),
+            "{path}"
+        );
+    }
+}

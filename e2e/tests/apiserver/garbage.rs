@@ -1,0 +1,201 @@
+//! Garbage collection. A lone kube-apiserver marks what is to go; who collects it is another program, which does not
+//! run beside the real one here.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map};
+use crate::server;
+use crate::server::Served;
+
+fn owned(name: &str, owner: &Value) -> Value {
+    let mut object = map(name, json!({}), json!({}));
+    let meta = &owner["metadata"];
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"],
+        "uid": meta["uid"], "blockOwnerDeletion": true}]);
+    object
+}
+
+async fn gone(maps: &Objects<'_>, name: &str) {
+    eventually("the object to go", async || {
+        let answer = maps.get(&format!("/{name}")).await;
+        if answer.code == 404 {
+            Ok(())
+        } else {
+            Err(answer.text)
+        }
+    })
+    .await;
+}
+
+/// An owner, what it owns, and what that owns.
+async fn family(maps: &Objects<'_>) -> [Value; 3] {
+    let owner = maps.create(&map("owner", json!({}), json!({}))).await;
+    let child = maps.create(&owned("child", &owner)).await;
+    let grandchild = maps.create(&owned("grandchild", &child)).await;
+    [owner, child, grandchild]
+}
+
+fn collects(server: &Served) -> bool {
+    !server.is_real()
+}
+
+#[tokio::test]
+async fn dependents_follow_their_owner() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    family(&maps).await;
+    let policy = json!({"propagationPolicy": "Background"});
+    let answer = maps.delete("/owner", &policy).await;
+    assert_eq!((answer.code, &answer.json["kind"]), (200, &json!("Status")));
+    assert_eq!(maps.get("/owner").await.code, 404, "at once");
+    if !collects(&server) {
+        return;
+    }
+    gone(&maps, "child").await;
+    gone(&maps, "grandchild").await;
+    assert_eq!(
+        maps.create(&map("owner", json!({}), json!({}))).await["kind"],
+        "ConfigMap"
+    );
+}
+
+#[tokio::test]
+async fn an_owner_that_goes_in_the_foreground_waits_for_its_dependents() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let [_, mut child, _] = family(&maps).await;
+    child["metadata"]["finalizers"] = json!(["a.b/c"]);
+    assert_eq!(maps.put("/child", &child).await.code, 200);
+    let policy = json!({"propagationPolicy": "Foreground"});
+    let marked = maps.delete("/owner", &policy).await.json;
+    assert_eq!(
+        marked["metadata"]["finalizers"],
+        json!(["foregroundDeletion"])
+    );
+    assert!(marked["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(maps.get("/owner").await.code, 200);
+    if !collects(&server) {
+        return;
+    }
+    gone(&maps, "grandchild").await;
+    for name in ["child", "owner"] {
+        let found = maps.get(&format!("/{name}")).await;
+        assert!(
+            found.json["metadata"]["deletionTimestamp"].is_string(),
+            "{}",
+            found.text
+        );
+    }
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/child", &release).await.code, 200);
+    gone(&maps, "child").await;
+    gone(&maps, "owner").await;
+}
+
+#[tokio::test]
+async fn orphans_stay() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    family(&maps).await;
+    let policy = json!({"propagationPolicy": "Orphan"});
+    let marked = maps.delete("/owner", &policy).await.json;
+    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
+    if !collects(&server) {
+        return;
+    }
+    gone(&maps, "owner").await;
+    let child = maps.get("/child").await.json;
+    assert_eq!(child["metadata"].get("ownerReferences"), None, "{child}");
+    assert_eq!(maps.get("/grandchild").await.code, 200);
+}
+
+#[tokio::test]
+async fn one_whose_owner_never_was_is_collected_and_one_that_has_another_is_not() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let ghost =
+        json!({"metadata": {"name": "ghost", "uid": "00000000-0000-0000-0000-000000000000"}});
+    let owner = maps.create(&map("owner", json!({}), json!({}))).await;
+    let mut both = owned("both", &ghost);
+    let reference = owned("x", &owner)["metadata"]["ownerReferences"][0].clone();
+    let references = both["metadata"]["ownerReferences"].as_array_mut();
+    references.unwrap().push(reference);
+    maps.create(&both).await;
+    maps.create(&owned("child", &ghost)).await;
+    if !collects(&server) {
+        return;
+    }
+    gone(&maps, "child").await;
+    assert_eq!(maps.get("/both").await.code, 200);
+    assert_eq!(maps.delete("/owner", &Value::Null).await.code, 200);
+    gone(&maps, "both").await;
+}
+
+#[tokio::test]
+async fn a_deleted_namespace_takes_nothing_new_and_is_emptied() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let namespaces = Objects::at(&server, "/api/v1/namespaces");
+    let maps = Objects::maps(&server, &name);
+    let mut held = map("held", json!({}), json!({}));
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    maps.create(&held).await;
+    maps.create(&map("free", json!({}), json!({}))).await;
+    let is = namespaces.get(&format!("/{name}")).await.json;
+    assert_eq!(
+        (&is["spec"]["finalizers"], &is["status"]["phase"]),
+        (&json!(["kubernetes"]), &json!("Active"))
+    );
+    assert_eq!(
+        is["metadata"]["labels"]["kubernetes.io/metadata.name"],
+        name.as_str()
+    );
+    let tried = namespaces
+        .delete(&format!("/{name}?dryRun=All"), &Value::Null)
+        .await
+        .json;
+    assert_eq!(tried["status"]["phase"], "Terminating");
+    let marked = namespaces
+        .delete(&format!("/{name}"), &Value::Null)
+        .await
+        .json;
+    assert_eq!(
+        (&marked["kind"], &marked["status"]["phase"]),
+        (&json!("Namespace"), &json!("Terminating"))
+    );
+    let late = maps.post("", &map("late", json!({}), json!({}))).await;
+    let why = format!(
+        "configmaps \"late\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
+    );
+    assert_eq!((late.code, &late.json["message"]), (403, &json!(why)));
+    assert_eq!(
+        late.json["details"]["causes"][0]["reason"],
+        "NamespaceTerminating"
+    );
+    for protected in ["default", "kube-system", "kube-public"] {
+        let answer = namespaces
+            .delete(&format!("/{protected}"), &Value::Null)
+            .await;
+        let why =
+            format!("namespaces \"{protected}\" is forbidden: this namespace may not be deleted");
+        assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
+    }
+    if !collects(&server) {
+        return;
+    }
+    gone(&maps, "free").await;
+    assert_eq!(
+        namespaces.get(&format!("/{name}")).await.code,
+        200,
+        "something holds it"
+    );
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    gone(&namespaces, &name).await;
+    assert_eq!(maps.get("/held").await.code, 404);
+}

@@ -1,0 +1,348 @@
+//! get and list: pages, versions, selectors, and the forms of an answer.
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map, names, said, version};
+use crate::server;
+use crate::server::Served;
+
+/// Five maps, of which `c1` and `c3` are odd.
+async fn five(server: &Served) -> Objects<'_> {
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(server, &namespace);
+    for i in 0..5 {
+        let odd = json!({"odd": (i % 2 == 1).to_string()});
+        maps.create(&map(&format!("c{i}"), json!({"i": i.to_string()}), odd))
+            .await;
+    }
+    maps
+}
+
+#[tokio::test]
+async fn pages_show_one_moment() {
+    let server = server().await;
+    let maps = five(&server).await;
+    let page = maps.get("?limit=2").await;
+    assert_eq!(names(&page), ["c0", "c1"]);
+    assert_eq!(page.json["metadata"]["remainingItemCount"], 3);
+    let token = page.json["metadata"]["continue"].as_str().unwrap();
+    // What happens in between is not seen.
+    assert_eq!(maps.delete("/c4", &Value::Null).await.code, 200);
+    maps.create(&map("c2b", json!({}), json!({}))).await;
+    let rest = maps.get(&format!("?limit=10&continue={token}")).await;
+    assert_eq!(names(&rest), ["c2", "c3", "c4"]);
+    assert_eq!(version(&rest.json), version(&page.json));
+    let both = maps
+        .get(&format!("?resourceVersion=1&continue={token}"))
+        .await;
+    let why = "specifying resource version is not allowed when using continue";
+    assert_eq!(said(&both), (400, why));
+    assert_eq!(rest.json["metadata"].get("continue"), None);
+    // What is left is not counted where that would take a look at each.
+    let odd = maps.get("?limit=1&labelSelector=odd%3Dtrue").await;
+    assert_eq!(names(&odd), ["c1"]);
+    assert!(odd.json["metadata"]["continue"].is_string());
+    assert_eq!(odd.json["metadata"].get("remainingItemCount"), None);
+    for limit in [-1, 0, 5, 500] {
+        let all = maps.get(&format!("?limit={limit}")).await;
+        assert_eq!(names(&all), ["c0", "c1", "c2", "c2b", "c3"], "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_of_the_version_that_is_asked_for() {
+    let server = server().await;
+    let maps = five(&server).await;
+    let before = version(&maps.get("").await.json).to_owned();
+    assert_eq!(maps.delete("/c0", &Value::Null).await.code, 200);
+    let old = ["c0", "c1", "c2", "c3", "c4"];
+    let exact = maps
+        .get(&format!(
+            "?resourceVersionMatch=Exact&resourceVersion={before}"
+        ))
+        .await;
+    assert_eq!(names(&exact), old);
+    assert_eq!(version(&exact.json), before);
+    for query in [
+        String::new(),
+        "?resourceVersion=0".to_owned(),
+        "?resourceVersionMatch=NotOlderThan&resourceVersion=0".to_owned(),
+        format!("?resourceVersion={before}"),
+        format!("?resourceVersionMatch=NotOlderThan&resourceVersion={before}"),
+    ] {
+        // Whatever is shown is not older than what was asked for; a cache may be a moment behind.
+        let list = berth_e2e::eventually("the deletion to be known", async || {
+            let list = maps.get(&query).await;
+            if names(&list) == old[1..] {
+                Ok(list)
+            } else {
+                Err(list.text)
+            }
+        })
+        .await;
+        let shown: u64 = version(&list.json).parse().unwrap();
+        assert!(shown > before.parse().unwrap(), "{query}: {shown}");
+    }
+    for rest in ["/c1", "/c1?resourceVersion=0"] {
+        assert_eq!(maps.get(rest).await.json["data"], json!({"i": "1"}));
+    }
+}
+
+#[tokio::test]
+async fn lists_are_refused_what_makes_no_sense() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    let options =
+        |why: &str| format!("ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: {why}");
+    let cases = [
+        (
+            "?resourceVersionMatch=Exact",
+            422,
+            options("Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        ),
+        (
+            "?resourceVersionMatch=Foo&resourceVersion=1",
+            422,
+            options("Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\""),
+        ),
+        (
+            "?resourceVersionMatch=Exact&resourceVersion=0",
+            422,
+            options("Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""),
+        ),
+        (
+            "?continue=abc&resourceVersionMatch=Exact&resourceVersion=1",
+            422,
+            options("Forbidden: resourceVersionMatch is forbidden when continue is provided"),
+        ),
+        (
+            "?continue=abc",
+            400,
+            "invalid continue token: continue key is not valid: invalid character 'i' looking for beginning of value"
+                .to_owned(),
+        ),
+        (
+            "?sendInitialEvents=true",
+            422,
+            "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"
+                .to_owned(),
+        ),
+        ("?limit=x", 400, "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()),
+        ("?timeoutSeconds=x", 400, "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()),
+        (
+            "?resourceVersion=x",
+            400,
+            "invalid resource version: resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax"
+                .to_owned(),
+        ),
+        (
+            "/a?resourceVersion=x",
+            500,
+            "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax".to_owned(),
+        ),
+        (
+            "?fieldSelector=spec.foo%3D1",
+            400,
+            "\"spec.foo\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"".to_owned(),
+        ),
+    ];
+    for (query, code, message) in cases {
+        assert_eq!(
+            said(&maps.get(query).await),
+            (code, message.as_str()),
+            "{query}"
+        );
+    }
+    let pods = Objects::at(&server, "/api/v1/namespaces/default/pods");
+    let unknown = pods.get("?fieldSelector=spec.foo%3D1").await;
+    assert_eq!(said(&unknown), (400, "field label not supported: spec.foo"));
+    for method in ["HEAD", "PUT", "PATCH"] {
+        let merge = ("content-type", "application/merge-patch+json");
+        let answer = maps.send(method, "", &[merge], "").await;
+        assert_eq!(answer.code, 405, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_can_read_the_future() {
+    let server = server().await.without_retries().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({}))).await;
+    let future = "999999999";
+    for rest in [
+        format!("/a?resourceVersion={future}"),
+        format!("?resourceVersion={future}"),
+        format!("?resourceVersionMatch=Exact&resourceVersion={future}"),
+        format!("?resourceVersionMatch=NotOlderThan&resourceVersion={future}"),
+    ] {
+        let answer = maps.get(&rest).await;
+        let (code, message) = said(&answer);
+        assert_eq!((code, &answer.json["reason"]), (504, &json!("Timeout")));
+        let begins = format!("Timeout: Too large resource version: {future}, current: ");
+        assert!(message.starts_with(&begins), "{rest}: {message}");
+        let details = json!({"retryAfterSeconds": 1, "causes": [
+            {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]});
+        assert_eq!(answer.json["details"], details, "{rest}");
+        assert_eq!(answer.headers["retry-after"], "1");
+    }
+}
+
+#[tokio::test]
+async fn labels_and_fields_select() {
+    let server = server().await;
+    let maps = five(&server).await;
+    for (query, expected) in [
+        ("?labelSelector=odd%3Dtrue", &["c1", "c3"][..]),
+        ("?labelSelector=odd+notin+(true)", &["c0", "c2", "c4"]),
+        ("?labelSelector=!odd", &[]),
+        ("?fieldSelector=metadata.name%3Dc1", &["c1"]),
+        (
+            "?fieldSelector=metadata.name!%3Dc1",
+            &["c0", "c2", "c3", "c4"],
+        ),
+        (
+            "?fieldSelector=metadata.name%3Dc1&labelSelector=odd%3Dfalse",
+            &[],
+        ),
+    ] {
+        assert_eq!(names(&maps.get(query).await), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn items_of_built_in_kinds_do_not_repeat_their_type() {
+    let server = server().await;
+    let maps = five(&server).await;
+    let list = maps.get("").await.json;
+    assert_eq!(
+        (&list["kind"], &list["apiVersion"]),
+        (&json!("ConfigMapList"), &json!("v1"))
+    );
+    for item in list["items"].as_array().unwrap() {
+        let name = item["metadata"]["name"].as_str().unwrap();
+        let mut object = maps.get(&format!("/{name}")).await.json;
+        let members = object.as_object_mut().unwrap();
+        assert_eq!(members.remove("kind"), Some(json!("ConfigMap")));
+        assert_eq!(members.remove("apiVersion"), Some(json!("v1")));
+        assert_eq!(*item, object);
+    }
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = crate::definitions::definition(json!({"type": "object"}));
+    let kind = crate::definitions::Kind::install(&server, &definition).await;
+    let definitions = Objects::at(&server, definitions).get("?limit=1").await;
+    assert_eq!(definitions.json["items"][0].get("kind"), None);
+    kind.create("a", &json!({})).await;
+    let things = Objects::at(&server, kind.path("v1")).get("").await.json;
+    assert_eq!(things["items"][0]["kind"], "Thing");
+    assert_eq!(
+        things["items"][0]["apiVersion"],
+        format!("{}/v1", kind.group)
+    );
+}
+
+#[tokio::test]
+async fn answers_come_in_the_form_that_is_asked_for() {
+    let server = server().await;
+    let maps = five(&server).await;
+    let partial = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    let partials = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    let object = maps.get("/c1").await.json;
+    let found = maps.get_as("/c1", partial).await.json;
+    let expected = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": object["metadata"]});
+    assert_eq!(found, expected);
+    let list = maps
+        .get_as("?fieldSelector=metadata.name%3Dc1", partials)
+        .await;
+    assert_eq!(list.json["kind"], "PartialObjectMetadataList");
+    assert_eq!(list.json["items"], json!([expected]));
+    for (rest, accept, begins) in [
+        (
+            "",
+            partial,
+            "you requested PartialObjectMetadata, but the requested object is a list",
+        ),
+        (
+            "/c1",
+            partials,
+            "you requested PartialObjectMetadataList, but the requested object is not a list",
+        ),
+        (
+            "/c1",
+            "application/json;as=Foo;v=v1;g=meta.k8s.io",
+            "only the following media types are accepted: ",
+        ),
+        (
+            "",
+            "application/json;as=Table;v=v2;g=meta.k8s.io",
+            "only the following media types are accepted: ",
+        ),
+        (
+            "",
+            "text/html",
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, ",
+        ),
+    ] {
+        let answer = maps.get_as(rest, accept).await;
+        let (code, message) = said(&answer);
+        assert_eq!(
+            (code, &answer.json["reason"]),
+            (406, &json!("NotAcceptable"))
+        );
+        assert!(message.starts_with(begins), "{accept}: {message}");
+    }
+    for rest in ["/c1", ""] {
+        let yaml = maps.get_as(rest, "application/yaml").await;
+        assert_eq!(yaml.headers["content-type"], "application/yaml");
+        let read: Value = serde_saphyr::from_str(&yaml.text).unwrap();
+        let json = maps.get(rest).await.json;
+        for part in ["kind", "data", "items"] {
+            assert_eq!(read[part], json[part], "{rest}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_to_be_missing() {
+    let server = server().await;
+    for (path, message) in [
+        (
+            "/api/v1/namespaces/default/configmaps/none",
+            "configmaps \"none\" not found",
+        ),
+        (
+            "/apis/apps/v1/namespaces/none/deployments/x",
+            "deployments.apps \"x\" not found",
+        ),
+    ] {
+        let answer = server.raw("GET", path, &[], "").await;
+        assert_eq!(said(&answer), (404, message));
+    }
+    for path in [
+        "/api/v1/configmaps/a",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/namespaces/default/configmaps/a/status",
+        "/api/v1/namespaces/default/configmaps/a/b/c",
+        "/api/v1/foos",
+        "/api/v9/configmaps",
+        "/apis/apps/v9/deployments",
+    ] {
+        let answer = server.raw("GET", path, &[], "").await;
+        let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "the server could not find the requested resource", "reason": "NotFound",
+            "details": {}, "code": 404});
+        assert_eq!(answer.json, expected, "{path}");
+    }
+    for path in ["/foo", "/apis/nothing", "/healthz/nothing"] {
+        let answer = server.raw("GET", path, &[], "").await;
+        assert_eq!(
+            (answer.code, answer.text.as_str()),
+            (404, "404 page not found\n")
+        );
+    }
+    let everywhere = server
+        .raw("GET", "/api/v1/namespaces/none/configmaps", &[], "")
+        .await;
+    assert_eq!(names(&everywhere), [""; 0]);
+}

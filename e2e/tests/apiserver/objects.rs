@@ -1,0 +1,146 @@
+//! Requests for the objects of one resource, as a test makes many of them.
+
+use serde_json::{Value, json};
+
+use crate::server::{Answer, Served};
+
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
+const OPERATIONS: (&str, &str) = ("content-type", "application/json-patch+json");
+const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
+
+/// A resource, in a namespace or of the cluster.
+pub(crate) struct Objects<'a> {
+    server: &'a Served,
+    path: String,
+}
+
+impl<'a> Objects<'a> {
+    pub(crate) fn at(server: &'a Served, path: impl Into<String>) -> Self {
+        let path = path.into();
+        Self { server, path }
+    }
+
+    /// ConfigMaps of a namespace: objects without anybody who does something with them.
+    pub(crate) fn maps(server: &'a Served, namespace: &str) -> Self {
+        Self::at(server, format!("/api/v1/namespaces/{namespace}/configmaps"))
+    }
+
+    pub(crate) fn deployments(server: &'a Served, namespace: &str) -> Self {
+        Self::at(
+            server,
+            format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
+        )
+    }
+
+    /// A request with a body as it is; `rest` is what follows the path of the resource.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        rest: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) -> Answer {
+        let path = format!("{}{rest}", self.path);
+        self.server.raw(method, &path, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, rest: &str) -> Answer {
+        self.send("GET", rest, &[], "").await
+    }
+
+    /// What is asked for in another form.
+    pub(crate) async fn get_as(&self, rest: &str, accept: &str) -> Answer {
+        self.send("GET", rest, &[("accept", accept)], "").await
+    }
+
+    /// Creates an object, which must succeed.
+    pub(crate) async fn create(&self, object: &Value) -> Value {
+        let made = self.post("", object).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        made.json
+    }
+
+    pub(crate) async fn post(&self, rest: &str, object: &Value) -> Answer {
+        self.send("POST", rest, &[JSON], object.to_string()).await
+    }
+
+    pub(crate) async fn put(&self, rest: &str, object: &Value) -> Answer {
+        self.send("PUT", rest, &[JSON], object.to_string()).await
+    }
+
+    pub(crate) async fn merge(&self, rest: &str, patch: &Value) -> Answer {
+        self.send("PATCH", rest, &[MERGE], patch.to_string()).await
+    }
+
+    pub(crate) async fn strategic(&self, rest: &str, patch: &Value) -> Answer {
+        let body = patch.to_string();
+        self.send("PATCH", rest, &[STRATEGIC], body).await
+    }
+
+    pub(crate) async fn operations(&self, rest: &str, patch: &Value) -> Answer {
+        let body = patch.to_string();
+        self.send("PATCH", rest, &[OPERATIONS], body).await
+    }
+
+    /// `query` follows the name of the manager.
+    pub(crate) async fn apply(&self, name: &str, query: &str, object: &Value) -> Answer {
+        let rest = format!("/{name}?fieldManager={query}");
+        let body = object.to_string();
+        self.send("PATCH", &rest, &[APPLY], body).await
+    }
+
+    /// With options, or without a body where they are null.
+    pub(crate) async fn delete(&self, rest: &str, options: &Value) -> Answer {
+        let body = if options.is_null() {
+            String::new()
+        } else {
+            options.to_string()
+        };
+        self.send("DELETE", rest, &[JSON], body).await
+    }
+}
+
+/// A ConfigMap, with labels and data unless they are null.
+pub(crate) fn map(name: &str, data: Value, labels: Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    if !data.is_null() {
+        object["data"] = data;
+    }
+    if !labels.is_null() {
+        object["metadata"]["labels"] = labels;
+    }
+    object
+}
+
+/// A Deployment with one container.
+pub(crate) fn deployment(name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
+        "replicas": 2, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{
+            "name": "c", "image": "i", "env": [{"name": "A", "value": "1"}],
+            "ports": [{"containerPort": 80}]}]}}}})
+}
+
+/// What a refusal says: its code and its message.
+pub(crate) fn said(answer: &Answer) -> (u16, &str) {
+    let message = answer.json["message"].as_str();
+    (answer.code, message.unwrap_or(&answer.text))
+}
+
+/// The names of the items of a list.
+pub(crate) fn names(answer: &Answer) -> Vec<&str> {
+    let items = answer.json["items"].as_array();
+    let items = items.unwrap_or_else(|| panic!("no list: {}", answer.text));
+    let name = |item: &'_ Value| item["metadata"]["name"].as_str().is_some();
+    assert!(items.iter().all(name), "{}", answer.text);
+    items
+        .iter()
+        .filter_map(|item| item["metadata"]["name"].as_str())
+        .collect()
+}
+
+pub(crate) fn version(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"].as_str().unwrap()
+}

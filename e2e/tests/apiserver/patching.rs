@@ -1,0 +1,278 @@
+//! JSON patches, merge patches and strategic merge patches: what comes of them, and how they are refused.
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, deployment, map, said};
+use crate::server;
+
+#[tokio::test]
+async fn operations_of_a_json_patch_follow_one_another_or_none_is_done() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({"k": "1"}), json!({"l": "m"})))
+        .await;
+    let done = json!([
+        {"op": "test", "path": "/data/k", "value": "1"},
+        {"op": "add", "path": "/data/z", "value": "2"},
+        {"op": "copy", "from": "/data/z", "path": "/data/w"},
+        {"op": "move", "from": "/data/w", "path": "/data/v"},
+        {"op": "replace", "path": "/data/k", "value": "3"},
+        {"op": "remove", "path": "/data/z"},
+        // A member that is not there can be replaced.
+        {"op": "replace", "path": "/data/new", "value": "4"},
+    ]);
+    let after = maps.operations("/a", &done).await;
+    assert_eq!(after.json["data"], json!({"k": "3", "v": "2", "new": "4"}));
+    let escaped = json!([{"op": "add", "path": "/metadata/labels/a~1b", "value": "c"}]);
+    let labelled = maps.operations("/a", &escaped).await;
+    assert_eq!(labelled.json["metadata"]["labels"]["a/b"], "c");
+    let fit = "the server rejected our request due to an error in our request";
+    for operation in [
+        json!({"op": "test", "path": "/data/k", "value": "other"}),
+        json!({"op": "remove", "path": "/data/none"}),
+        json!({"op": "add", "path": "/none/x", "value": "1"}),
+        json!({"op": "replace", "path": "/none/x", "value": "1"}),
+        json!({"op": "paint", "path": "/data/k"}),
+        json!({"op": "add", "path": "data", "value": 1}),
+    ] {
+        let first = json!({"op": "add", "path": "/data/first", "value": "1"});
+        let answer = maps.operations("/a", &json!([first, operation])).await;
+        assert_eq!(said(&answer), (422, fit), "{operation}");
+    }
+    assert_eq!(
+        maps.get("/a").await.json,
+        labelled.json,
+        "not even the first of them"
+    );
+    let many = vec![json!({"op": "add", "path": "/data/k", "value": "1"}); 10_001];
+    let why = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
+    assert_eq!(said(&maps.operations("/a", &json!(many)).await), (413, why));
+}
+
+#[tokio::test]
+async fn patches_that_cannot_be_read_are_refused_in_the_words_of_a_real_server() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
+    let map_type = |found: &str| {
+        format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+    };
+    let decoding = |why: &str| format!("error decoding patch: {why}");
+    let strange = "invalid character 'x' looking for beginning of value";
+    let cut = "unexpected end of JSON input";
+    for (kind, body, message) in [
+        ("json", "x", decoding(strange)),
+        ("json", "", decoding(cut)),
+        (
+            "json",
+            "{}",
+            decoding("json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
+        ),
+        ("merge", "x", decoding(strange)),
+        ("merge", "", decoding(cut)),
+        ("merge", "[]", decoding(&map_type("array"))),
+        ("merge", "5", decoding(&map_type("number"))),
+        ("strategic-merge", "x", strange.to_owned()),
+        ("strategic-merge", "", cut.to_owned()),
+        ("strategic-merge", "[1]", map_type("array")),
+    ] {
+        let kind = format!("application/{kind}-patch+json");
+        let header = ("content-type", kind.as_str());
+        let answer = maps.send("PATCH", "/a", &[header], body).await;
+        assert_eq!(said(&answer), (400, message.as_str()), "{kind} {body}");
+    }
+    for none in [
+        maps.merge("/none", &json!({})).await,
+        maps.strategic("/none", &json!({})).await,
+        maps.operations("/none", &json!([])).await,
+    ] {
+        assert_eq!(said(&none), (404, "configmaps \"none\" not found"));
+    }
+    let forced = maps.merge("/a?force=true", &json!({})).await;
+    let why = "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch";
+    assert_eq!(said(&forced), (422, why));
+}
+
+#[tokio::test]
+async fn a_patch_cannot_make_it_another_object() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let made = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
+    for (patch, code, part) in [
+        (
+            json!({"metadata": {"name": "b"}}),
+            400,
+            "the name of the object (b) does not match the name on the URL (a)",
+        ),
+        (
+            json!({"metadata": {"namespace": "b"}}),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            json!({"metadata": {"uid": "b"}}),
+            422,
+            "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"b\": field is immutable",
+        ),
+        (
+            json!({"metadata": {"resourceVersion": "1"}}),
+            409,
+            "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; ",
+        ),
+        (
+            json!({"metadata": {"resourceVersion": "x"}}),
+            500,
+            "strconv.ParseUint: parsing \"x\": invalid syntax",
+        ),
+        (
+            json!({"apiVersion": "v2"}),
+            422,
+            " \"\" is invalid: patch: Invalid value: ",
+        ),
+        (
+            json!({"kind": "Secret"}),
+            422,
+            " \"\" is invalid: patch: Invalid value: ",
+        ),
+        (
+            json!({"data": {"k": 5}}),
+            422,
+            " \"\" is invalid: patch: Invalid value: ",
+        ),
+    ] {
+        let answer = maps.merge("/a", &patch).await;
+        let (found, message) = said(&answer);
+        assert!(
+            found == code && message.starts_with(part),
+            "{patch}: {found} {message}"
+        );
+    }
+    // What cannot be changed, and is not, is no hindrance.
+    let same = json!({"metadata": {"name": "a", "namespace": namespace, "uid": made["metadata"]["uid"],
+        "resourceVersion": made["metadata"]["resourceVersion"], "creationTimestamp": null}});
+    assert_eq!(maps.merge("/a", &same).await.json, made);
+}
+
+/// The spec of pods of a Deployment after strategic patches of it, one after the other, and of the rest.
+async fn patched(patches: &[Value]) -> Value {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    deployments.create(&deployment("web")).await;
+    let mut last = Value::Null;
+    for patch in patches {
+        let answer = deployments.strategic("/web", patch).await;
+        assert_eq!(answer.code, 200, "{patch}: {}", answer.text);
+        last = answer.json;
+    }
+    last
+}
+
+fn pods(spec: Value) -> Value {
+    json!({"spec": {"template": {"spec": spec}}})
+}
+
+fn containers(object: &Value) -> Vec<&str> {
+    let list = object["spec"]["template"]["spec"]["containers"].as_array();
+    let name = |container: &'_ Value| container["name"].is_string();
+    let list = list.unwrap();
+    assert!(list.iter().all(name));
+    list.iter().filter_map(|c| c["name"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn strategic_patches_merge_lists_by_their_keys() {
+    let add = pods(json!({"containers": [{"name": "d", "image": "e"}]}));
+    assert_eq!(
+        containers(&patched(std::slice::from_ref(&add)).await),
+        ["d", "c"],
+        "new ones come first"
+    );
+    let order = pods(
+        json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "d"}],
+        "containers": [{"name": "d", "image": "e"}]}),
+    );
+    assert_eq!(
+        containers(&patched(&[order]).await),
+        ["c", "d"],
+        "unless an order is given"
+    );
+    let delete = pods(json!({"containers": [{"name": "c", "$patch": "delete"}]}));
+    assert_eq!(containers(&patched(&[add, delete]).await), ["d"]);
+    let replace =
+        pods(json!({"containers": [{"$patch": "replace"}, {"name": "only", "image": "o"}]}));
+    assert_eq!(containers(&patched(&[replace]).await), ["only"]);
+
+    let inner = pods(json!({"containers": [{"name": "c",
+        "env": [{"name": "A", "$patch": "delete"}, {"name": "B", "value": "2"}],
+        "ports": [{"containerPort": 80, "name": "http"}, {"containerPort": 81}]}]}));
+    let found = patched(&[inner]).await["spec"]["template"]["spec"]["containers"][0].take();
+    assert_eq!(found["image"], "i");
+    assert_eq!(found["env"], json!([{"name": "B", "value": "2"}]));
+    let ports = json!([{"name": "http", "containerPort": 80, "protocol": "TCP"},
+        {"containerPort": 81, "protocol": "TCP"}]);
+    assert_eq!(found["ports"], ports);
+}
+
+#[tokio::test]
+async fn directives_of_strategic_patches_are_followed() {
+    let retain = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
+    let found = patched(&[retain]).await;
+    assert_eq!(found["spec"]["strategy"], json!({"type": "Recreate"}));
+    let labels = json!({"spec": {"template": {"metadata": {"labels": {"$patch": "replace", "a": "b", "z": "y"}}}}});
+    let found = patched(&[labels]).await;
+    assert_eq!(
+        found["spec"]["template"]["metadata"]["labels"],
+        json!({"a": "b", "z": "y"})
+    );
+    let held = |names: Value| json!({"metadata": {"finalizers": names}});
+    let less = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.b/c"]}});
+    let patches = [held(json!(["a.b/c"])), held(json!(["d.e/f"])), less];
+    assert_eq!(
+        patched(&patches[..2]).await["metadata"]["finalizers"],
+        json!(["d.e/f", "a.b/c"])
+    );
+    assert_eq!(
+        patched(&patches).await["metadata"]["finalizers"],
+        json!(["d.e/f"])
+    );
+    let gone = json!({"spec": {"replicas": null}});
+    assert_eq!(
+        patched(&[gone]).await["spec"]["replicas"],
+        1,
+        "the default comes back"
+    );
+
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    deployments.create(&deployment("web")).await;
+    for (container, why) in [
+        (
+            json!({"image": "d"}),
+            "map: map[image:d] does not contain declared merge key: name",
+        ),
+        (
+            json!({"name": "c", "$patch": "foo"}),
+            "unknown patch type: foo in map: map[$patch:foo name:c]",
+        ),
+    ] {
+        let patch = pods(json!({"containers": [container]}));
+        assert_eq!(
+            said(&deployments.strategic("/web", &patch).await),
+            (500, why)
+        );
+    }
+    let definition = crate::definitions::definition(json!({"type": "object"}));
+    let kind = crate::definitions::Kind::install(&server, &definition).await;
+    kind.create("a", &json!({})).await;
+    let things = Objects::at(&server, kind.path("v1"));
+    let answer = things.strategic("/a", &json!({})).await;
+    assert_eq!(
+        (answer.code, &answer.json["reason"]),
+        (415, &json!("UnsupportedMediaType"))
+    );
+}

@@ -1,0 +1,120 @@
+//! Tables, which is how kubectl gets what it prints: recorded columns of each kind, rows, and watched rows.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, deployment, map};
+use crate::server;
+
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// Path of a resource, and name, type, format and priority of each of its columns.
+const RECORDED: &str = include_str!("data/columns.json");
+
+#[tokio::test]
+async fn each_kind_has_the_columns_of_a_real_server() {
+    let server = server().await;
+    let recorded: BTreeMap<String, Vec<(String, String, String, i64)>> =
+        serde_json::from_str(RECORDED).unwrap();
+    assert!(recorded.len() > 35, "{}", recorded.len());
+    let mut wrong = Vec::new();
+    for (path, columns) in recorded {
+        let table = Objects::at(&server, path.as_str())
+            .get_as("?limit=1", TABLE)
+            .await
+            .json;
+        let found: Vec<_> = table["columnDefinitions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|column| {
+                let text = |name: &str| column[name].as_str().unwrap_or_default().to_owned();
+                let priority = column["priority"].as_i64().unwrap_or_default();
+                (text("name"), text("type"), text("format"), priority)
+            })
+            .collect();
+        if found != columns {
+            wrong.push(format!(
+                "{path}:\n  expected {columns:?}\n  found    {found:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The first cells of a row.
+fn cells(row: &Value, count: usize) -> Value {
+    let all = row["cells"].as_array().into_iter().flatten();
+    all.take(count).cloned().collect()
+}
+
+#[tokio::test]
+async fn rows_carry_as_much_of_an_object_as_is_asked_for() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let object = maps.create(&map("a", json!({"k": "v"}), json!({}))).await;
+    let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]});
+    for (query, shown) in [
+        ("", &partial),
+        ("?includeObject=Metadata", &partial),
+        ("?includeObject=None", &Value::Null),
+        ("?includeObject=Object", &object),
+    ] {
+        for place in ["", "/a"] {
+            let table = maps.get_as(&format!("{place}{query}"), TABLE).await.json;
+            assert_eq!(table["kind"], "Table", "{table}");
+            assert_eq!(cells(&table["rows"][0], 2), json!(["a", 1]));
+            assert_eq!(table["rows"][0]["object"], *shown, "{place}{query}");
+        }
+    }
+    let strange = maps.get_as("?includeObject=Foo", TABLE).await;
+    let why = "Unable to convert to Table as requested: includeObject: Invalid value: \"Foo\": must be 'Metadata', \
+               'Object', 'None', or empty";
+    assert_eq!((strange.code, &strange.json["message"]), (400, &json!(why)));
+}
+
+#[tokio::test]
+async fn rows_are_watched_and_their_columns_told_once() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    let first = deployments.create(&deployment("web")).await;
+    let status = json!({"status": {"replicas": 2, "readyReplicas": 1, "updatedReplicas": 2, "availableReplicas": 1}});
+    assert_eq!(deployments.merge("/web/status", &status).await.code, 200);
+    assert_eq!(
+        deployments
+            .delete("/web", &json!({"propagationPolicy": "Background"}))
+            .await
+            .code,
+        200
+    );
+    let version = first["metadata"]["resourceVersion"].as_str().unwrap();
+    let query = format!("?watch=true&timeoutSeconds=2&resourceVersion={version}");
+    let text = deployments.get_as(&query, TABLE).await.text;
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let shown: Vec<Value> = events
+        .iter()
+        .map(|event| {
+            let table = &event["object"];
+            json!([
+                event["type"],
+                table["kind"],
+                table["columnDefinitions"].is_array(),
+                cells(&table["rows"][0], 4)
+            ])
+        })
+        .collect();
+    let cells = json!(["web", "1/2", 2, 1]);
+    assert_eq!(
+        shown,
+        [
+            json!(["MODIFIED", "Table", true, cells]),
+            json!(["DELETED", "Table", false, cells])
+        ]
+    );
+}

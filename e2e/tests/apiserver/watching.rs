@@ -1,0 +1,242 @@
+//! Watches: order, resumption, selectors, streaming lists, bookmarks, and what is told to those who come too late.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map, said, version};
+use crate::server;
+
+/// The events of a watch that ends by itself.
+async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
+    let answer = maps
+        .get(&format!("?watch=true&timeoutSeconds=2&{query}"))
+        .await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    let line = |line: &str| serde_json::from_str(line).unwrap();
+    answer.text.lines().map(line).collect()
+}
+
+/// Type and name of each, `MODIFIED a`.
+fn short(events: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    events
+        .iter()
+        .map(|event| {
+            let name = text(&event["object"]["metadata"]["name"]);
+            format!("{} {name}", text(&event["type"]))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_watch_resumes_from_any_kept_version() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let first = maps.create(&map("a", json!({}), json!({"l": "x"}))).await;
+    let from = format!("resourceVersion={}", version(&first));
+    let second = maps.create(&map("b", json!({}), json!({"l": "x"}))).await;
+    let relabel = json!({"metadata": {"labels": {"l": "y"}}});
+    let changed = maps.merge("/b", &relabel).await.json;
+    assert_eq!(maps.delete("/a", &Value::Null).await.code, 200);
+
+    let all = events(&maps, &from).await;
+    assert_eq!(short(&all), ["ADDED b", "MODIFIED b", "DELETED a"]);
+    assert_eq!(all[0]["object"], second);
+    assert_eq!(all[1]["object"], changed);
+    // One that is gone is shown as it was, at the version of its end.
+    let (mut gone, mut was) = (all[2]["object"].clone(), first.clone());
+    let versions = [&second, &changed, &gone].map(|o| version(o).parse::<u64>().unwrap());
+    assert!(versions.is_sorted(), "{versions:?}");
+    for object in [&mut gone, &mut was] {
+        object["metadata"]["resourceVersion"] = Value::Null;
+    }
+    assert_eq!(gone, was);
+    let rest = format!("resourceVersion={}", version(&changed));
+    assert_eq!(short(&events(&maps, &rest).await), ["DELETED a"]);
+
+    // One that stops matching is deleted, as far as the selector goes, and shown as it was; one that starts is added.
+    let old = events(&maps, &format!("{from}&labelSelector=l%3Dx")).await;
+    assert_eq!(short(&old), ["ADDED b", "DELETED b", "DELETED a"]);
+    assert_eq!(old[1]["object"]["metadata"]["labels"], json!({"l": "x"}));
+    assert_eq!(version(&old[1]["object"]), version(&changed));
+    let new = events(&maps, &format!("{from}&labelSelector=l%3Dy")).await;
+    assert_eq!(short(&new), ["ADDED b"]);
+    let one = events(&maps, &format!("{from}&fieldSelector=metadata.name%3Da")).await;
+    assert_eq!(short(&one), ["DELETED a"]);
+}
+
+#[tokio::test]
+async fn a_watch_shows_first_what_is_there_if_it_is_asked_to() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({"l": "x"}))).await;
+    let last = maps.create(&map("b", json!({}), json!({}))).await;
+    let streaming = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let from_last = format!(
+        "{streaming}&allowWatchBookmarks=true&resourceVersion={}",
+        version(&last)
+    );
+    for (query, expected) in [
+        ("", &["ADDED a", "ADDED b"][..]),
+        ("resourceVersion=0", &["ADDED a", "ADDED b"]),
+        (streaming, &["ADDED a", "ADDED b"]),
+        (from_last.as_str(), &["ADDED a", "ADDED b", "BOOKMARK "]),
+        (
+            "sendInitialEvents=false&resourceVersionMatch=NotOlderThan",
+            &[],
+        ),
+        ("labelSelector=l%3Dx", &["ADDED a"]),
+    ] {
+        assert_eq!(short(&events(&maps, query).await), expected, "{query}");
+    }
+    let streamed = events(&maps, &format!("{streaming}&allowWatchBookmarks=true")).await;
+    assert_eq!(short(&streamed), ["ADDED a", "ADDED b", "BOOKMARK "]);
+    let bookmark = &streamed[2]["object"];
+    let end = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {
+        "resourceVersion": version(bookmark), "annotations": {"k8s.io/initial-events-end": "true"}}});
+    assert_eq!(*bookmark, end);
+    let number = |object: &Value| version(object).parse::<u64>().unwrap();
+    assert!(number(bookmark) >= number(&last));
+    // It is a place to go on from.
+    maps.create(&map("c", json!({}), json!({}))).await;
+    let on = format!("resourceVersion={}", version(bookmark));
+    assert_eq!(short(&events(&maps, &on).await), ["ADDED c"]);
+}
+
+#[tokio::test]
+async fn watches_are_refused_what_makes_no_sense() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    let refused = |why: &str| format!("ListOptions.meta.k8s.io \"\" is invalid: {why}");
+    let needs = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+    let alone = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+    let exact =
+        "resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"";
+    for (query, code, message) in [
+        ("sendInitialEvents=true", 422, refused(needs)),
+        ("sendInitialEvents=foo", 422, refused(needs)),
+        (
+            "sendInitialEvents=true&resourceVersionMatch=Exact",
+            422,
+            refused(&format!("[{needs}, {exact}]")),
+        ),
+        (
+            "resourceVersionMatch=NotOlderThan&resourceVersion=1",
+            422,
+            refused(alone),
+        ),
+        (
+            "resourceVersionMatch=Exact&resourceVersion=1",
+            422,
+            refused(&format!("[{alone}, {exact}]")),
+        ),
+        (
+            "timeoutSeconds=x",
+            400,
+            "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned(),
+        ),
+        (
+            "resourceVersion=x",
+            500,
+            "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax".to_owned(),
+        ),
+    ] {
+        let answer = maps.get(&format!("?watch=1&{query}")).await;
+        assert_eq!(said(&answer), (code, message.as_str()), "{query}");
+    }
+    // Whatever is no way to say no says yes, and one object is not watched.
+    for (flag, watches) in [("yes", true), ("", true), ("false", false), ("0", false)] {
+        let rest = format!("?watch={flag}&timeoutSeconds=1&labelSelector=none%3Dnone");
+        let text = maps.get(&rest).await.text;
+        assert_eq!(!text.contains("ConfigMapList"), watches, "{flag}: {text}");
+    }
+    let namespaces = Objects::at(&server, "/api/v1/namespaces");
+    let one = namespaces.get("/default?watch=true").await;
+    assert_eq!(one.json["kind"], "Namespace", "{}", one.text);
+}
+
+#[tokio::test]
+async fn a_watch_from_too_long_ago_is_told() {
+    let server = server::forgetful().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let first = maps.create(&map("a", json!({}), json!({}))).await;
+    let large = "x".repeat(60_000);
+    let mut count = 0;
+    let from = format!("resourceVersion={}", version(&first));
+    let told = berth_e2e::eventually("the version to be forgotten", async || {
+        for _ in 0..100 {
+            count += 1;
+            let patch = json!({"data": {"k": format!("{count}{large}")}});
+            assert_eq!(maps.merge("/a", &patch).await.code, 200);
+        }
+        let events = events(&maps, &from).await;
+        match events.as_slice() {
+            [one] if one["type"] == "ERROR" => Ok(one["object"].clone()),
+            _ => Err("it still goes on from there"),
+        }
+    })
+    .await;
+    assert_eq!(
+        (&told["kind"], &told["code"], &told["reason"]),
+        (&json!("Status"), &json!(410), &json!("Expired"))
+    );
+}
+
+#[tokio::test]
+async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrites_another() {
+    const WRITERS: usize = 8;
+    const WRITES: usize = 10;
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let secrets = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
+    let first = maps.create(&map("a", json!({"sum": "0"}), json!({}))).await;
+    secrets.create(&json!({"metadata": {"name": "a"}})).await;
+    // Each adds one to what it has read, and reads again where another was faster.
+    let add = async |writer: usize| {
+        let mut versions = Vec::new();
+        for write in 0..WRITES {
+            let note = json!({"stringData": {format!("w{writer}"): write.to_string()}});
+            versions.push(version(&secrets.merge("/a", &note).await.json).to_owned());
+            loop {
+                let mut object = maps.get("/a").await.json;
+                let sum: usize = object["data"]["sum"].as_str().unwrap().parse().unwrap();
+                object["data"]["sum"] = json!((sum + 1).to_string());
+                let answer = maps.put("/a", &object).await;
+                if answer.code == 200 {
+                    versions.push(version(&answer.json).to_owned());
+                    break;
+                }
+                let why = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please \
+                           apply your changes to the latest version and try again";
+                assert_eq!(said(&answer), (409, why));
+            }
+        }
+        versions
+    };
+    let versions = join_all((0..WRITERS).map(add)).await;
+    let sum = maps.get("/a").await.json["data"]["sum"].clone();
+    assert_eq!(sum, (WRITERS * WRITES).to_string());
+    // There is one sequence of versions for all kinds, and no version is given twice.
+    let mut seen = BTreeMap::new();
+    for (writer, own) in versions.iter().enumerate() {
+        let own: Vec<u64> = own.iter().map(|v| v.parse().unwrap()).collect();
+        assert!(own.is_sorted(), "{own:?}");
+        for version in own {
+            assert_eq!(seen.insert(version, writer), None, "{version}");
+        }
+    }
+    let from = format!("resourceVersion={}", version(&first));
+    let events = events(&maps, &from).await;
+    let sums: Vec<&str> = events
+        .iter()
+        .map(|event| event["object"]["data"]["sum"].as_str().unwrap())
+        .collect();
+    let expected: Vec<String> = (1..=WRITERS * WRITES).map(|n| n.to_string()).collect();
+    assert_eq!(sums, expected, "each of them, in order, and no two at once");
+}
