@@ -31,6 +31,7 @@ mod patching;
 mod protobuf;
 mod quotas;
 mod refusals;
+mod rule_costs;
 mod rule_types;
 mod selectors;
 mod server;

@@ -39,7 +39,11 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
             detail,
         ));
     }
-    versions(spec, &mut causes);
+    let costs = versions(spec, &mut causes);
+    // Rules that cost too much may stay, so that what was written before they were counted can still be changed.
+    if !costs.is_empty() && !old.is_some_and(is_too_dear) {
+        causes.extend(costs);
+    }
     conversion(&spec["conversion"], &mut causes);
     if let Some(old) = old {
         for (field, before, after) in [
@@ -193,7 +197,9 @@ fn shown(versions: &[Value]) -> String {
     format!("[{}]", each.join(","))
 }
 
-fn versions(spec: &Value, causes: &mut Vec<Cause>) {
+/// Adds what is wrong with the versions, and returns which of their rules may cost too much.
+fn versions(spec: &Value, causes: &mut Vec<Cause>) -> Vec<Cause> {
+    let mut costs = Vec::new();
     let versions = list(&spec["versions"]);
     let stored = versions.iter().filter(|v| v["storage"] == true).count();
     if stored != 1 {
@@ -235,7 +241,7 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
             true => Some("spec".to_owned()),
             false => Some(format!("spec.versions[{i}]")),
         };
-        schema(version, i, place("schema"), causes);
+        costs.extend(schema(version, i, place("schema"), causes));
         if let Some(at) = place("subresources") {
             scale(
                 &version["subresources"]["scale"],
@@ -250,25 +256,38 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
             selectable(version, &at, causes);
         }
     }
+    costs
 }
 
-fn schema(version: &Value, i: usize, place: Option<String>, causes: &mut Vec<Cause>) {
+/// Adds what is wrong with the schema of a version, and returns which of its rules may cost too much.
+fn schema(version: &Value, i: usize, place: Option<String>, causes: &mut Vec<Cause>) -> Vec<Cause> {
     let schema = &version["schema"]["openAPIV3Schema"];
     if schema.is_null() {
         causes.push(Cause::required(
             format!("spec.versions[{i}].schema.openAPIV3Schema"),
             "",
         ));
-        return;
+        return Vec::new();
     }
-    if let Some(at) = place {
-        let at = if at == "spec" {
-            "spec.validation.openAPIV3Schema".to_owned()
-        } else {
-            format!("{at}.schema.openAPIV3Schema")
-        };
-        causes.extend(structural::problems(schema, &at));
-    }
+    let Some(at) = place else {
+        return Vec::new();
+    };
+    let at = if at == "spec" {
+        "spec.validation.openAPIV3Schema".to_owned()
+    } else {
+        format!("{at}.schema.openAPIV3Schema")
+    };
+    let problems = structural::problems(schema, &at);
+    causes.extend(problems.causes);
+    problems.costs
+}
+
+/// Whether a definition has rules that may cost too much.
+fn is_too_dear(crd: &Value) -> bool {
+    list(&crd["spec"]["versions"]).iter().any(|version| {
+        let problems = structural::problems(&version["schema"]["openAPIV3Schema"], "");
+        !problems.costs.is_empty()
+    })
 }
 
 fn is_simple_path(path: &str) -> bool {
@@ -366,5 +385,33 @@ fn selectable(version: &Value, path: &str, causes: &mut Vec<Cause>) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             causes.push(Cause::invalid(at, &json!(json_path), detail));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(longest: u64) -> Value {
+        json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Cluster",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"a": {"type": "string", "maxLength": longest}},
+                "x-kubernetes-validations": [{"rule": "self.a.contains(self.a)"}]}}}]}})
+    }
+
+    #[test]
+    fn rules_that_cost_too_much_may_stay_where_they_are() {
+        let (fine, dear) = (definition(100), definition(1_000_000));
+        assert_eq!(validate(&fine, None), []);
+        let causes = validate(&dear, None);
+        assert!(
+            causes[0]
+                .message
+                .contains("estimated rule cost exceeds budget"),
+            "{causes:?}"
+        );
+        assert_eq!(validate(&dear, Some(&fine)), causes);
+        assert_eq!(validate(&dear, Some(&dear)), []);
     }
 }

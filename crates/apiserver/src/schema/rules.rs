@@ -6,6 +6,7 @@
 
 mod bounds;
 mod check;
+mod cost;
 pub(crate) mod evaluate;
 mod expression;
 mod functions;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use check::check;
+pub(crate) use cost::{Sizes, most, most_values};
 use expression::Expression;
 pub(crate) use syntax::Syntax;
 pub(crate) use types::CelType;

@@ -1,17 +1,28 @@
 //! Whether the schema of a definition is one a server can work with: structural, with defaults that fit and
 //! rules that compile. Works on the JSON as written, so that refusals name the place in it.
 
+mod budget;
 mod extensions;
 mod rules;
 
 use serde_json::{Value, json};
 
 use crate::error::Cause;
+use budget::Budget;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
+/// What is wrong with a schema.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    /// What cannot be served.
+    pub(crate) causes: Vec<Cause>,
+    /// Rules that may cost too much.
+    pub(crate) costs: Vec<Cause>,
+}
+
 /// Everything wrong with the schema of a version, which is at `path`.
-pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
+pub(crate) fn problems(schema: &Value, path: &str) -> Problems {
     let mut check = Check::default();
     match schema["type"].as_str() {
         Some("object") => {}
@@ -34,10 +45,17 @@ pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
         check.unstructured = true;
     }
     // Of what has no structure, nothing can be said about rules.
-    if !check.unstructured {
-        check.causes.append(&mut check.cel);
+    if check.unstructured {
+        return Problems {
+            causes: check.causes,
+            costs: Vec::new(),
+        };
     }
-    check.causes
+    check.causes.append(&mut check.cel);
+    Problems {
+        causes: check.causes,
+        costs: check.budget.balance(path),
+    }
 }
 
 /// Where in a schema a node is, as far as it matters for what it may say.
@@ -48,6 +66,8 @@ struct Place {
     junction: bool,
     /// The list or map above whose items cannot be told apart across updates.
     uncorrelated: Option<String>,
+    /// How often its values can be there; none if only the size of a request bounds that.
+    often: Option<u64>,
 }
 
 impl Place {
@@ -56,6 +76,7 @@ impl Place {
             root: true,
             junction: false,
             uncorrelated: None,
+            often: Some(1),
         }
     }
 
@@ -65,6 +86,16 @@ impl Place {
             ..self.clone()
         }
     }
+
+    /// For each of so many.
+    fn each(&self, most: &Value) -> Self {
+        let most = most.as_i64().map(|most| u64::try_from(most).unwrap_or(0));
+        let often = self.often.zip(most);
+        Self {
+            often: often.map(|(often, most)| often.saturating_mul(most)),
+            ..self.below()
+        }
+    }
 }
 
 #[derive(Default)]
@@ -72,6 +103,7 @@ struct Check {
     causes: Vec<Cause>,
     /// What is wrong with what rules say.
     cel: Vec<Cause>,
+    budget: Budget,
     /// Some of the causes are about the structure.
     unstructured: bool,
 }
@@ -139,7 +171,8 @@ impl Check {
         }
         if schema["additionalProperties"].is_object() {
             let at = format!("{path}.additionalProperties");
-            self.node(&schema["additionalProperties"], &at, &place.below());
+            let values = place.each(&schema["maxProperties"]);
+            self.node(&schema["additionalProperties"], &at, &values);
         }
         let is_map_list = schema["x-kubernetes-list-type"] == "map";
         let items = Place {
@@ -147,7 +180,7 @@ impl Check {
                 .uncorrelated
                 .clone()
                 .or_else(|| (!is_map_list).then(|| path.to_owned())),
-            ..place.below()
+            ..place.each(&schema["maxItems"])
         };
         match &schema["items"] {
             Value::Array(_) => self.forbid(
@@ -306,6 +339,7 @@ mod tests {
             &json!({"type": "object", "properties": {"spec": spec}}),
             "schema",
         )
+        .causes
         .into_iter()
         .map(|c| {
             format!(

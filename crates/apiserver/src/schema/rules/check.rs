@@ -7,7 +7,7 @@ pub(super) mod library;
 mod literals;
 mod unify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use kube_cel::cel::IdedExpr;
@@ -20,7 +20,7 @@ use super::syntax::Syntax;
 use super::types::CelType;
 use super::values::{escape, is_reserved};
 use crate::schema::ListType;
-use library::Signature;
+pub(super) use library::Signature;
 use literals::Literals;
 use unify::{Known, most_general};
 
@@ -31,6 +31,27 @@ pub(crate) struct Checked<'a> {
     pub(crate) gives: CelType<'a>,
     /// What is not done as the words alone say, by node.
     pub(crate) special: BTreeMap<u64, Special>,
+    /// What was found out about each node.
+    pub(super) facts: Facts<'a>,
+}
+
+/// The types of nodes, and the ways in which functions are called; nodes by where they are.
+#[derive(Debug, Default)]
+pub(super) struct Facts<'a> {
+    types: HashMap<usize, CelType<'a>>,
+    calls: HashMap<usize, Vec<&'static Signature>>,
+}
+
+impl<'a> Facts<'a> {
+    /// The type of a node.
+    pub(super) fn of(&self, node: usize) -> CelType<'a> {
+        self.types.get(&node).cloned().unwrap_or(CelType::Dyn)
+    }
+
+    /// The signatures that a call fits.
+    pub(super) fn signatures(&self, node: usize) -> &[&'static Signature] {
+        self.calls.get(&node).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// What types make of an operator or a selection.
@@ -64,6 +85,7 @@ pub(crate) fn check<'a>(
             scope: Vec::new(),
             literals: Literals::default(),
             special: BTreeMap::new(),
+            facts: Facts::default(),
             problems: Vec::new(),
         };
         let gives = checker.node(root);
@@ -72,9 +94,14 @@ pub(crate) fn check<'a>(
             checker.problems = checker.literals.problems(&checker.known);
         }
         if checker.problems.is_empty() {
+            let mut facts = checker.facts;
+            for of in facts.types.values_mut() {
+                *of = checker.known.settled(of);
+            }
             return Ok(Checked {
                 gives,
                 special: checker.special,
+                facts,
             });
         }
         Err(syntax.said(checker.problems))
@@ -96,6 +123,7 @@ struct Checker<'a, 't> {
     scope: Vec<(String, CelType<'a>)>,
     literals: Literals<'a>,
     special: BTreeMap<u64, Special>,
+    facts: Facts<'a>,
     problems: Vec<Problem>,
 }
 
@@ -117,6 +145,12 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn node(&mut self, e: &IdedExpr) -> CelType<'a> {
+        let of = self.type_of(e);
+        self.facts.types.insert(place(e), of.clone());
+        of
+    }
+
+    fn type_of(&mut self, e: &IdedExpr) -> CelType<'a> {
         match &e.expr {
             Expr::Literal(literal) => of_literal(literal),
             Expr::Ident(name) => self
@@ -124,9 +158,9 @@ impl<'a> Checker<'a, '_> {
                 .unwrap_or_else(|| self.undeclared(e.id, name)),
             Expr::Select(select) => self.select(e, select),
             Expr::Call(call) if call.func_name == operators::OPT_SELECT => {
-                self.optional_select(e.id, call)
+                self.optional_select(e, call)
             }
-            Expr::Call(call) => self.call(e.id, call),
+            Expr::Call(call) => self.call(e, call),
             Expr::List(list) => self.list(e.id, list),
             Expr::Map(map) => self.map(e.id, map),
             Expr::Comprehension(c) => self.comprehension(c),
@@ -166,14 +200,17 @@ impl<'a> Checker<'a, '_> {
         if select.test { CelType::Bool } else { of }
     }
 
-    fn optional_select(&mut self, at: u64, call: &CallExpr) -> CelType<'a> {
+    fn optional_select(&mut self, e: &IdedExpr, call: &CallExpr) -> CelType<'a> {
         let [operand, field] = call.args.as_slice() else {
             return CelType::Error;
         };
         let Expr::Literal(LiteralValue::String(field)) = &field.expr else {
             return CelType::Error;
         };
-        match self.field(at, operand, field.inner()) {
+        self.facts
+            .calls
+            .insert(place(e), vec![library::optional_select()]);
+        match self.field(e.id, operand, field.inner()) {
             of @ CelType::Optional(_) => of,
             of => CelType::optional(of),
         }
@@ -224,7 +261,8 @@ impl<'a> Checker<'a, '_> {
         self.wrong(at, format!("undefined field '{field}'"))
     }
 
-    fn call(&mut self, at: u64, call: &CallExpr) -> CelType<'a> {
+    fn call(&mut self, e: &IdedExpr, call: &CallExpr) -> CelType<'a> {
+        let at = e.id;
         let formats = call.func_name == "format";
         self.literals.enter(formats);
         let mut passed: Vec<CelType<'a>> = call.args.iter().map(|a| self.node(a)).collect();
@@ -238,19 +276,23 @@ impl<'a> Checker<'a, '_> {
             return self.undeclared(at, &name);
         };
         self.literals.call(at, name.trim_start_matches('.'), call);
-        self.resolve(at, &name, call, &passed, signatures, target.is_some())
+        self.resolve(e, &name, call, &passed, signatures, target.is_some())
     }
 
     fn resolve(
         &mut self,
-        at: u64,
+        e: &IdedExpr,
         name: &str,
         call: &CallExpr,
         passed: &[CelType<'a>],
-        signatures: &[Signature],
+        signatures: &'static [Signature],
         member: bool,
     ) -> CelType<'a> {
+        let at = e.id;
         if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
+            self.facts
+                .calls
+                .insert(place(e), signatures.iter().collect());
             let mut gives = CelType::Bool;
             for (arg, of) in call.args.iter().zip(passed) {
                 if !self.known.fits(of, &CelType::Bool) {
@@ -269,6 +311,8 @@ impl<'a> Checker<'a, '_> {
                 .map(|of| instance(of, &fresh))
                 .collect();
             if self.known.all_fit(passed, &takes) {
+                let fitting = self.facts.calls.entry(place(e)).or_default();
+                fitting.push(signature);
                 let gives = self.known.resolved(&instance(&signature.gives, &fresh));
                 result = Some(match result {
                     None => gives,
@@ -420,6 +464,10 @@ impl<'a> Checker<'a, '_> {
         self.scope.truncate(outside);
         self.known.resolved(&result)
     }
+}
+
+fn place(e: &IdedExpr) -> usize {
+    std::ptr::from_ref(e).addr()
 }
 
 fn mismatch(expected: &CelType<'_>, found: &CelType<'_>) -> String {

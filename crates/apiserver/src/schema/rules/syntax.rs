@@ -12,7 +12,8 @@ use super::uses::Uses;
 #[derive(Debug)]
 pub(crate) struct Syntax {
     source: String,
-    root: IdedExpr,
+    /// On the heap, as its parts are: what is known of nodes is kept by where they are.
+    root: Box<IdedExpr>,
     depth: Depth,
 }
 
@@ -41,7 +42,7 @@ impl Syntax {
         })?;
         let syntax = Self {
             source: source.to_owned(),
-            root,
+            root: Box::new(root),
             depth,
         };
         if problems.is_empty() {
@@ -58,7 +59,7 @@ impl Syntax {
 
     /// The expression, and how deep it is.
     pub(super) fn into_parts(self) -> (IdedExpr, Depth) {
-        (self.root, self.depth)
+        (*self.root, self.depth)
     }
 
     /// Does something with the expression, with as much stack as it needs.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Check, Place};
 use crate::error::Cause;
-use crate::schema::rules::{CelType, Refusal, Syntax, check, field_path};
+use crate::schema::rules::{CelType, Refusal, Sizes, Syntax, check, field_path, most, most_values};
 
 /// What messages call the type of `self`; a kube-apiserver puts a number of the day behind it.
 const SELF: &str = "selfType1";
@@ -32,8 +32,15 @@ impl Check {
             });
             return;
         };
+        let context = Context {
+            place,
+            this,
+            sizes: Sizes::new(schema, resource),
+            // As often as fits into a request, if nothing else bounds it.
+            often: place.often.unwrap_or_else(|| most_values(schema, resource)),
+        };
         for (at, rule) in each(schema, path) {
-            self.compiled_rule(rule, &at, place, &this);
+            self.compiled_rule(rule, &at, &context);
         }
     }
 
@@ -104,49 +111,95 @@ impl Check {
         }
     }
 
-    fn compiled_rule(&mut self, rule: &Value, path: &str, place: &Place, this: &CelType<'_>) {
-        let optional = rule["optionalOldSelf"] == true;
-        let old = if optional {
-            CelType::optional(this.clone())
-        } else {
-            this.clone()
-        };
+    fn compiled_rule(&mut self, rule: &Value, path: &str, context: &Context<'_>) {
         let text = rule["rule"].as_str().unwrap_or_default();
-        let mut add = |cause: Cause| self.cel.push(cause);
         let at = format!("{path}.rule");
+        let old = context.old(rule);
+        let wrong = |detail: &str| Cause::invalid_as(&at, &as_go(rule), detail);
         let mut uses_old = false;
-        match Syntax::parse(text).and_then(|syntax| {
-            let gives = check(&syntax, this, &old)?.gives;
-            Ok((syntax, gives))
-        }) {
-            Err(problem) => {
-                let detail = format!("compilation failed: {problem}");
-                add(Cause::invalid_as(&at, &as_go(rule), &detail));
+        match context.compiled(text, &old) {
+            Err(problem) => self
+                .cel
+                .push(wrong(&format!("compilation failed: {problem}"))),
+            Ok(compiled) if !matches!(compiled.gives, CelType::Bool) => {
+                self.cel
+                    .push(wrong("cel expression must evaluate to a bool"));
             }
-            Ok((_, gives)) if !matches!(gives, CelType::Bool) => {
-                let detail = "cel expression must evaluate to a bool";
-                add(Cause::invalid_as(&at, &as_go(rule), detail));
-            }
-            Ok((syntax, _)) => {
-                uses_old = syntax.mentions("oldSelf");
-                if let Some(source) = rule["messageExpression"].as_str().filter(|e| !e.is_empty())
-                    && let Some(detail) = message_problem(source, this, &old)
-                {
-                    let at = format!("{path}.messageExpression");
-                    add(Cause::invalid_as(at, &as_go(rule), &detail));
-                }
+            Ok(compiled) => {
+                uses_old = compiled.uses_old;
+                let cost = compiled.cost.saturating_mul(context.often);
+                self.budget.spend(&at, "rule", cost);
+                self.message(rule, path, context);
             }
         }
-        if let (true, Some(above)) = (uses_old, &place.uncorrelated) {
+        if let (true, Some(above)) = (uses_old, &context.place.uncorrelated) {
             let detail = format!(
                 "oldSelf cannot be used on the uncorrelatable portion of the schema within {above}"
             );
-            add(Cause::invalid(at, &json!(text), &detail));
+            self.cel.push(Cause::invalid(at, &json!(text), &detail));
         } else if !uses_old && !rule["optionalOldSelf"].is_null() {
             let detail = "may not be set if oldSelf is not used in rule";
             let at = format!("{path}.optionalOldSelf");
-            add(Cause::invalid(at, &rule["optionalOldSelf"], detail));
+            self.cel
+                .push(Cause::invalid(at, &rule["optionalOldSelf"], detail));
         }
+    }
+
+    /// The expression of a message, if there is one.
+    fn message(&mut self, rule: &Value, path: &str, context: &Context<'_>) {
+        let source = rule["messageExpression"].as_str().unwrap_or_default();
+        if source.is_empty() {
+            return;
+        }
+        let at = format!("{path}.messageExpression");
+        let detail = match context.compiled(source, &context.old(rule)) {
+            Err(problem) => format!("messageExpression compilation failed: {problem}"),
+            Ok(compiled) if !matches!(compiled.gives, CelType::String) => {
+                "messageExpression must evaluate to a string".to_owned()
+            }
+            Ok(compiled) => {
+                self.budget.spend(&at, "messageExpression", compiled.cost);
+                return;
+            }
+        };
+        self.cel.push(Cause::invalid_as(at, &as_go(rule), &detail));
+    }
+}
+
+/// What the rules of a node are about.
+struct Context<'s> {
+    place: &'s Place,
+    this: CelType<'s>,
+    sizes: Sizes<'s>,
+    often: u64,
+}
+
+/// An expression that compiles.
+struct Compiled<'s> {
+    gives: CelType<'s>,
+    cost: u64,
+    uses_old: bool,
+}
+
+impl<'s> Context<'s> {
+    /// The type of what a rule calls `oldSelf`.
+    fn old(&self, rule: &Value) -> CelType<'s> {
+        let this = self.this.clone();
+        if rule["optionalOldSelf"] == true {
+            CelType::optional(this)
+        } else {
+            this
+        }
+    }
+
+    fn compiled(&self, source: &str, old: &CelType<'s>) -> Result<Compiled<'s>, String> {
+        let syntax = Syntax::parse(source)?;
+        let checked = check(&syntax, &self.this, old)?;
+        Ok(Compiled {
+            cost: most(&syntax, &checked, &self.sizes),
+            uses_old: syntax.mentions("oldSelf"),
+            gives: checked.gives,
+        })
     }
 }
 
@@ -158,16 +211,6 @@ fn each<'s>(schema: &'s Value, path: &str) -> impl Iterator<Item = (String, &'s 
         .iter()
         .enumerate()
         .map(move |(i, rule)| (format!("{path}.x-kubernetes-validations[{i}]"), rule))
-}
-
-/// What is wrong with the expression of a message.
-fn message_problem(source: &str, this: &CelType<'_>, old: &CelType<'_>) -> Option<String> {
-    let gives = Syntax::parse(source).and_then(|syntax| Ok(check(&syntax, this, old)?.gives));
-    match gives {
-        Err(problem) => Some(format!("messageExpression compilation failed: {problem}")),
-        Ok(CelType::String) => None,
-        Ok(_) => Some("messageExpression must evaluate to a string".to_owned()),
-    }
 }
 
 /// A rule as the real server shows it: with the names of its Go fields.

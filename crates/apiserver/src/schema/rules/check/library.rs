@@ -7,13 +7,24 @@ use super::super::types::CelType;
 
 /// One way to call a function.
 #[derive(Debug)]
-pub(super) struct Signature {
+pub(in crate::schema::rules) struct Signature {
     /// Called on its first argument.
     pub(super) member: bool,
-    pub(super) takes: Vec<CelType<'static>>,
+    pub(in crate::schema::rules) takes: Vec<CelType<'static>>,
     pub(super) gives: CelType<'static>,
     /// So many types it leaves open.
     pub(super) open: usize,
+}
+
+/// What the selection of a field that may be absent is.
+pub(super) fn optional_select() -> &'static Signature {
+    static SELECT: LazyLock<Signature> = LazyLock::new(|| Signature {
+        member: false,
+        takes: vec![CelType::Dyn, CelType::String],
+        gives: CelType::optional(CelType::Dyn),
+        open: 0,
+    });
+    &SELECT
 }
 
 /// The names of all functions and operators.

@@ -75,7 +75,11 @@ impl<'a> Literals<'a> {
                 cel::functions::timestamp(Arc::new(text.to_owned())).is_ok()
             }
             // There is no duration of a number, though the types say so.
-            ("duration", None) => !matches!(first.expr, Expr::Literal(LiteralValue::Int(_))),
+            ("duration", None) => !matches!(
+                first.expr,
+                Expr::Literal(LiteralValue::Int(_) | LiteralValue::Null)
+            ),
+            ("timestamp", None) => !matches!(first.expr, Expr::Literal(LiteralValue::Null)),
             ("format", None) => {
                 if let (Expr::List(_), Some(text)) =
                     (&first.expr, call.target.as_deref().and_then(literal))
