@@ -14,6 +14,7 @@ use crate::http::load::Load;
 use crate::metrics::Metrics;
 use crate::registry::{Registry, Resource, custom};
 use crate::store::{Change, Store, TableName};
+use crate::tasks::events::LastWrites;
 use crate::tasks::queue::WorkQueue;
 
 pub(crate) use crate::identity::Identity;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) access: Arc<Index>,
     /// What services have.
     pub(crate) allocation: Arc<Allocation>,
+    /// When events were written.
+    pub(crate) last_writes: Arc<LastWrites>,
     /// How much is going on, and how much may.
     pub(crate) load: Load,
     pub(crate) metrics: Metrics,
@@ -47,6 +50,7 @@ pub(crate) struct Followers {
     work: Arc<WorkQueue>,
     access: Arc<Index>,
     allocation: Arc<Allocation>,
+    last_writes: Arc<LastWrites>,
 }
 
 impl Followers {
@@ -55,12 +59,14 @@ impl Followers {
         self.work.observe(table, change);
         self.access.observe(table, change);
         self.allocation.observe(table, change);
+        self.last_writes.observe(table, change);
     }
 
     /// Takes in what a store held before it told of changes. What was under way when the last process ended goes on.
     pub(crate) fn load(&self, store: &Store) {
         self.access.load(store);
         self.allocation.load(store);
+        self.last_writes.load(store);
         for (table, object) in store.everything() {
             self.work.observe(&table, &Change::Added(object));
         }
@@ -95,6 +101,7 @@ impl Shared {
             authenticator,
             access: followers.access,
             allocation: followers.allocation,
+            last_writes: followers.last_writes,
             load,
             metrics: Metrics::default(),
             work: followers.work,

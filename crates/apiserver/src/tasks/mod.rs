@@ -5,7 +5,7 @@
 mod accounts;
 pub(crate) mod aggregation;
 mod collector;
-mod events;
+pub(crate) mod events;
 mod namespaces;
 pub(crate) mod queue;
 mod quotas;
