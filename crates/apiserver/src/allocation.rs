@@ -143,13 +143,24 @@ impl Allocation {
 
     /// Gives a service what it lacks, and sets aside what it asks for until the answer is dropped; says what it cannot
     /// have.
-    pub(crate) fn reserve(&self, key: &Key, service: &mut Value) -> Result<Reserved<'_>, ApiError> {
+    pub(crate) fn reserve(
+        &self,
+        key: &Key,
+        service: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Reserved<'_>, ApiError> {
         let mut reserved = Reserved {
             of: self,
             what: Holding::default(),
         };
         let mut inner = self.inner.lock();
-        let given = address(&mut inner.addresses, key, service, &mut reserved.what)
+        // An address that there was stays; that it does is for the checks to see.
+        let had = old.is_some_and(|old| old["spec"]["clusterIP"].is_string());
+        let addresses = Some(&mut inner.addresses).filter(|_| !had);
+        let given = addresses
+            .map_or(Ok(()), |pool| {
+                address(pool, key, service, &mut reserved.what)
+            })
             .and_then(|()| ports::give(&mut inner.ports, key, service, &mut reserved.what.ports));
         // What was set aside is given back with the lock released.
         drop(inner);
@@ -238,11 +249,11 @@ mod tests {
             Key::new("n", "a"),
             Key::new("n", "b"),
         );
-        let first = all.reserve(&a, &mut open(30_001)).unwrap();
-        let refused = all.reserve(&b, &mut open(30_001)).unwrap_err();
+        let first = all.reserve(&a, &mut open(30_001), None).unwrap();
+        let refused = all.reserve(&b, &mut open(30_001), None).unwrap_err();
         assert!(refused.message.contains("already allocated"), "{refused:?}");
         drop(first);
-        drop(all.reserve(&b, &mut open(30_001)).unwrap());
+        drop(all.reserve(&b, &mut open(30_001), None).unwrap());
     }
 
     #[test]
@@ -254,8 +265,8 @@ mod tests {
         );
         let old = stored(&a, &open(30_001));
         all.observe(SERVICES, &Change::Added(old.clone()));
-        assert!(all.reserve(&b, &mut open(30_001)).is_err());
-        drop(all.reserve(&a, &mut open(30_001)).unwrap());
+        assert!(all.reserve(&b, &mut open(30_001), None).is_err());
+        drop(all.reserve(&a, &mut open(30_001), None).unwrap());
         let new = stored(&a, &open(30_002));
         all.observe(
             SERVICES,
@@ -264,11 +275,11 @@ mod tests {
                 new: new.clone(),
             },
         );
-        drop(all.reserve(&b, &mut open(30_001)).unwrap());
-        assert!(all.reserve(&b, &mut open(30_002)).is_err());
+        drop(all.reserve(&b, &mut open(30_001), None).unwrap());
+        assert!(all.reserve(&b, &mut open(30_002), None).is_err());
         let last = new.clone();
         all.observe(SERVICES, &Change::Deleted { old: new, last });
-        drop(all.reserve(&b, &mut open(30_002)).unwrap());
+        drop(all.reserve(&b, &mut open(30_002), None).unwrap());
     }
 
     #[test]
@@ -279,14 +290,14 @@ mod tests {
             Key::new("n", "b"),
         );
         let mut given = service(json!({"type": "ClusterIP"}));
-        let held = all.reserve(&a, &mut given).unwrap();
+        let held = all.reserve(&a, &mut given, None).unwrap();
         let address = given["spec"]["clusterIP"].clone();
         assert_eq!(given["spec"]["clusterIPs"], json!([address]));
         let mut same = service(json!({"type": "ClusterIP", "clusterIP": address}));
-        assert!(all.reserve(&b, &mut same).is_err());
+        assert!(all.reserve(&b, &mut same, None).is_err());
         drop(held);
         let mut far = service(json!({"type": "ClusterIP", "clusterIP": "10.96.0.0"}));
-        let refused = all.reserve(&b, &mut far).unwrap_err();
+        let refused = all.reserve(&b, &mut far, None).unwrap_err();
         assert!(refused.message.contains("10.96.0.0/12"), "{refused:?}");
     }
 
@@ -295,10 +306,10 @@ mod tests {
         let (all, key) = (Allocation::default(), Key::new("n", "a"));
         let ports: Vec<Value> = (1..=2768).map(|port| json!({"port": port})).collect();
         let mut full = service(json!({"type": "NodePort", "ports": ports}));
-        let held = all.reserve(&key, &mut full).unwrap();
+        let held = all.reserve(&key, &mut full, None).unwrap();
         let mut other = service(json!({"type": "NodePort", "ports": [{"port": 80}]}));
-        assert!(all.reserve(&Key::new("n", "b"), &mut other).is_err());
+        assert!(all.reserve(&Key::new("n", "b"), &mut other, None).is_err());
         drop(held);
-        drop(all.reserve(&key, &mut other).unwrap());
+        drop(all.reserve(&key, &mut other, None).unwrap());
     }
 }

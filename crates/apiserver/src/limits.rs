@@ -11,6 +11,8 @@ use crate::verbs::Call;
 
 /// Where it is noted what was filled in.
 const NOTE: &str = "kubernetes.io/limit-ranger";
+/// The table of classes of storage.
+const CLASSES: &str = "storageclasses.storage.k8s.io";
 /// Lists of containers of a pod, and what one of them is called.
 const CONTAINERS: [(&str, &str); 2] = [
     ("containers", "container"),
@@ -123,6 +125,38 @@ pub(crate) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiErro
     };
     let (group, plural) = (&call.resource.group, &call.resource.plural);
     Err(ApiError::forbidden(group, plural, &key.name, &why))
+}
+
+/// Refuses to let a claim grow whose class does not allow that.
+pub(crate) fn check_growth(
+    call: &Call,
+    key: &Key,
+    old: &Value,
+    new: &Value,
+) -> Result<(), ApiError> {
+    if !call.resource.is("", "persistentvolumeclaims") {
+        return Ok(());
+    }
+    let size = |claim: &Value| {
+        let asked = claim["spec"]["resources"]["requests"]["storage"].as_str();
+        asked.and_then(Quantity::parse)
+    };
+    let class = new["spec"]["storageClassName"].as_str().unwrap_or_default();
+    let expands = || {
+        let class = call.shared.store.get(CLASSES, &Key::new("", class));
+        class.is_some_and(|class| class.value()["allowVolumeExpansion"] == true)
+    };
+    if size(new) <= size(old) || expands() {
+        return Ok(());
+    }
+    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+               support resize";
+    Err(ApiError::forbidden(
+        "",
+        "persistentvolumeclaims",
+        &key.name,
+        why,
+    ))
 }
 
 /// What something asks for.

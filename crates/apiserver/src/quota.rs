@@ -215,7 +215,7 @@ fn concerns(quota: &Quota, group: &str, plural: &str) -> bool {
     })
 }
 
-/// The turn of whoever creates an object in a namespace with quotas: to be held until the object is stored.
+/// The turn of whoever creates an object in a namespace with quotas, or lets one grow: to be held until it is stored.
 pub(crate) fn turn<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
     let limited = call.resource.namespaced()
         && !call
@@ -227,11 +227,35 @@ pub(crate) fn turn<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> 
     limited.then(|| call.shared.quotas.lock())
 }
 
-/// Refuses an object for which there is no room. The caller has its turn.
-pub(crate) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiError> {
+/// Whether a change of an object may take more of a quota.
+pub(crate) fn may_grow(call: &Call) -> bool {
+    let resource = &*call.resource;
+    let grows = ["services", "persistentvolumeclaims"];
+    call.subresource.is_none()
+        && resource.group.is_empty()
+        && grows.contains(&resource.plural.as_str())
+}
+
+/// Refuses an object, or what is more in it than there was, for which there is no room. The caller has its turn.
+pub(crate) fn check(
+    call: &Call,
+    key: &Key,
+    value: &Value,
+    old: Option<&Value>,
+) -> Result<(), ApiError> {
     let resource = &*call.resource;
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
-    let asked = demand(group, plural, value);
+    let had = old
+        .map(|old| demand(group, plural, old))
+        .unwrap_or_default();
+    let mut asked = demand(group, plural, value);
+    for (name, amount) in &mut asked {
+        *amount = *amount - had.get(name).copied().unwrap_or(Quantity::ZERO);
+    }
+    asked.retain(|_, amount| *amount > Quantity::ZERO);
+    if asked.is_empty() && old.is_some() {
+        return Ok(());
+    }
     let refused = |why: String| Err(ApiError::forbidden(group, plural, &key.name, &why));
     for quota in quotas(&call.shared, &key.namespace) {
         if !quota.counts(group, plural, value) {
@@ -248,7 +272,7 @@ pub(crate) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiErro
             .iter()
             .filter(|(name, amount)| {
                 let room = quota.hard.get(*name).zip(used.get(*name));
-                room.is_some_and(|(hard, used)| !amount.is_zero() && *used + **amount > *hard)
+                room.is_some_and(|(hard, used)| *used + **amount > *hard)
             })
             .map(|(name, _)| name)
             .collect();

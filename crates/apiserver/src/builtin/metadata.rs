@@ -132,7 +132,7 @@ fn owners(meta: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Finalizers that need no domain.
-const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+pub(super) const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 fn finalizers(resource: &Resource, meta: &Value, causes: &mut Vec<Cause>) {
     const FIELD: &str = "metadata.finalizers";

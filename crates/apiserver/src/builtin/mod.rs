@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::registry::Resource;
+use crate::verbs::Subresource;
 pub(crate) use validation::validate;
 
 /// Sets `value[key]` if it is absent.
@@ -85,14 +86,24 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
 }
 
 /// Adds what the system decides, whoever wrote the object.
-pub(crate) fn prepare(resource: &Resource, value: &mut Value, old: Option<&Value>) {
+pub(crate) fn prepare(
+    resource: &Resource,
+    value: &mut Value,
+    old: Option<&Value>,
+    subresource: Option<Subresource>,
+) {
     let creating = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "services") => service::settle(value, old),
         ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"]),
         ("", "pods") => pod::admit(&mut value["spec"]),
         ("batch", "jobs") if creating => workloads::identify_job(value),
-        ("", "namespaces") if creating => value["spec"]["finalizers"] = json!(["kubernetes"]),
+        ("", "namespaces") if creating => hold(value),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            if let Some(old) = old {
+                signing_request::note_conditions(value, old, subresource);
+            }
+        }
         _ => {}
     }
     if creating && let Some(status) = first_status(resource, value) {
@@ -191,6 +202,20 @@ fn namespace(value: &mut Value) {
         value["metadata"]["labels"] = json!({});
     }
     value["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+}
+
+/// A namespace does not go before it is empty.
+fn hold(value: &mut Value) {
+    const OWN: &str = "kubernetes";
+    let spec = &mut value["spec"];
+    if !spec["finalizers"].is_array() {
+        spec["finalizers"] = json!([]);
+    }
+    if let Some(all) = spec["finalizers"].as_array_mut()
+        && !all.iter().any(|finalizer| finalizer == OWN)
+    {
+        all.push(json!(OWN));
+    }
 }
 
 fn secret(value: &mut Value) {

@@ -1,9 +1,12 @@
-//! CertificateSigningRequests: who asks is what the server says, not what the request says.
+//! CertificateSigningRequests: who asks, and when something was said of it, is what the server says.
 
 use serde_json::{Value, json};
 
+use super::set;
+use crate::clock;
 use crate::identity::Identity;
 use crate::registry::Resource;
+use crate::verbs::Subresource;
 
 pub(crate) fn is_one(resource: &Resource) -> bool {
     resource.is("certificates.k8s.io", "certificatesigningrequests")
@@ -26,5 +29,28 @@ pub(crate) fn asked_by(identity: &Identity, value: &mut Value) {
         } else {
             spec.insert(field.to_owned(), known);
         }
+    }
+}
+
+/// Notes when conditions were set, where they do not say so. A decision is told by who decides, and stays as it was told.
+pub(super) fn note_conditions(value: &mut Value, old: &Value, subresource: Option<Subresource>) {
+    let before = old["status"]["conditions"].as_array();
+    let conditions = value.pointer_mut("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let same = |other: &&Value| other["type"] == condition["type"];
+        let known = before.into_iter().flatten().find(same);
+        let decided = matches!(condition["type"].as_str(), Some("Approved" | "Denied"));
+        if let Some(known) = known.filter(|_| decided && subresource == Some(Subresource::Status)) {
+            *condition = known.clone();
+            continue;
+        }
+        let now = json!(clock::now());
+        let since = known
+            .filter(|known| known["status"] == condition["status"])
+            .map(|known| known["lastTransitionTime"].clone())
+            .filter(|since| !since.is_null());
+        set(condition, "lastUpdateTime", now.clone());
+        set(condition, "lastTransitionTime", since.unwrap_or(now));
     }
 }

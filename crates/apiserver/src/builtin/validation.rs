@@ -7,6 +7,7 @@ mod claim;
 mod cluster;
 mod container;
 mod coordination;
+mod differences;
 mod environment;
 mod ingress;
 mod network_policy;
@@ -21,12 +22,13 @@ mod secret;
 mod security;
 mod selector;
 mod service;
+mod signing_request;
 mod volume;
 mod workloads;
 
 use serde_json::{Value, json};
 
-use super::names;
+use crate::builtin::{self, names};
 use crate::error::Cause;
 use crate::registry::{Resource, definition};
 use crate::verbs::Subresource;
@@ -39,13 +41,21 @@ pub(crate) fn validate(
     old: Option<&Value>,
     subresource: Option<Subresource>,
 ) -> Vec<Cause> {
-    if matches!(
-        subresource,
-        Some(Subresource::Status | Subresource::Finalize | Subresource::Approval)
-    ) {
-        return Vec::new();
-    }
     let mut causes = Vec::new();
+    match subresource {
+        Some(Subresource::Finalize) => {
+            cluster::finalizers(value, |i| format!("spec.finalizers[{i}]"), &mut causes);
+            return causes;
+        }
+        Some(part @ (Subresource::Status | Subresource::Approval)) => {
+            if let Some(old) = old.filter(|_| builtin::signing_request::is_one(resource)) {
+                signing_request::status(value, old, part, &mut causes);
+            }
+            return causes;
+        }
+        Some(Subresource::Binding) => return causes,
+        Some(Subresource::Scale) | None => {}
+    }
     match resource.group.as_str() {
         "" => core(resource, value, old, &mut causes),
         "apps" if resource.plural != "controllerrevisions" => {
@@ -79,6 +89,7 @@ fn core(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Ve
             data(value, old, &["data"], causes);
         }
         "nodes" => cluster::node(value, causes),
+        "namespaces" => cluster::finalizers(value, |_| "spec.finalizers".to_owned(), causes),
         "resourcequotas" => amounts::quota(value, causes),
         "limitranges" => amounts::limit_range(value, causes),
         _ => {}
@@ -95,6 +106,9 @@ fn others(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut 
         ("networking.k8s.io", "ingressclasses") => ingress::class(value, old, causes),
         ("networking.k8s.io", "networkpolicies") => network_policy::network_policy(value, causes),
         ("policy", "poddisruptionbudgets") => coordination::budget(value, causes),
+        ("certificates.k8s.io", "certificatesigningrequests") if old.is_none() => {
+            signing_request::request(value, causes);
+        }
         ("coordination.k8s.io", "leases") => coordination::lease(value, causes),
         ("scheduling.k8s.io", "priorityclasses") => {
             coordination::priority_class(value, old, causes);

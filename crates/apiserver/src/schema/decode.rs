@@ -1,6 +1,7 @@
 //! What Go says of an object of a built-in kind that cannot be decoded into its types: clients print it, and people
 //! search for it. The types are those of the OpenAPI definitions; it must not know what is done with the object.
 
+mod empty;
 mod named;
 mod scalar;
 mod types;
@@ -14,15 +15,15 @@ use types::{Field, GoType, Struct, Types, types};
 const BAD_QUANTITY: &str = "quantities must match the regular expression \
                             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// What Go says of an object of this definition; none if it can be decoded.
-pub(crate) fn problem(definition: &str, object: &Value) -> Option<String> {
+/// Takes from an object of this definition what is empty and to Go not there; says what is wrong if it cannot be decoded.
+pub(crate) fn problem(definition: &str, object: &mut Value) -> Option<String> {
     let root = types().find(definition)?;
     let mut at = At {
         types: types(),
         owner: root.name,
         path: Vec::new(),
     };
-    at.fields(root, object.as_object()?)
+    at.fields(root, object.as_object_mut()?)
 }
 
 /// Where the decoder is.
@@ -35,13 +36,21 @@ struct At {
 }
 
 impl At {
-    fn fields(&mut self, of: &'static Struct, object: &Map<String, Value>) -> Option<String> {
+    fn fields(&mut self, of: &'static Struct, object: &mut Map<String, Value>) -> Option<String> {
         let owner = std::mem::replace(&mut self.owner, of.name);
-        let found = object.iter().find_map(|(name, value)| {
+        let mut empties = false;
+        let found = object.iter_mut().find_map(|(name, value)| {
             let (name, field) = of.fields.get_key_value(name.as_str())?;
+            empties |= field.omit_empty && is_empty(value);
             self.field(name, field, value)
         });
         self.owner = owner;
+        if empties {
+            object.retain(|name, value| {
+                let field = of.fields.get(name.as_str());
+                !(field.is_some_and(|field| field.omit_empty) && is_empty(value))
+            });
+        }
         found
     }
 
@@ -49,7 +58,7 @@ impl At {
         &mut self,
         name: &'static str,
         field: &'static Field,
-        value: &Value,
+        value: &mut Value,
     ) -> Option<String> {
         let depth = self.path.len();
         self.path.extend(field.within);
@@ -59,8 +68,8 @@ impl At {
         found
     }
 
-    fn value(&mut self, kind: &'static GoType, value: &Value) -> Option<String> {
-        match (kind, value) {
+    fn value(&mut self, kind: &'static GoType, value: &mut Value) -> Option<String> {
+        match (kind, &mut *value) {
             (_, Value::Null)
             | (GoType::Any, _)
             | (GoType::Text(_) | GoType::IntOrString, Value::String(_))
@@ -81,11 +90,11 @@ impl At {
             }
             (GoType::Time { micro }, Value::String(text)) => time_problem(text, *micro),
             (GoType::List(inner, _), Value::Array(items)) => {
-                items.iter().find_map(|item| self.value(inner, item))
+                items.iter_mut().find_map(|item| self.value(inner, item))
             }
-            (GoType::Map(inner, _), Value::Object(entries)) => {
-                entries.values().find_map(|entry| self.value(inner, entry))
-            }
+            (GoType::Map(inner, _), Value::Object(entries)) => entries
+                .values_mut()
+                .find_map(|entry| self.value(inner, entry)),
             (GoType::Struct(place), Value::Object(object)) => {
                 let of = self.types.at(*place);
                 self.fields(of, object)
@@ -111,5 +120,35 @@ impl At {
     fn said(&self, found: &str, go: &str) -> String {
         let (owner, path) = (self.owner, self.path.join("."));
         format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go}")
+    }
+}
+
+/// Whether Go has this value where nothing is said.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_empty_goes_unless_go_can_tell_it_from_nothing() {
+        let container = json!({"name": "", "image": "", "imagePullPolicy": "", "stdin": false,
+            "ports": [{"containerPort": 0, "hostPort": 0}], "securityContext": {"privileged": false}});
+        let mut pod = json!({"spec": {"restartPolicy": "", "runtimeClassName": "", "hostNetwork": false,
+            "terminationGracePeriodSeconds": 0, "containers": [container]}});
+        assert_eq!(problem("io.k8s.api.core.v1.Pod", &mut pod), None);
+        let container = json!({"name": "", "ports": [{"containerPort": 0}], "securityContext": {"privileged": false}});
+        let expected = json!({"spec": {"runtimeClassName": "", "terminationGracePeriodSeconds": 0,
+            "containers": [container]}});
+        assert_eq!(pod, expected);
     }
 }

@@ -83,6 +83,18 @@ impl std::ops::Add for Quantity {
     }
 }
 
+impl std::ops::Sub for Quantity {
+    type Output = Self;
+
+    /// Written as the first.
+    fn sub(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos - other.nanos,
+            notation: self.notation,
+        }
+    }
+}
+
 impl PartialEq for Quantity {
     fn eq(&self, other: &Self) -> bool {
         self.nanos == other.nanos

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::pipeline::{self, Write};
-use super::text;
-use crate::error::ApiError;
+use super::{Subresource, text};
+use crate::clock;
+use crate::error::{ApiError, Cause};
 use crate::http::{body, respond};
 use crate::registry::Resource;
 use crate::shared::Shared;
@@ -25,26 +26,73 @@ pub(crate) fn create(
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
     let binding = body::object(content_type, bytes)?.value;
-    let node = text(&binding, &["target", "name"]).to_owned();
-    let kind = text(&binding, &["target", "kind"]);
-    if node.is_empty() || !matches!(kind, "" | "Node") {
-        return Err(ApiError::bad_request(
-            "a binding has to name a Node as its target",
-        ));
-    }
-    let call = tasks::internal(shared, pods, namespace, name);
-    pipeline::modify(&call, &Key::new(namespace, name), Write::Plain, |pod| {
+    check(&binding, namespace, name)?;
+    let mut call = tasks::internal(shared, pods, namespace, name);
+    call.subresource = Some(Subresource::Binding);
+    pipeline::modify(&call, &Key::new(namespace, name), Write::Unowned, |pod| {
         let bound = text(pod, &["spec", "nodeName"]);
         if !bound.is_empty() {
             let why = format!("pod {name} is already assigned to node \"{bound}\"");
             return Err(ApiError::conflict("", "pods/binding", name, &why));
         }
         let mut pod = pod.clone();
-        pod["spec"]["nodeName"] = json!(node);
+        bind(&mut pod, &binding);
         Ok(pod)
     })?;
     let answer = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     });
     Ok(respond::json_value(StatusCode::CREATED, &answer))
+}
+
+/// Whether it is for this pod, and names a node.
+fn check(binding: &Value, namespace: &str, name: &str) -> Result<(), ApiError> {
+    if text(binding, &["metadata", "name"]) != name {
+        let why = "name in URL does not match name in Binding object";
+        return Err(ApiError::bad_request(why));
+    }
+    if !["", namespace].contains(&text(binding, &["metadata", "namespace"])) {
+        let why =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
+    }
+    let kind = text(binding, &["target", "kind"]);
+    let mut causes = Vec::new();
+    if !matches!(kind, "" | "Node") {
+        let known = ["Node", "<empty>"].map(str::to_owned);
+        causes.push(Cause::not_supported("target.kind", &json!(kind), &known));
+    }
+    if text(binding, &["target", "name"]).is_empty() {
+        causes.push(Cause::required("target.name", ""));
+    }
+    let Some(cause) = causes.first() else {
+        return Ok(());
+    };
+    let (field, message) = (&cause.field, &cause.message);
+    let mut error = ApiError::internal(String::new());
+    error.message = format!("{field}: {message}");
+    Err(error)
+}
+
+/// The pod has a node, says so, and takes over what the binding is labelled and annotated with.
+fn bind(pod: &mut Value, binding: &Value) {
+    pod["spec"]["nodeName"] = binding["target"]["name"].clone();
+    pod["metadata"]["uid"] = match &binding["metadata"]["uid"] {
+        Value::Null => pod["metadata"]["uid"].clone(),
+        uid => uid.clone(),
+    };
+    for map in ["labels", "annotations"] {
+        for (name, value) in binding["metadata"][map].as_object().into_iter().flatten() {
+            pod["metadata"][map][name.as_str()] = value.clone();
+        }
+    }
+    let scheduled =
+        json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": clock::now()});
+    let mut conditions = pod["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    conditions.retain(|condition| condition["type"] != "PodScheduled");
+    conditions.push(scheduled);
+    pod["status"]["conditions"] = json!(conditions);
 }

@@ -39,6 +39,8 @@ pub(crate) enum Subresource {
     Scale,
     Finalize,
     Approval,
+    /// What a scheduler does to a pod; never part of a URL that [`Self::parse`] reads.
+    Binding,
 }
 
 impl Subresource {
@@ -59,6 +61,7 @@ impl Subresource {
             Self::Scale => "scale",
             Self::Finalize => "finalize",
             Self::Approval => "approval",
+            Self::Binding => "binding",
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Write {
     Plain,
     /// Server-side apply, which keeps track of ownership itself.
     Apply,
+    /// What the system does on somebody's behalf, and nobody owns.
+    Unowned,
 }
 
 /// A finished write.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
+use crate::schema::decode;
 
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |v, step| &v[step])
@@ -94,6 +95,11 @@ pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
         *slot = replicas.clone();
     }
     object
+}
+
+/// What Go says of a scale that cannot be decoded.
+pub(super) fn problem(scale: &mut Value) -> Option<String> {
+    decode::problem("io.k8s.api.autoscaling.v1.Scale", scale)
 }
 
 /// The object with the replicas (and version) of `scale`.

@@ -34,6 +34,11 @@ pub(crate) fn replace(
     if call.subresource == Some(Subresource::Scale) {
         scale::check_sent(&value)?;
         check_place(call, &value)?;
+        if let Some(problem) = scale::problem(&mut value) {
+            return Err(ApiError::bad_request(format!(
+                "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
+            )));
+        }
         let written = modify(call, &key, Write::Plain, |old| {
             scale::put(old, &value, &call.resource)
         })?;
@@ -161,6 +166,10 @@ fn change(
         if is_scale {
             let mut scaled = scale::of(old, &call.resource);
             patch(&mut scaled)?;
+            let patched = scaled.clone();
+            if let Some(problem) = scale::problem(&mut scaled) {
+                return Err(rejected(shown, patched, &ApiError::bad_request(problem)));
+            }
             return scale::put(old, &scaled, &call.resource);
         }
         let mut new = old.clone();

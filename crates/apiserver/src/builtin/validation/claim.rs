@@ -1,9 +1,9 @@
 //! The checks of claims of volumes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::place::Place;
-use super::selector;
+use super::{differences, selector};
 use crate::builtin::names;
 use crate::error::Cause;
 use crate::schema::quantity::Quantity;
@@ -65,25 +65,121 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
 /// in later.
 fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let bound = old["status"]["phase"] == "Bound";
-    let fixed = |spec: &Value, from: &Value| {
-        let mut spec = spec.clone();
-        for (field, free) in [
-            ("volumeAttributesClassName", bound),
-            ("volumeName", from["volumeName"].is_null()),
-            ("storageClassName", from["storageClassName"].is_null()),
-        ] {
-            if free && let Some(spec) = spec.as_object_mut() {
-                spec.remove(field);
-            }
+    let (mut new, mut before) = (spec.clone(), old["spec"].clone());
+    for (field, free) in [
+        ("volumeAttributesClassName", bound),
+        ("volumeName", before["volumeName"].is_null()),
+    ] {
+        if free {
+            before[field] = new[field].clone();
         }
-        if bound {
-            spec["resources"]["requests"] = Value::Null;
-        }
-        spec
-    };
-    if fixed(spec, &old["spec"]) != fixed(&old["spec"], &old["spec"]) {
+    }
+    if before["storageClassName"].is_null() {
+        new["storageClassName"] = Value::Null;
+    }
+    if bound {
+        new["resources"]["requests"]["storage"] =
+            before["resources"]["requests"]["storage"].clone();
+    }
+    let (now, then) = (in_go(&new), in_go(&before));
+    if now != then {
         let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
                    claims";
-        causes.push(Cause::forbidden("spec", why));
+        let why = format!("{why}\n{}", differences::unified(&then, &now));
+        causes.push(Cause::forbidden("spec", &why));
+    }
+    let size = |of: &Value| of.as_str().and_then(Quantity::parse);
+    let asked = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
+    if let (true, Some(now), Some(then)) = (bound, asked(spec), asked(&old["spec"]))
+        && now < then
+        && size(&old["status"]["capacity"]["storage"]).is_some_and(|has| now <= has)
+    {
+        let why = "field can not be less than status.capacity";
+        causes.push(Cause::forbidden("spec.resources.requests.storage", why));
+    }
+    if spec["volumeMode"] != old["spec"]["volumeMode"] {
+        let why = "field is immutable";
+        causes.push(Cause::invalid("volumeMode", &spec["volumeMode"], why));
+    }
+}
+
+/// A spec as a server prints it: all of its fields, by their names in Go.
+fn in_go(spec: &Value) -> String {
+    let lines = [
+        ("AccessModes", shown(&spec["accessModes"], 1)),
+        ("Selector", shown(&spec["selector"], 1)),
+        (
+            "Resources",
+            fields(
+                &[
+                    ("Limits", shown(&spec["resources"]["limits"], 2)),
+                    ("Requests", shown(&spec["resources"]["requests"], 2)),
+                ],
+                1,
+            ),
+        ),
+        (
+            "VolumeName",
+            json!(spec["volumeName"].as_str().unwrap_or_default()).to_string(),
+        ),
+        ("StorageClassName", spec["storageClassName"].to_string()),
+        ("VolumeMode", spec["volumeMode"].to_string()),
+        ("DataSource", source(&spec["dataSource"], &[])),
+        (
+            "DataSourceRef",
+            source(&spec["dataSourceRef"], &["namespace"]),
+        ),
+        (
+            "VolumeAttributesClassName",
+            spec["volumeAttributesClassName"].to_string(),
+        ),
+    ];
+    fields(&lines, 0)
+}
+
+fn source(value: &Value, more: &[&str]) -> String {
+    if value.is_null() {
+        return "null".to_owned();
+    }
+    let mut lines = vec![
+        ("APIGroup", value["apiGroup"].to_string()),
+        ("Kind", value["kind"].to_string()),
+        ("Name", value["name"].to_string()),
+    ];
+    if more.contains(&"namespace") {
+        lines.push(("Namespace", value["namespace"].to_string()));
+    }
+    fields(&lines, 1)
+}
+
+/// A struct with these fields.
+fn fields(fields: &[(&str, String)], depth: usize) -> String {
+    let indent = " ".repeat(depth + 1);
+    let lines: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{indent}\"{name}\": {value}"))
+        .collect();
+    format!("{{\n{}\n{}}}", lines.join(",\n"), " ".repeat(depth))
+}
+
+/// A value that has the same form in Go.
+fn shown(value: &Value, depth: usize) -> String {
+    let (indent, end) = (" ".repeat(depth + 1), " ".repeat(depth));
+    let lines: Vec<String> = match value {
+        Value::Array(items) => items
+            .iter()
+            .map(|item| format!("{indent}{}", shown(item, depth + 1)))
+            .collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, inner)| format!("{indent}\"{name}\": {}", shown(inner, depth + 1)))
+            .collect(),
+        other => return other.to_string(),
+    };
+    match value {
+        _ if lines.is_empty() && value.is_array() => "[]".to_owned(),
+        _ if lines.is_empty() => "{}".to_owned(),
+        Value::Array(_) => format!("[\n{}\n{end}]", lines.join(",\n")),
+        _ => format!("{{\n{}\n{end}}}", lines.join(",\n")),
     }
 }

@@ -1,4 +1,4 @@
-//! The checks of what a cluster consists of: nodes, classes of storage, and slices of endpoints.
+//! The checks of what a cluster consists of: nodes, classes of storage, and slices of endpoints; and what holds namespaces.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,26 @@ use serde_json::{Value, json};
 use super::network_policy::cidr;
 use super::place::{Place, go};
 use super::placement::EFFECTS;
+use crate::builtin::metadata::STANDARD;
 use crate::builtin::names;
 use crate::error::Cause;
 use crate::schema::quantity::Quantity;
+
+/// What holds a namespace. Each of them is told of at a path of its own.
+pub(super) fn finalizers(value: &Value, path: impl Fn(usize) -> String, causes: &mut Vec<Cause>) {
+    let all = value["spec"]["finalizers"].as_array();
+    for (i, finalizer) in all.into_iter().flatten().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        let problems = names::qualified_name(name);
+        for problem in &problems {
+            causes.push(Cause::invalid(path(i), finalizer, problem));
+        }
+        if !name.contains('/') && !STANDARD.contains(&name) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(path(i), finalizer, why));
+        }
+    }
+}
 
 pub(super) fn node(value: &Value, causes: &mut Vec<Cause>) {
     let mut taken: Vec<(&str, &str)> = Vec::new();
@@ -76,7 +93,10 @@ pub(super) fn storage_class(value: &Value, causes: &mut Vec<Cause>) {
     if parameters.value.get("").is_some() {
         parameters.invalid_as(&json!(""), "field can not be empty.", causes);
     }
-    at("reclaimPolicy").one_of(&["Delete", "Retain"], causes);
+    let policy = at("reclaimPolicy");
+    if !policy.text().is_empty() {
+        policy.one_of(&["Delete", "Retain"], causes);
+    }
     at("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"], causes);
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::empty;
 use super::named::{embedded, named};
 use crate::schema::builtin::definitions;
 use crate::schema::compile::reference;
@@ -32,6 +33,16 @@ pub(super) enum GoType {
     Struct(Place),
 }
 
+impl GoType {
+    /// Whether its values are texts, numbers or flags and nothing else.
+    fn is_plain(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_) | Self::Bool | Self::Int32 | Self::Int64 | Self::Float
+        )
+    }
+}
+
 /// Where a struct is among all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(usize);
@@ -50,6 +61,8 @@ pub(super) struct Field {
     /// The struct within the struct that it is a field of.
     pub(super) within: Option<&'static str>,
     pub(super) kind: GoType,
+    /// An empty value is none.
+    pub(super) omit_empty: bool,
 }
 
 /// All structs, by place and by the name of their definition.
@@ -118,10 +131,16 @@ impl Types {
             .collect();
         let made = structs().map(|(definition, properties)| {
             let name = short(definition);
+            let required = definitions()[definition]["required"].as_array();
+            let is_required = |field: &str| required.is_some_and(|r| r.iter().any(|r| r == field));
             let field = |(field, schema): (&'static String, &'static Value)| {
+                let kind = kind(schema, named(name, field), &places);
                 let made = Field {
                     within: embedded(name, field),
-                    kind: kind(schema, named(name, field), &places),
+                    omit_empty: kind.is_plain()
+                        && !is_required(field)
+                        && !empty::stays(name, field),
+                    kind,
                 };
                 (field.as_str(), made)
             };
@@ -239,6 +258,9 @@ mod tests {
         let unknown: Vec<_> = super::super::named::places()
             .filter(|p| !known(p))
             .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let kept = empty::places().map(|(owner, field)| format!("{owner}.{field}"));
+        let unknown: Vec<_> = kept.filter(|p| !known(p)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -49,9 +49,9 @@ pub(super) fn admit<'a>(
             limits::fill_in(call, key, value);
         }
         priority::assign(call, key, value, old)?;
-        builtin::prepare(resource, value, old);
+        builtin::prepare(resource, value, old, call.subresource);
         if resource.is("", "services") {
-            reserved = call.shared.allocation.reserve(key, value).map(Some);
+            reserved = call.shared.allocation.reserve(key, value, old).map(Some);
             // A new one is checked first.
             if old.is_some() && reserved.is_err() {
                 return reserved;

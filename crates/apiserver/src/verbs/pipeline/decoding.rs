@@ -70,7 +70,7 @@ pub(crate) fn decode(
 }
 
 /// Refuses what Go could not decode into the type of a built-in kind: a bad request, not an invalid object.
-fn decodes(resource: &Resource, value: &Value) -> Result<(), ApiError> {
+fn decodes(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     if let Source::Builtin { definition, .. } = &resource.source
         && let Some(problem) = decode::problem(definition, value)
     {

@@ -50,7 +50,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
         meta_map.insert("creationTimestamp".into(), json!(clock::now()));
         if resource.generation {
             meta_map.insert("generation".into(), json!(1));
-        } else {
+        } else if resource.is_custom() {
             meta_map.remove("generation");
         }
     });
@@ -68,7 +68,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     limits::check(call, &key, &value)?;
     let turn = quota::turn(call, &key);
     if turn.is_some() {
-        quota::check(call, &key, &value)?;
+        quota::check(call, &key, &value, None)?;
     }
     let mut stored_value = to_stored(value, resource);
     let store = &call.shared.store;

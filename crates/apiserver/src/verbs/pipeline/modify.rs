@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::admission::admit;
 use super::unchanged::{bump_generation, carry_over, same_but_times};
 use super::{Write, Written, commit_error, elsewhere};
 use crate::error::ApiError;
+use crate::limits;
+use crate::quota;
 use crate::registry::{Resource, custom};
 use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
@@ -37,13 +40,14 @@ pub(crate) fn modify(
         check_preconditions(call, key, &stored, &old, &new)?;
         carry_over(call, &old, &mut new);
         let reserved = admit(call, key, &mut new, Some(&old), write)?;
-        bump_generation(resource, &old, &mut new);
+        bump_generation(call, &old, &mut new);
         if &*resource.table == CRDS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
         }
         if same_but_times(&old, &new) {
             return Ok(Written { object: stored });
         }
+        let turn = make_room(call, key, &old, &new)?;
         let mut new = to_stored(new, resource);
         if call.options.dry_run {
             let object = Stored::new(key.clone(), stored.version, &new)
@@ -59,7 +63,7 @@ pub(crate) fn modify(
         } else {
             store.update(&resource.table, key, stored.version, &mut new)
         };
-        drop(reserved);
+        drop((turn, reserved));
         match result {
             Ok(object) => {
                 call.shared.written(&resource.table);
@@ -70,6 +74,25 @@ pub(crate) fn modify(
         }
     }
     Err(commit_error(call, key, CommitError::Stale))
+}
+
+/// Refuses what has become too large. What is returned is to be held until the object is stored.
+fn make_room<'a>(
+    call: &'a Call,
+    key: &Key,
+    old: &Value,
+    new: &Value,
+) -> Result<Option<MutexGuard<'a, ()>>, ApiError> {
+    if !quota::may_grow(call) {
+        return Ok(None);
+    }
+    limits::check_growth(call, key, old, new)?;
+    limits::check(call, key, new)?;
+    let turn = quota::turn(call, key);
+    if turn.is_some() {
+        quota::check(call, key, new, Some(old))?;
+    }
+    Ok(turn)
 }
 
 /// True if nothing holds a deleted object any more.

@@ -66,6 +66,7 @@ pub(super) fn carry_over(call: &Call, old: &Value, new: &mut Value) {
                 new["metadata"]["managedFields"] = managed;
             }
         }
+        Some(Subresource::Binding) => {}
         Some(Subresource::Scale) | None => {
             if signing_request::is_one(resource) {
                 new["spec"] = old["spec"].clone();
@@ -104,8 +105,9 @@ pub(super) fn carry_over(call: &Call, old: &Value, new: &mut Value) {
     });
 }
 
-pub(super) fn bump_generation(resource: &Resource, old: &Value, new: &mut Value) {
-    if !resource.generation {
+pub(super) fn bump_generation(call: &Call, old: &Value, new: &mut Value) {
+    let resource = &*call.resource;
+    if !resource.generation || call.subresource == Some(Subresource::Binding) {
         return;
     }
     let annotated = resource.is("apps", "deployments")

@@ -1,0 +1,261 @@
+//! Claims of volumes: what of them may change, and how far they may grow.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::{Answer, Served};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+const FROZEN: &str = "spec: Forbidden: spec is immutable after creation except resources.requests and \
+                      volumeAttributesClassName for bound claims\n";
+
+async fn create(server: &Served, path: &str, object: Value) {
+    let made = server.raw("POST", path, &[JSON], object.to_string()).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+}
+
+async fn change(server: &Served, path: &str, change: Value) -> Answer {
+    server
+        .raw("PATCH", path, &[MERGE], change.to_string())
+        .await
+}
+
+fn claim(name: &str, class: Option<&str>) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+        "resources": {"requests": {"storage": "2Gi"}}}})
+}
+
+fn size(size: &str) -> Value {
+    json!({"spec": {"resources": {"requests": {"storage": size}}}})
+}
+
+#[tokio::test]
+async fn what_may_not_change_is_shown_as_a_difference() {
+    let server = server().await;
+    let claims = format!(
+        "/api/v1/namespaces/{}/persistentvolumeclaims",
+        server.namespace().await
+    );
+    create(&server, &claims, claim("c", None)).await;
+    for (changed, said) in [
+        (
+            size("3Gi"),
+            "@@ -6,7 +6,7 @@\n  \"Resources\": {\n   \"Limits\": null,\n   \"Requests\": {\n-   \"storage\": \"2Gi\"\n\
+             +   \"storage\": \"3Gi\"\n   }\n  },\n  \"VolumeName\": \"\",\n",
+        ),
+        (
+            json!({"spec": {"accessModes": ["ReadWriteMany"]}}),
+            "@@ -1,6 +1,6 @@\n {\n  \"AccessModes\": [\n-  \"ReadWriteOnce\"\n+  \"ReadWriteMany\"\n  ],\n  \
+             \"Selector\": null,\n  \"Resources\": {\n",
+        ),
+        (
+            json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+            "@@ -2,7 +2,11 @@\n  \"AccessModes\": [\n   \"ReadWriteOnce\"\n  ],\n- \"Selector\": null,\n+ \"Selector\": {\n\
+             +  \"matchLabels\": {\n+   \"a\": \"b\"\n+  }\n+ },\n  \"Resources\": {\n   \"Limits\": null,\n   \
+             \"Requests\": {\n",
+        ),
+        (
+            json!({"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}, "resources": {"limits":
+                {"storage": "9Gi"}}}}),
+            "@@ -4,7 +4,9 @@\n  ],\n  \"Selector\": null,\n  \"Resources\": {\n-  \"Limits\": null,\n+  \"Limits\": {\n\
+             +   \"storage\": \"9Gi\"\n+  },\n   \"Requests\": {\n    \"storage\": \"2Gi\"\n   }\n@@ -12,7 +14,16 @@\n  \
+             \"VolumeName\": \"\",\n  \"StorageClassName\": null,\n  \"VolumeMode\": \"Filesystem\",\n- \
+             \"DataSource\": null,\n- \"DataSourceRef\": null,\n+ \"DataSource\": {\n+  \"APIGroup\": null,\n+  \
+             \"Kind\": \"PersistentVolumeClaim\",\n+  \"Name\": \"x\"\n+ },\n+ \"DataSourceRef\": {\n+  \
+             \"APIGroup\": null,\n+  \"Kind\": \"PersistentVolumeClaim\",\n+  \"Name\": \"x\",\n+  \"Namespace\": null\n\
+             + },\n  \"VolumeAttributesClassName\": null\n }\n",
+        ),
+    ] {
+        let answer = change(&server, &format!("{claims}/c"), changed).await;
+        let message = format!("PersistentVolumeClaim \"c\" is invalid: {FROZEN}{said}");
+        assert_eq!(
+            (answer.code, answer.json["message"].as_str()),
+            (422, Some(message.as_str()))
+        );
+    }
+    let block = json!({"spec": {"volumeMode": "Block", "storageClassName": "some"}});
+    let answer = change(&server, &format!("{claims}/c"), block).await;
+    let message = format!(
+        "PersistentVolumeClaim \"c\" is invalid: [{FROZEN}@@ -11,7 +11,7 @@\n  }},\n  \"VolumeName\": \"\",\n  \
+         \"StorageClassName\": null,\n- \"VolumeMode\": \"Filesystem\",\n+ \"VolumeMode\": \"Block\",\n  \
+         \"DataSource\": null,\n  \"DataSourceRef\": null,\n  \"VolumeAttributesClassName\": null\n, volumeMode: \
+         Invalid value: \"Block\": field is immutable]"
+    );
+    assert_eq!(
+        (answer.code, answer.json["message"].as_str()),
+        (422, Some(message.as_str()))
+    );
+}
+
+#[tokio::test]
+async fn bound_claims_grow_as_far_as_class_limits_and_quotas_let_them() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let namespace = format!("/api/v1/namespaces/{name}");
+    let hard = json!({"requests.storage": "10Gi", "configmaps": "0"});
+    create(
+        &server,
+        &format!("{namespace}/resourcequotas"),
+        json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+    )
+    .await;
+    if server.is_real() {
+        // Its controllers do not run.
+        let path = format!("{namespace}/resourcequotas/q/status");
+        let status =
+            json!({"status": {"hard": hard, "used": {"requests.storage": "0", "configmaps": "0"}}});
+        assert_eq!(change(&server, &path, status).await.code, 200);
+    }
+    let limit = json!({"type": "PersistentVolumeClaim", "max": {"storage": "8Gi"}});
+    create(
+        &server,
+        &format!("{namespace}/limitranges"),
+        json!({"metadata": {"name": "l"}, "spec": {"limits": [limit]}}),
+    )
+    .await;
+    create(
+        &server,
+        "/apis/storage.k8s.io/v1/storageclasses",
+        json!({"metadata": {"name": name}, "provisioner": "example.com/p", "allowVolumeExpansion": true}),
+    )
+    .await;
+    let claims = format!("{namespace}/persistentvolumeclaims");
+    // A server may take a moment to know of quotas and limits.
+    let (mut large, map) = (claim("trial", None), json!({"metadata": {"name": "trial"}}));
+    large["spec"]["resources"]["requests"]["storage"] = json!("9Gi");
+    for (plural, object, whose) in [
+        ("persistentvolumeclaims", large, "maximum storage usage"),
+        ("configmaps", map, "exceeded quota"),
+    ] {
+        eventually("the limits to be known", async || {
+            let path = format!("{namespace}/{plural}?dryRun=All");
+            let answer = server.raw("POST", &path, &[JSON], object.to_string()).await;
+            if answer.code == 403 && answer.text.contains(whose) {
+                Ok(())
+            } else {
+                Err(answer.text)
+            }
+        })
+        .await;
+    }
+    for (claim_name, class) in [
+        ("a", Some(name.as_str())),
+        ("b", Some(&name)),
+        ("fixed", None),
+    ] {
+        create(&server, &claims, claim(claim_name, class)).await;
+        let bound = json!({"status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}});
+        let path = format!("{claims}/{claim_name}/status");
+        assert_eq!(change(&server, &path, bound).await.code, 200);
+    }
+    eventually("the use to be counted", async || {
+        let quota = server
+            .raw("GET", &format!("{namespace}/resourcequotas/q"), &[], "")
+            .await;
+        if quota.json["status"]["used"]["requests.storage"] == "6Gi" {
+            Ok(())
+        } else {
+            Err(quota.text)
+        }
+    })
+    .await;
+    let forbidden =
+        |claim: &str, why: &str| format!("persistentvolumeclaims \"{claim}\" is forbidden: {why}");
+    let small = "PersistentVolumeClaim \"a\" is invalid: spec.resources.requests.storage: Forbidden: field can not be \
+                 less than status.capacity";
+    for (claim, asked, code, said) in [
+        ("a", "3Gi", 200, None),
+        ("a", "2Gi", 422, Some(small.to_owned())),
+        (
+            "a",
+            "9Gi",
+            403,
+            Some(forbidden(
+                "a",
+                "maximum storage usage per PersistentVolumeClaim is 8Gi, but request is 9Gi",
+            )),
+        ),
+        (
+            "b",
+            "6Gi",
+            403,
+            Some(forbidden(
+                "b",
+                "exceeded quota: q, requested: requests.storage=4Gi, used: requests.storage=7Gi, limited: \
+                 requests.storage=10Gi",
+            )),
+        ),
+        ("b", "5Gi", 200, None),
+        (
+            "fixed",
+            "3Gi",
+            403,
+            Some(forbidden(
+                "fixed",
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+                 support resize",
+            )),
+        ),
+    ] {
+        let answer = change(&server, &format!("{claims}/{claim}"), size(asked)).await;
+        assert_eq!(answer.code, code, "{claim} {asked}: {}", answer.text);
+        let message = answer.json["message"].as_str().filter(|_| code != 200);
+        assert_eq!(message, said.as_deref(), "{claim} {asked}");
+    }
+}
+
+#[tokio::test]
+async fn services_take_no_more_of_a_quota_than_there_is_when_they_change() {
+    let server = server().await;
+    let namespace = format!("/api/v1/namespaces/{}", server.namespace().await);
+    let hard = json!({"services.nodeports": "2"});
+    create(
+        &server,
+        &format!("{namespace}/resourcequotas"),
+        json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+    )
+    .await;
+    if server.is_real() {
+        // Its controllers do not run.
+        let path = format!("{namespace}/resourcequotas/q/status");
+        let status = json!({"status": {"hard": hard, "used": {"services.nodeports": "0"}}});
+        assert_eq!(change(&server, &path, status).await.code, 200);
+    }
+    let ports =
+        json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}, {"name": "c", "port": 3}]);
+    create(
+        &server,
+        &format!("{namespace}/services"),
+        json!({"metadata": {"name": "s"}, "spec": {"ports": ports}}),
+    )
+    .await;
+    let path = format!("{namespace}/services/s");
+    let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
+               services.nodeports=0, limited: services.nodeports=2";
+    // A server may take a moment to know of a quota.
+    eventually("the quota to count", async || {
+        let open = json!({"spec": {"type": "NodePort"}});
+        let answer = change(&server, &format!("{path}?dryRun=All"), open).await;
+        if (answer.code, &answer.json["message"]) == (403, &json!(why)) {
+            Ok(())
+        } else {
+            Err(answer.text)
+        }
+    })
+    .await;
+    let fewer = json!({"spec": {"type": "NodePort", "ports": [{"name": "a", "port": 1}]}});
+    assert_eq!(change(&server, &path, fewer).await.code, 200);
+    let more = change(&server, &path, json!({"spec": {"ports": ports}})).await;
+    assert_eq!(
+        (more.code, more.json["message"].as_str()),
+        (
+            403,
+            Some(
+                "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: \
+                 services.nodeports=1, limited: services.nodeports=2"
+            )
+        )
+    );
+}

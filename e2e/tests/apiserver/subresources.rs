@@ -1,0 +1,248 @@
+//! What is written through a part of an object: the node of a pod, the replicas of a workload, what holds a namespace,
+//! what is said of a request for a certificate.
+
+use base64::Engine;
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::Served;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+
+async fn create(server: &Served, path: &str, object: Value) -> Value {
+    let made = server.raw("POST", path, &[JSON], object.to_string()).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    made.json
+}
+
+#[tokio::test]
+async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
+    let server = server().await;
+    let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
+    let meta = json!({"name": "p", "labels": {"a": "1"}, "annotations": {"x": "1"}});
+    let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+    let made = create(&server, &pods, json!({"metadata": meta, "spec": spec})).await;
+    let node = json!({"kind": "Node", "name": "n"});
+    let path = format!("{pods}/p/binding");
+    for (binding, code, why) in [
+        (
+            json!({"target": node}),
+            400,
+            "name in URL does not match name in Binding object",
+        ),
+        (
+            json!({"metadata": {"name": "other"}, "target": node}),
+            400,
+            "name in URL does not match name in Binding object",
+        ),
+        (
+            json!({"metadata": {"name": "p", "namespace": "other"}, "target": node}),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            json!({"metadata": {"name": "p"}}),
+            500,
+            "target.name: Required value",
+        ),
+        (
+            json!({"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n"}}),
+            500,
+            "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"",
+        ),
+    ] {
+        let answer = server
+            .raw("POST", &path, &[JSON], binding.to_string())
+            .await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (code, &json!(why)),
+            "{binding}"
+        );
+    }
+    let strange = json!({"metadata": {"name": "p", "uid": "u"}, "target": node}).to_string();
+    assert_eq!(server.raw("POST", &path, &[JSON], strange).await.code, 409);
+
+    let meta = json!({"name": "p", "labels": {"a": "2", "l": "m"}, "annotations": {"y": "2"}});
+    create(&server, &path, json!({"metadata": meta, "target": node})).await;
+    let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
+    assert_eq!(pod["spec"]["nodeName"], "n");
+    assert_eq!(pod["metadata"]["labels"], json!({"a": "2", "l": "m"}));
+    assert_eq!(pod["metadata"]["annotations"], json!({"x": "1", "y": "2"}));
+    assert_eq!(pod["status"]["conditions"][0]["type"], "PodScheduled");
+    assert_eq!(pod["status"]["conditions"][0]["status"], "True");
+    assert_eq!(
+        pod["metadata"]["generation"],
+        made["metadata"]["generation"]
+    );
+    assert_eq!(
+        pod["metadata"]["managedFields"],
+        made["metadata"]["managedFields"]
+    );
+    let again = json!({"metadata": {"name": "p"}, "target": {"name": "m"}}).to_string();
+    let again = server.raw("POST", &path, &[JSON], again).await;
+    assert_eq!(
+        (again.code, again.json["message"].as_str()),
+        (
+            409,
+            Some(
+                "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n\""
+            )
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_scale_is_decoded_and_its_writers_have_no_time() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+    create(
+        &server,
+        &deployments,
+        json!({"metadata": {"name": "d"}, "spec": spec}),
+    )
+    .await;
+    let path = format!("{deployments}/d/scale");
+    for (replicas, why) in [
+        (json!(-1), "must be greater than or equal to 0"),
+        (
+            json!("x"),
+            "json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32",
+        ),
+        (
+            json!(3_000_000_000_u32),
+            "json: cannot unmarshal number 3000000000 into Go struct field ScaleSpec.spec.replicas of type int32",
+        ),
+    ] {
+        let change = json!({"spec": {"replicas": replicas}}).to_string();
+        let answer = server.raw("PATCH", &path, &[MERGE], change).await;
+        let message = answer.json["message"].as_str().unwrap();
+        assert!(
+            answer.code == 422 && message.ends_with(why),
+            "{}",
+            answer.text
+        );
+    }
+    let change = json!({"spec": {"replicas": 4}}).to_string();
+    let by = format!("{path}?fieldManager=scaler");
+    assert_eq!(server.raw("PATCH", &by, &[MERGE], change).await.code, 200);
+    let deployment = server
+        .raw("GET", &format!("{deployments}/d"), &[], "")
+        .await
+        .json;
+    let writers = deployment["metadata"]["managedFields"].as_array().unwrap();
+    let writer = writers
+        .iter()
+        .find(|writer| writer["subresource"] == "scale")
+        .unwrap();
+    let expected = json!({"manager": "scaler", "operation": "Update", "apiVersion": "apps/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale"});
+    assert_eq!(*writer, expected);
+}
+
+#[tokio::test]
+async fn what_holds_a_namespace_has_a_name_of_its_own() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let path = format!("/api/v1/namespaces/{name}/finalize?dryRun=All");
+    let finalize = async |finalizers: Value| {
+        let body = json!({"metadata": {"name": name}, "spec": {"finalizers": finalizers}});
+        server.raw("PUT", &path, &[JSON], body.to_string()).await
+    };
+    let refused = finalize(json!(["kubernetes", "x"])).await;
+    let why = format!(
+        "Namespace \"{name}\" is invalid: spec.finalizers[1]: Invalid value: \"x\": name is neither a standard \
+         finalizer name nor is it fully qualified"
+    );
+    assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
+    let own = json!(["kubernetes", "example.com/x"]);
+    assert_eq!(finalize(own.clone()).await.json["spec"]["finalizers"], own);
+}
+
+#[tokio::test]
+async fn what_is_decided_of_a_request_for_a_certificate_stays() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let request = rcgen::CertificateParams::default()
+        .serialize_request(&pair)
+        .unwrap();
+    let request = base64::engine::general_purpose::STANDARD.encode(request.pem().unwrap());
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let spec =
+        json!({"request": request, "signerName": "example.com/s", "usages": ["client auth"]});
+    create(
+        &server,
+        requests,
+        json!({"metadata": {"name": name}, "spec": spec}),
+    )
+    .await;
+    let say = async |part: &str, conditions: Value, dry: bool| {
+        let query = if dry { "?dryRun=All" } else { "" };
+        let change = json!({"status": {"conditions": conditions}}).to_string();
+        let path = format!("{requests}/{name}/{part}{query}");
+        server.raw("PATCH", &path, &[MERGE], change).await
+    };
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+    let (approved, denied) = (condition("Approved", "True"), condition("Denied", "True"));
+    let failed = condition("Failed", "True");
+    let added =
+        "status.conditions: Forbidden: updates may not add a condition of type \"Approved\"";
+    let removed =
+        "status.conditions: Forbidden: updates may not remove a condition of type \"Approved\"";
+    let refused = async |part: &str, conditions: Value, why: &str| {
+        let answer = say(part, conditions.clone(), true).await;
+        let message =
+            format!("CertificateSigningRequest.certificates.k8s.io \"{name}\" is invalid: {why}");
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (422, &json!(message)),
+            "{part} {conditions}"
+        );
+    };
+    refused("status", json!([approved]), added).await;
+    refused(
+        "approval",
+        json!([condition("Approved", "False")]),
+        "status.conditions[0].status: Unsupported value: \"False\": supported values: \"True\"",
+    )
+    .await;
+    refused(
+        "approval",
+        json!([approved, denied]),
+        "status.conditions: Invalid value: \"Denied\": Approved and Denied conditions are mutually exclusive",
+    )
+    .await;
+    refused(
+        "approval",
+        json!([approved, approved]),
+        "status.conditions[1].type: Duplicate value: \"Approved\"",
+    )
+    .await;
+    refused(
+        "status",
+        json!([condition("X", "Y"), condition("", "True")]),
+        "[status.conditions[0].status: Unsupported value: \"Y\": supported values: \"False\", \"True\", \"Unknown\", \
+         status.conditions[1].type: Required value]",
+    )
+    .await;
+
+    let mut told = approved.clone();
+    told["message"] = json!("fine");
+    assert_eq!(say("approval", json!([told]), false).await.code, 200);
+    refused("approval", json!([]), removed).await;
+    refused("status", json!([]), removed).await;
+    refused("approval", json!([denied]), removed).await;
+    let both = say("status", json!([approved, failed]), false).await;
+    let conditions = &both.json["status"]["conditions"];
+    assert_eq!(conditions[0]["message"], "fine", "{}", both.text);
+    assert!(
+        conditions[1]["lastTransitionTime"].is_string(),
+        "{}",
+        both.text
+    );
+}
