@@ -154,3 +154,37 @@ async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
         ])
     );
 }
+
+/// Go leaves nothing out that is of a type that cannot be left out; to a server, empty is as good as unsaid.
+#[tokio::test]
+async fn what_go_writes_although_nobody_said_it_is_filled_in() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let headers = [("content-type", "application/json")];
+    for (collection, object, place, expected) in [
+        (
+            format!("/api/v1/namespaces/{namespace}/services"),
+            json!({"metadata": {"name": "web", "creationTimestamp": null}, "status": {"loadBalancer": {}},
+                "spec": {"ports": [{"port": 80, "targetPort": 0}]}}),
+            "/spec/ports/0/targetPort",
+            json!(80),
+        ),
+        (
+            format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"),
+            json!({"metadata": {"name": "web"}, "roleRef": {"apiGroup": "", "kind": "ClusterRole", "name": "view"}}),
+            "/roleRef/apiGroup",
+            json!("rbac.authorization.k8s.io"),
+        ),
+    ] {
+        let created = server
+            .raw("POST", &collection, &headers, object.to_string())
+            .await;
+        assert_eq!(created.code, 201, "{}", created.text);
+        assert_eq!(
+            created.json.pointer(place),
+            Some(&expected),
+            "{}",
+            created.text
+        );
+    }
+}

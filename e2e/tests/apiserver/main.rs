@@ -19,6 +19,7 @@ mod deploy;
 mod discovery;
 mod expiry;
 mod garbage;
+mod gitops;
 mod given;
 mod go_clients;
 mod helm;

@@ -232,6 +232,10 @@ fn secret(value: &mut Value) {
 
 fn role_binding(value: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
+    // Go writes it even where nobody said it.
+    if value["roleRef"]["apiGroup"] == "" {
+        value["roleRef"]["apiGroup"] = json!(GROUP);
+    }
     set(&mut value["roleRef"], "apiGroup", json!(GROUP));
     for subject in items(value, "subjects") {
         if matches!(subject["kind"].as_str(), Some("User" | "Group")) {

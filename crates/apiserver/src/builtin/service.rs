@@ -31,8 +31,10 @@ pub(super) fn default(value: &mut Value) {
     }
     for port in items(spec, "ports") {
         set(port, "protocol", json!("TCP"));
-        let number = port["port"].clone();
-        set(port, "targetPort", number);
+        // Go writes it even where nobody said it.
+        if port.get("targetPort").is_none_or(is_empty) && port.is_object() {
+            port["targetPort"] = port["port"].clone();
+        }
     }
 }
 

@@ -1,0 +1,159 @@
+//! What controllers ask that keep a cluster as a repository says: they apply with force, look by a dry run whether
+//! anything has drifted, and put it right. What a server fills in must be no drift, or they never come to rest.
+
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::{Answer, Served};
+
+const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
+
+async fn apply(server: &Served, path: &str, dry_run: bool, object: &Value) -> Answer {
+    let dry_run = if dry_run { "&dryRun=All" } else { "" };
+    let path = format!("{path}?fieldManager=controller&force=true{dry_run}");
+    server
+        .raw("PATCH", &path, &[APPLY], object.to_string())
+        .await
+}
+
+/// Where they are, and what a person would write: much is left to the server.
+fn objects(namespace: &str) -> Vec<(String, Value)> {
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]});
+    let web = json!({
+        "containers": [{
+            "name": "c", "image": "nginx", "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": "b"}],
+            "resources": {"requests": {"cpu": "0.1", "memory": "0.5Gi"}},
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            "readinessProbe": {"httpGet": {"port": 80}},
+        }],
+        "volumes": [{"name": "v", "configMap": {"name": "c"}}],
+    });
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
+    [
+        ("api/v1", "serviceaccounts", "ServiceAccount", json!({})),
+        ("api/v1", "configmaps", "ConfigMap", json!({"data": {"a": "1"}})),
+        ("api/v1", "secrets", "Secret", json!({"data": {"p": "d29yZA=="}})),
+        (
+            "api/v1",
+            "services",
+            "Service",
+            json!({"spec": {"selector": {"app": "web"}, "ports": [
+                {"port": 80, "name": "http"}, {"port": 53, "protocol": "UDP", "name": "dns"}]}}),
+        ),
+        (
+            "apis/rbac.authorization.k8s.io/v1",
+            "roles",
+            "Role",
+            json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}),
+        ),
+        (
+            "apis/rbac.authorization.k8s.io/v1",
+            "rolebindings",
+            "RoleBinding",
+            json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "web"},
+                "subjects": [{"kind": "ServiceAccount", "name": "web", "namespace": namespace},
+                    {"kind": "Group", "name": "people"}]}),
+        ),
+        (
+            "apis/apps/v1",
+            "deployments",
+            "Deployment",
+            json!({"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": web}}}),
+        ),
+        (
+            "apis/autoscaling/v2",
+            "horizontalpodautoscalers",
+            "HorizontalPodAutoscaler",
+            json!({"spec": {"maxReplicas": 5, "metrics": [{"type": "Resource", "resource": cpu}],
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
+        ),
+        (
+            "apis/networking.k8s.io/v1",
+            "ingresses",
+            "Ingress",
+            json!({"spec": {"rules": [{"host": "a.example", "http": {"paths": [
+                {"path": "/", "pathType": "Prefix", "backend": backend}]}}]}}),
+        ),
+        (
+            "apis/batch/v1",
+            "cronjobs",
+            "CronJob",
+            json!({"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": pod}}}}}),
+        ),
+        (
+            "apis/policy/v1",
+            "poddisruptionbudgets",
+            "PodDisruptionBudget",
+            json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}),
+        ),
+    ]
+    .into_iter()
+    .map(|(place, plural, kind, mut object)| {
+        let version = place.split_once('/').map_or(place, |(_, version)| version);
+        object["apiVersion"] = json!(version);
+        object["kind"] = json!(kind);
+        object["metadata"] = json!({"name": "web"});
+        (format!("/{place}/namespaces/{namespace}/{plural}/web"), object)
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn what_the_server_fills_in_is_no_drift() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    for (path, object) in objects(&namespace) {
+        let created = apply(&server, &path, false, &object).await;
+        assert_eq!(created.code, 201, "{path}: {}", created.text);
+        for dry_run in [true, false] {
+            let again = apply(&server, &path, dry_run, &object).await;
+            assert_eq!(again.code, 200, "{path}: {}", again.text);
+            assert_eq!(again.json, created.json, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_changed_is_seen_by_a_dry_run_and_put_right() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let (path, object) = objects(&namespace)
+        .into_iter()
+        .find(|(path, _)| path.contains("deployments"))
+        .unwrap();
+    assert_eq!(apply(&server, &path, false, &object).await.code, 201);
+    let changed = server
+        .raw(
+            "PATCH",
+            &format!("{path}?fieldManager=somebody"),
+            &[("content-type", "application/merge-patch+json")],
+            r#"{"spec":{"replicas":7,"paused":true}}"#,
+        )
+        .await;
+    assert_eq!(changed.code, 200, "{}", changed.text);
+
+    let tried = apply(&server, &path, true, &object).await;
+    assert_eq!(tried.code, 200, "{}", tried.text);
+    assert_eq!(tried.json["spec"]["replicas"], 2);
+    let stored = server.raw("GET", &path, &[], "").await.json;
+    assert_eq!(stored["spec"]["replicas"], 7);
+
+    let put_right = apply(&server, &path, false, &object).await;
+    assert_eq!(put_right.code, 200, "{}", put_right.text);
+    let spec = &put_right.json["spec"];
+    // What nobody said in the repository stays as it was made.
+    assert_eq!(
+        (&spec["replicas"], &spec["paused"]),
+        (&json!(2), &json!(true))
+    );
+    let managers = put_right.json["metadata"]["managedFields"]
+        .as_array()
+        .unwrap();
+    let of_somebody = managers
+        .iter()
+        .find(|entry| entry["manager"] == "somebody")
+        .unwrap();
+    assert_eq!(of_somebody["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
+}
