@@ -11,6 +11,7 @@ pub(crate) mod evaluate;
 mod expression;
 mod functions;
 mod macros;
+mod prepare;
 mod syntax;
 mod types;
 mod uses;

@@ -3,6 +3,7 @@
 //! Each node is passed a type, from those of the variables up; what cannot be known is anything, and is checked when
 //! the rule runs. It must accept whatever a kube-apiserver accepts.
 
+mod calls;
 pub(super) mod library;
 mod literals;
 mod unify;
@@ -20,6 +21,7 @@ use super::syntax::Syntax;
 use super::types::CelType;
 use super::values::{escape, is_reserved};
 use crate::schema::ListType;
+pub(super) use calls::callee;
 pub(super) use library::Signature;
 use literals::Literals;
 use unify::{Known, most_general};
@@ -261,108 +263,6 @@ impl<'a> Checker<'a, '_> {
         self.wrong(at, format!("undefined field '{field}'"))
     }
 
-    fn call(&mut self, e: &IdedExpr, call: &CallExpr) -> CelType<'a> {
-        let at = e.id;
-        let formats = call.func_name == "format";
-        self.literals.enter(formats);
-        let mut passed: Vec<CelType<'a>> = call.args.iter().map(|a| self.node(a)).collect();
-        let (name, target) = callee(call);
-        if let Some(target) = target {
-            let target = self.node(target);
-            passed.insert(0, target);
-        }
-        self.literals.leave(formats);
-        let Some(signatures) = library::signatures(name.trim_start_matches('.')) else {
-            return self.undeclared(at, &name);
-        };
-        self.literals.call(at, name.trim_start_matches('.'), call);
-        self.resolve(e, &name, call, &passed, signatures, target.is_some())
-    }
-
-    fn resolve(
-        &mut self,
-        e: &IdedExpr,
-        name: &str,
-        call: &CallExpr,
-        passed: &[CelType<'a>],
-        signatures: &'static [Signature],
-        member: bool,
-    ) -> CelType<'a> {
-        let at = e.id;
-        if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
-            self.facts
-                .calls
-                .insert(place(e), signatures.iter().collect());
-            let mut gives = CelType::Bool;
-            for (arg, of) in call.args.iter().zip(passed) {
-                if !self.known.fits(of, &CelType::Bool) {
-                    self.mismatch(arg.id, &CelType::Bool, of);
-                    gives = CelType::Error;
-                }
-            }
-            return gives;
-        }
-        let mut result: Option<CelType<'a>> = None;
-        for signature in signatures.iter().filter(|s| s.member == member) {
-            let fresh: Vec<CelType<'a>> = (0..signature.open).map(|_| self.known.fresh()).collect();
-            let takes: Vec<CelType<'a>> = signature
-                .takes
-                .iter()
-                .map(|of| instance(of, &fresh))
-                .collect();
-            if self.known.all_fit(passed, &takes) {
-                let fitting = self.facts.calls.entry(place(e)).or_default();
-                fitting.push(signature);
-                let gives = self.known.resolved(&instance(&signature.gives, &fresh));
-                result = Some(match result {
-                    None => gives,
-                    Some(first) if matches!(first, CelType::Dyn) || first.is(&gives) => first,
-                    Some(_) => CelType::Dyn,
-                });
-            }
-        }
-        let Some(gives) = result else {
-            let passed: Vec<CelType<'a>> = passed.iter().map(|of| self.known.settled(of)).collect();
-            return self.wrong(at, no_overload(name, &passed, member));
-        };
-        self.operated(at, name, passed, gives)
-    }
-
-    /// Remembers what an operator does with these types; a joined list is of the type of its left side.
-    fn operated(
-        &mut self,
-        at: u64,
-        name: &str,
-        passed: &[CelType<'a>],
-        gives: CelType<'a>,
-    ) -> CelType<'a> {
-        let (operators::ADD | operators::EQUALS | operators::NOT_EQUALS, [left, right]) =
-            (name, passed)
-        else {
-            return gives;
-        };
-        match (self.known.resolved(left), gives) {
-            (CelType::Duration, gives @ CelType::Timestamp) => {
-                if matches!(self.known.resolved(right), CelType::Timestamp) {
-                    self.special.insert(at, Special::Swapped);
-                }
-                gives
-            }
-            (CelType::Optional(_), gives) => {
-                self.special.insert(at, Special::Joined(Arc::default()));
-                gives
-            }
-            (CelType::List(_, how), gives) if *how != ListType::Atomic => {
-                self.special.insert(at, Special::Joined(how.clone()));
-                match gives {
-                    CelType::List(of, _) => CelType::List(of, how),
-                    gives => gives,
-                }
-            }
-            (_, gives) => gives,
-        }
-    }
-
     fn list(&mut self, at: u64, list: &ListExpr) -> CelType<'a> {
         let mut joint: Option<CelType<'a>> = None;
         let mut elements = Vec::with_capacity(list.elements.len());
@@ -474,33 +374,6 @@ fn mismatch(expected: &CelType<'_>, found: &CelType<'_>) -> String {
     format!("expected type '{expected}' but found '{found}'")
 }
 
-fn no_overload(name: &str, passed: &[CelType<'_>], member: bool) -> String {
-    let (target, args) = match passed.split_first() {
-        Some((target, args)) if member => (format!("{target}."), args),
-        _ => (String::new(), passed),
-    };
-    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-    let name = name.trim_start_matches('.');
-    format!(
-        "found no matching overload for '{name}' applied to '{target}({})'",
-        args.join(", ")
-    )
-}
-
-/// The function that is called, and on what: `optional.of` is one name, not a call on a variable.
-pub(super) fn callee(call: &CallExpr) -> (String, Option<&IdedExpr>) {
-    let Some(target) = call.target.as_deref() else {
-        return (call.func_name.clone(), None);
-    };
-    if let Some(prefix) = qualified(target) {
-        let name = format!("{prefix}.{}", call.func_name);
-        if library::signatures(name.trim_start_matches('.')).is_some() {
-            return (name, None);
-        }
-    }
-    (call.func_name.clone(), Some(target))
-}
-
 /// The name `a.b.c`, if the expression is nothing else.
 pub(super) fn qualified(e: &IdedExpr) -> Option<String> {
     match &e.expr {
@@ -526,18 +399,5 @@ fn of_literal(literal: &LiteralValue) -> CelType<'static> {
         LiteralValue::Null => CelType::Null,
         LiteralValue::String(_) => CelType::String,
         LiteralValue::UInt(_) => CelType::Uint,
-    }
-}
-
-/// A type of a signature, with these types for what it leaves open.
-fn instance<'a>(of: &CelType<'a>, fresh: &[CelType<'a>]) -> CelType<'a> {
-    let inner = |of: &CelType<'a>| Arc::new(instance(of, fresh));
-    match of {
-        CelType::Variable(letter) => fresh.get(*letter).cloned().unwrap_or(CelType::Dyn),
-        CelType::List(of, how) => CelType::List(inner(of), how.clone()),
-        CelType::Optional(of) => CelType::Optional(inner(of)),
-        CelType::Type(Some(of)) => CelType::Type(Some(inner(of))),
-        CelType::Map(key, value) => CelType::Map(inner(key), inner(value)),
-        _ => of.clone(),
     }
 }

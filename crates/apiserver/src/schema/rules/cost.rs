@@ -4,6 +4,8 @@
 //! which definitions can be written; what runs is bounded by other means.
 
 mod calls;
+mod known;
+mod lists;
 mod range;
 mod sizes;
 
@@ -338,52 +340,6 @@ impl<'c> Estimate<'c> {
             entry: None,
         });
     }
-
-    fn sized(&mut self, e: &IdedExpr, size: Option<Range>) {
-        if let Some(size) = size {
-            self.known.insert(key(e), size);
-        }
-    }
-
-    fn same_sizes(&mut self, e: &IdedExpr, of: &IdedExpr) {
-        let size = self.size(of);
-        self.sized(e, size);
-        if let Some(entry) = self.entry(of) {
-            self.entries.insert(key(e), entry);
-        }
-    }
-
-    fn entry(&self, e: &IdedExpr) -> Option<Entry> {
-        let known = self.entries.get(&key(e)).copied();
-        known.or_else(|| match &e.expr {
-            Expr::Ident(name) => self.local(name)?.entry,
-            _ => None,
-        })
-    }
-
-    fn size_or_any(&mut self, e: &IdedExpr) -> Range {
-        self.size(e).unwrap_or(Range::ANY)
-    }
-
-    fn size(&mut self, e: &IdedExpr) -> Option<Range> {
-        if let Some(known) = self.known.get(&key(e)) {
-            return Some(*known);
-        }
-        if let Some(size) = size_as_written(e) {
-            return Some(size);
-        }
-        if let Some(size) = self.sizes.at(&self.path(e)) {
-            self.known.insert(key(e), size);
-            return Some(size);
-        }
-        if is_scalar(&self.facts.of(key(e))) {
-            return Some(Range::exactly(1));
-        }
-        match &e.expr {
-            Expr::Ident(name) => self.local(name)?.size,
-            _ => None,
-        }
-    }
 }
 
 /// Which part of an entry a variable of a loop is.
@@ -403,27 +359,29 @@ fn binds(c: &ComprehensionExpr) -> bool {
     nothing && never
 }
 
-fn size_as_written(e: &IdedExpr) -> Option<Range> {
-    let size = match &e.expr {
-        Expr::Literal(LiteralValue::String(text)) => text.inner().chars().count(),
-        Expr::Literal(LiteralValue::Bytes(bytes)) => bytes.inner().len(),
-        Expr::Literal(_) => 1,
-        Expr::List(list) => list.elements.len(),
-        Expr::Map(map) => map.entries.len(),
-        _ => return None,
-    };
-    Some(Range::exactly(u64::try_from(size).unwrap_or(u64::MAX)))
-}
+#[cfg(test)]
+mod tests {
+    use super::super::check::check;
+    use super::*;
+    use serde_json::json;
 
-fn is_scalar(of: &CelType<'_>) -> bool {
-    match of {
-        CelType::Bool
-        | CelType::Double
-        | CelType::Duration
-        | CelType::Int
-        | CelType::Timestamp
-        | CelType::Uint => true,
-        CelType::Optional(of) => is_scalar(of),
-        _ => false,
+    #[test]
+    fn units_are_those_of_a_real_server() {
+        let schema = json!({"type": "object", "properties": {"s": {"type": "string", "maxLength": 77},
+            "l": {"type": "array", "maxItems": 17, "items": {"type": "string", "maxLength": 9}}, "n": {"type": "integer"}}});
+        let this = CelType::of(&schema, "self", false).unwrap();
+        let sizes = Sizes::new(&schema, false);
+        for (rule, expected) in [
+            ("self.s.contains(self.s)", 965),
+            ("self.s == self.s", 35),
+            ("self.s == 'abc'", 3),
+            ("self.n == 1 && self.n == 2 || self.n == 3", 6),
+            ("self.l.all(x, x == self.s)", 173),
+            ("type(self.s) == string", 4),
+        ] {
+            let syntax = Syntax::parse(rule).unwrap();
+            let checked = check(&syntax, &this, &this).unwrap();
+            assert_eq!(most(&syntax, &checked, &sizes), expected, "{rule}");
+        }
     }
 }

@@ -4,14 +4,15 @@ use kube_cel::cel::common::ast::{Expr, LiteralValue, operators};
 
 use super::super::check::Signature;
 use super::super::types::CelType;
+use super::lists::lists;
 use super::{Estimate, Node, Range, key};
 use kube_cel::cel::IdedExpr;
 
 /// For each character that is looked at.
-const CHARACTER: f64 = 0.1;
+pub(super) const CHARACTER: f64 = 0.1;
 /// For each character of a pattern, and each of the text.
 const PATTERN: f64 = 0.25;
-const ONE: Range = Range::exactly(1);
+pub(super) const ONE: Range = Range::exactly(1);
 
 /// A call by one of the signatures that it fits.
 pub(super) struct Call<'n, 'e> {
@@ -29,11 +30,11 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn cost(cost: Range) -> Self {
+    pub(super) fn cost(cost: Range) -> Self {
         Self { cost, size: None }
     }
 
-    fn sized(cost: Range, size: Range) -> Self {
+    pub(super) fn sized(cost: Range, size: Range) -> Self {
         Self {
             cost,
             size: Some(size),
@@ -166,54 +167,7 @@ fn matched(text: Range, pattern: Range) -> Range {
     text.add(ONE).at(CHARACTER).multiply(pattern.at(PATTERN))
 }
 
-/// A number as it is written.
-fn number(node: &Node<'_>, otherwise: u64) -> u64 {
-    match &node.e.expr {
-        Expr::Literal(LiteralValue::Int(number)) => u64::try_from(*number.inner()).unwrap_or(0),
-        _ => otherwise,
-    }
-}
-
-/// The functions of lists and sets that make new ones, or compare all with all.
-fn lists(estimate: &Estimate<'_>, call: &Call<'_, '_>) -> Option<Found> {
-    let size = |node: &Node<'_>| size(estimate, node);
-    let made = |each: f64, size: Range| {
-        Some(Found::sized(
-            size.at(each).add(ONE).add(super::NEW_LIST),
-            size,
-        ))
-    };
-    let sets = |each: f64, a: &Node<'_>, b: &Node<'_>| {
-        Some(Found::cost(size(a).multiply(size(b)).at(each).add(ONE)))
-    };
-    let sorted = |by: &Node<'_>, of: &CelType<'_>| {
-        let CelType::List(of, _) = of else {
-            return None;
-        };
-        let text = matches!(of.as_ref(), CelType::String | CelType::Bytes);
-        let each = if text { 2.0 + CHARACTER } else { 2.0 };
-        made(each, size(by).multiply(size(by)))
-    };
-    let takes = &call.signature.takes;
-    match (call.name, call.target, call.args) {
-        ("sets.contains" | "sets.intersects", _, [a, b]) => sets(1.0, a, b),
-        ("sets.equivalent", _, [a, b]) => sets(2.0, a, b),
-        ("slice", Some(list), [start, end]) => {
-            let end = number(end, size(list).max);
-            made(1.0, Range::exactly(end.wrapping_sub(number(start, 0))))
-        }
-        ("lists.range", None, [end]) => made(1.0, Range::exactly(number(end, u64::MAX))),
-        ("reverse" | "flatten", Some(list), []) => made(1.0, size(list)),
-        #[expect(clippy::cast_precision_loss, reason = "a depth is a small number")]
-        ("flatten", Some(list), [depth]) => made(number(depth, u64::MAX) as f64, size(list)),
-        ("distinct", Some(list), []) => made(2.0, size(list).multiply(size(list))),
-        ("sort", Some(list), []) => sorted(list, takes.first()?),
-        ("@sortByAssociatedKeys", Some(_), [keys]) => sorted(keys, takes.get(1)?),
-        _ => None,
-    }
-}
-
-fn size(estimate: &Estimate<'_>, node: &Node<'_>) -> Range {
+pub(super) fn size(estimate: &Estimate<'_>, node: &Node<'_>) -> Range {
     let at = || estimate.sizes.at(&node.path);
     node.size.or_else(at).unwrap_or(Range::ANY)
 }
