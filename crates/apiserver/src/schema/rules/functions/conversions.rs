@@ -32,6 +32,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     });
     context.add_function("timestamp", timestamp);
     context.add_function("int", |value: Value| match &value {
+        Value::Int(_) => Ok(value),
         Value::Timestamp(time) => Ok(Value::Int(time.timestamp())),
         Value::Duration(time) => time
             .num_nanoseconds()
@@ -40,6 +41,8 @@ pub(super) fn add(context: &mut Context<'_>) {
         _ => with_crates("int", value),
     });
     context.add_function("string", |value: Value| match &value {
+        Value::String(_) => Ok(value),
+        Value::Int(number) => Ok(text(number.to_string())),
         Value::Bool(truth) => Ok(text(truth.to_string())),
         Value::Duration(time) => {
             let (seconds, rest) = (time.num_seconds(), time.subsec_nanos().unsigned_abs());
