@@ -18,8 +18,22 @@ pub fn is_installed() -> bool {
 /// # Errors
 /// When kubectl cannot be started.
 pub fn run(kubeconfig: &Path, cache: &Path, arguments: &[&str]) -> std::io::Result<Output> {
+    run_with_editor(kubeconfig, cache, "true", arguments)
+}
+
+/// The same; `editor` is what it opens files with.
+///
+/// # Errors
+/// When kubectl cannot be started.
+pub fn run_with_editor(
+    kubeconfig: &Path,
+    cache: &Path,
+    editor: &str,
+    arguments: &[&str],
+) -> std::io::Result<Output> {
     Command::new("kubectl")
         .env("KUBECONFIG", kubeconfig)
+        .env("KUBE_EDITOR", editor)
         .arg(format!("--cache-dir={}", cache.display()))
         .args(arguments)
         .stdin(Stdio::null())

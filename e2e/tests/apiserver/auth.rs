@@ -520,6 +520,18 @@ async fn kubectl_asks_who_it_is_and_what_it_may() {
         let (_, text) = run(arguments).await.unwrap();
         assert_eq!(text, expected, "{arguments:?}");
     }
+    let list = ["auth", "can-i", "--list", "--as=eve", "-n", &namespace];
+    let (ok, text) = run(&list).await.unwrap();
+    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(line).collect();
+    assert!(ok, "{text}");
+    for held in [
+        "Resources Non-Resource URLs Resource Names Verbs",
+        "selfsubjectaccessreviews.authorization.k8s.io [] [] [create]",
+        "[/apis/*] [] [get]",
+    ] {
+        assert!(lines.iter().any(|line| line == held), "{held}: {text}");
+    }
     let (ok, text) = run(&["create", "serviceaccount", "bot", "-n", &namespace])
         .await
         .unwrap();

@@ -1,10 +1,13 @@
-//! A session with kubectl: what its commands print and how they end, recorded with a real server.
+//! Sessions with kubectl: what its commands print and how they end, recorded with a real server.
 
 use crate::server;
 
 /// Lines that begin with `$` are commands, where `~` stands for a blank within an argument. What they print follows,
-/// indented, and their exit code where it is not 0. `NS` stands for the namespace.
-const SESSION: &str = include_str!("data/kubectl.txt");
+/// indented, and their exit code where it is not 0. `NS` stands for the namespace, `DIR` for the folder of files.
+const IMPERATIVE: &str = include_str!("data/kubectl.txt");
+/// With objects in files: applied, shown, edited, waited for.
+const OBJECTS: &str = include_str!("data/kubectl_objects.txt");
+const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver/data/files");
 
 struct Step<'a> {
     command: &'a str,
@@ -12,9 +15,9 @@ struct Step<'a> {
     code: i32,
 }
 
-fn steps() -> Vec<Step<'static>> {
+fn steps(session: &str) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
-    for line in SESSION.lines() {
+    for line in session.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
             steps.push(Step {
                 command,
@@ -34,22 +37,37 @@ fn steps() -> Vec<Step<'static>> {
 }
 
 #[tokio::test]
-async fn commands_print_what_they_print_with_a_real_server() {
+async fn imperative_commands_print_what_they_print_with_a_real_server() {
+    replay(IMPERATIVE).await;
+}
+
+#[tokio::test]
+async fn commands_about_objects_print_what_they_print_with_a_real_server() {
+    replay(OBJECTS).await;
+}
+
+async fn replay(session: &str) {
     let server = server().await;
     let namespace = server.namespace().await;
     let mut different = Vec::new();
-    for step in steps() {
+    for step in steps(session) {
         let arguments: Vec<String> = step
             .command
             .split(' ')
-            .map(|word| word.replace('~', " ").replace("NS", &namespace))
+            .map(|word| {
+                word.replace('~', " ")
+                    .replace("NS", &namespace)
+                    .replace("DIR", FILES)
+            })
             .collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let Some(output) = server.kubectl(&arguments).await else {
             return;
         };
         let printed = [output.stdout, output.stderr].concat();
-        let printed = String::from_utf8_lossy(&printed).replace(&namespace, "NS");
+        let printed = String::from_utf8_lossy(&printed)
+            .replace(&namespace, "NS")
+            .replace(FILES, "DIR");
         if (printed.trim_end(), output.status.code()) != (step.printed.trim_end(), Some(step.code))
         {
             different.push(format!(

@@ -13,6 +13,7 @@ mod applying;
 mod auth;
 mod cel;
 mod claims;
+mod custom;
 mod definitions;
 mod deletion;
 mod deploy;

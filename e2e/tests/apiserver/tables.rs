@@ -118,3 +118,20 @@ async fn rows_are_watched_and_their_columns_told_once() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_scale_is_shown_with_what_is_wanted_and_what_there_is() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    deployments.create(&deployment("web")).await;
+    let table = deployments.get_as("/web/scale", TABLE).await.json;
+    let names: Vec<&Value> = table["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| &column["name"])
+        .collect();
+    assert_eq!(names, ["Name", "Desired", "Available", "Age"]);
+    assert_eq!(cells(&table["rows"][0], 3), json!(["web", 2, 0]));
+}

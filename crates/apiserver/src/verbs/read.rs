@@ -27,10 +27,12 @@ pub(crate) fn get(call: &Call, query: &Query) -> Result<Response<Body>, ApiError
     }
     let object = call.find()?;
     if call.subresource == Some(Subresource::Scale) {
-        return Ok(respond::json_value(
-            StatusCode::OK,
-            &scale::of(&object.value(), &call.resource),
-        ));
+        let scale = scale::of(&object.value(), &call.resource);
+        let shown = match call.rendering {
+            Rendering::Table => scale::table(&scale),
+            Rendering::Full | Rendering::Partial => scale,
+        };
+        return Ok(respond::json_value(StatusCode::OK, &shown));
     }
     let answer = call.answer_with(StatusCode::OK, &object, include(call, query)?);
     Ok(warn_deprecated(call, answer))

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
 use crate::schema::decode;
+use crate::table;
 
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |v, step| &v[step])
@@ -66,6 +67,27 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
         scale["status"]["selector"] = json!(selector);
     }
     scale
+}
+
+/// A Scale as people are shown it.
+pub(super) fn table(scale: &Value) -> Value {
+    let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "format": "", "description": "", "priority": 0});
+    let count = |part: &Value| part["replicas"].as_i64().unwrap_or(0);
+    let cells = json!([
+        scale["metadata"]["name"],
+        count(&scale["spec"]),
+        count(&scale["status"]),
+        table::age(scale)
+    ]);
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
+        "columnDefinitions": [
+            column("Name", "string"), column("Desired", "integer"),
+            column("Available", "integer"), column("Age", "string"),
+        ],
+        "rows": [{"cells": cells, "object": table::partial(scale)}],
+    })
 }
 
 /// Refuses what is sent as a Scale and is something else.

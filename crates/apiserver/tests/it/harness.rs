@@ -1,7 +1,5 @@
 //! A server for one test, and clients for it.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use berth_apiserver::{Server, ServerConfig};
@@ -18,7 +16,6 @@ pub(crate) struct Harness {
     pub(crate) server: Server,
     /// Over TLS, as everybody outside the process.
     pub(crate) client: Client,
-    home: tempfile::TempDir,
 }
 
 impl Harness {
@@ -33,13 +30,7 @@ impl Harness {
             .await
             .unwrap();
         let client = Client::try_from(config).unwrap();
-        let home = tempfile::tempdir().unwrap();
-        std::fs::write(home.path().join("config"), server.kubeconfig("test")).unwrap();
-        Self {
-            server,
-            client,
-            home,
-        }
+        Self { server, client }
     }
 
     /// An untyped API in the namespace `default`.
@@ -82,39 +73,6 @@ impl Harness {
             .to_bytes();
         (code, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
-
-    pub(crate) fn file(&self, name: &str, contents: &str) -> PathBuf {
-        let path = self.home.path().join(name);
-        std::fs::write(&path, contents).unwrap();
-        path
-    }
-
-    /// Runs kubectl; `None` if it is not installed.
-    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Option<Output> {
-        let mut command = Command::new("kubectl");
-        command
-            .args(arguments)
-            .env("KUBECONFIG", self.home.path().join("config"))
-            .env("HOME", self.home.path())
-            .current_dir(self.home.path())
-            .stdin(Stdio::null());
-        let output = tokio::task::spawn_blocking(move || command.output())
-            .await
-            .unwrap()
-            .ok()?;
-        Some(Output {
-            ok: output.status.success(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) ok: bool,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 pub(crate) fn widgets() -> CustomResourceDefinition {

@@ -1,16 +1,14 @@
-//! Drives a running server with the clients people use: kube over TLS, and kubectl where it is installed.
+//! What only the embedded server can be asked: hooks, folders of data, limits, certificates. What is asked of a real
+//! kube-apiserver, too, is in the end-to-end tests.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test fails by panicking"
 )]
-#![allow(clippy::too_many_lines, reason = "a walk through kubectl is one story")]
 
 mod admission;
-mod collection;
-mod custom;
 mod durable;
+mod events;
 mod harness;
-mod kubectl;
 mod security;

@@ -10,7 +10,6 @@ use kube::{Client, Config};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -237,70 +236,6 @@ async fn too_many_watches_are_told_to_come_back() {
     let answer = talk(&mut stream, &head).await.to_lowercase();
     assert!(answer.starts_with("http/1.1 429"), "{answer}");
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
-}
-
-#[tokio::test]
-async fn broken_requests_are_answered_with_a_status() {
-    let h = Harness::start().await;
-    let path = "/api/v1/namespaces/default/configmaps";
-    let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20)).into_bytes();
-    let cases = [
-        (
-            "POST",
-            path,
-            "application/json",
-            b"{\"apiVersion\":".to_vec(),
-            400,
-            "BadRequest",
-        ),
-        (
-            "POST",
-            path,
-            "application/json",
-            large,
-            413,
-            "RequestEntityTooLarge",
-        ),
-        (
-            "POST",
-            path,
-            "text/plain",
-            b"x".to_vec(),
-            415,
-            "UnsupportedMediaType",
-        ),
-        (
-            "PATCH",
-            "/api/v1/namespaces/default/configmaps/a",
-            "text/plain",
-            b"{}".to_vec(),
-            415,
-            "UnsupportedMediaType",
-        ),
-        (
-            "GET",
-            "/apis/nothing/v1/here",
-            "",
-            Vec::new(),
-            404,
-            "NotFound",
-        ),
-        (
-            "PUT",
-            path,
-            "application/json",
-            b"{}".to_vec(),
-            405,
-            "MethodNotAllowed",
-        ),
-    ];
-    for (method, path, content_type, body, code, reason) in cases {
-        let (got, status) = h.raw(method, path, content_type, body).await;
-        assert_eq!(
-            (got, &status["kind"], &status["reason"]),
-            (code, &Value::from("Status"), &Value::from(reason))
-        );
-    }
 }
 
 #[tokio::test]
