@@ -27,6 +27,7 @@ mod helm;
 mod invalid;
 mod k9s;
 mod keywords;
+mod kinds;
 mod kubectl;
 mod listing;
 mod objects;

@@ -105,18 +105,24 @@ pub(crate) fn media(content_type: &str) -> &str {
 pub(crate) fn typed(content_type: &str, bytes: &Bytes, kind: &str) -> Result<Decoded, ApiError> {
     object(content_type, bytes).map_err(|mut error| {
         if error.reason == Reason::BadRequest && media(content_type) != "application/yaml" {
-            let shown = match (bytes.first(), std::str::from_utf8(bytes)) {
-                (None, _) => "<empty>".to_owned(),
-                (Some(b'{'), Ok(text)) => text.to_owned(),
-                _ => hexadecimal(bytes),
-            };
-            error.message = format!(
-                "the object provided is unrecognized (must be of type {kind}): {} ({shown})",
-                error.message
-            );
+            error.message = unrecognized(kind, &error.message, bytes);
         }
         error
     })
+}
+
+/// What is said of a body that does not become an object of a kind, with its beginning.
+pub(crate) fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let shown = match (bytes.first(), std::str::from_utf8(bytes)) {
+        (None, _) => "<empty>".to_owned(),
+        (Some(b'{'), Ok(text)) => match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{} ...", &text[..end]),
+            None => text.to_owned(),
+        },
+        _ => hexadecimal(bytes),
+    };
+    format!("the object provided is unrecognized (must be of type {kind}): {why} ({shown})")
 }
 
 /// The beginning of a body that is no text, or none that could be an object.

@@ -4,7 +4,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
-use super::pipeline::{self, Write};
+use super::pipeline::{self, Sent, Write};
 use super::{Call, read};
 use crate::error::ApiError;
 use crate::http::{body, method_not_allowed, respond};
@@ -19,7 +19,7 @@ pub(crate) fn create(
     }
     let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
-    let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
     if value["metadata"]["resourceVersion"]
         .as_str()
         .is_some_and(|v| !v.is_empty())

@@ -5,6 +5,7 @@ mod admission;
 mod decoding;
 mod insert;
 mod modify;
+mod type_meta;
 mod unchanged;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::error::ApiError;
 use crate::store::{CommitError, Key, Stored};
 
 pub(crate) use admission::admit_delete;
-pub(crate) use decoding::decode;
+pub(crate) use decoding::{Sent, decode};
 pub(crate) use insert::insert;
 pub(crate) use modify::{is_finished, modify};
 

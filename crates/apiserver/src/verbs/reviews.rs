@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
+use super::pipeline::Sent;
 use super::{Call, pipeline, text};
 use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
 use crate::authorization::index::Decision;
@@ -24,7 +25,7 @@ pub(crate) fn create(
 ) -> Result<Response<Body>, ApiError> {
     let decoded = body::object(content_type, bytes)?;
     let mut value = decoded.value;
-    let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
     if !value["metadata"].is_object() {
         value["metadata"] = json!({});
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::pipeline::{self, Write, Written, modify};
+use super::pipeline::{self, Sent, Write, Written, modify};
 use super::{Call, Subresource, read, scale, text};
 use crate::error::{ApiError, Cause, Reason};
 use crate::http::{body, respond};
@@ -44,7 +44,7 @@ pub(crate) fn replace(
         })?;
         return Ok(done(call, StatusCode::OK, &written, &[]));
     }
-    let warnings = pipeline::decode(call, &mut value, decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
     check_place(call, &value)?;
     let unconditional = text(&value, &["metadata", "resourceVersion"]).is_empty();
     // The object must be found before it is judged.
@@ -116,7 +116,15 @@ pub(crate) fn patch(
             let schema = call.resource.schema();
             let shown = Shown::Patch(&decoded.value);
             change(call, &shown, &decoded.duplicates, |object| {
-                strategic::patch(object, &decoded.value, schema)
+                // What it says of its own kind is not looked at.
+                let own = ["apiVersion", "kind"].map(|field| (field, object[field].clone()));
+                strategic::patch(object, &decoded.value, schema)?;
+                for (field, own) in own {
+                    if object[field].is_string() || object[field].is_null() {
+                        object[field] = own;
+                    }
+                }
+                Ok(())
             })
         }
         "application/apply-patch+yaml" => apply::server_side(call, bytes),
@@ -178,7 +186,7 @@ fn change(
             return Err(ApiError::bad_request("the patched object is not an object"));
         }
         let patched = new.clone();
-        warnings = pipeline::decode(call, &mut new, duplicates.to_vec())
+        warnings = pipeline::decode(call, &mut new, Sent::Patched, duplicates.to_vec())
             .map_err(|e| rejected(shown, patched, &e))?;
         keeps_uid(call, old, &new)?;
         Ok(new)
@@ -196,9 +204,13 @@ enum Shown<'a> {
 
 /// What cannot be decoded after a patch is invalid, not a bad request.
 fn rejected(shown: &Shown<'_>, mut patched: Value, error: &ApiError) -> ApiError {
-    let found = ["strict decoding error", "json: "]
-        .into_iter()
-        .find_map(|start| error.message.find(start));
+    let found = [
+        "couldn't get version/kind",
+        "strict decoding error",
+        "json: ",
+    ]
+    .into_iter()
+    .find_map(|start| error.message.find(start));
     if found.is_none() && error.reason != Reason::BadRequest {
         return error.clone();
     }

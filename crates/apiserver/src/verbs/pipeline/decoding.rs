@@ -3,46 +3,30 @@
 
 use serde_json::{Value, json};
 
+use super::type_meta;
 use crate::error::ApiError;
 use crate::http::query::FieldValidation;
 use crate::registry::{Resource, Source};
 use crate::schema::{decode, shape};
-use crate::verbs::{Call, text};
+use crate::verbs::Call;
+
+/// What an object was read from, as far as it is told of when it cannot be used.
+pub(crate) enum Sent<'a> {
+    Body(&'a [u8]),
+    /// It is what has become of another one.
+    Patched,
+}
 
 /// Checks type, kind and unknown fields of an object a client sent. Returns warnings.
 pub(crate) fn decode(
     call: &Call,
     value: &mut Value,
+    sent: Sent<'_>,
     mut strange: Vec<String>,
 ) -> Result<Vec<String>, ApiError> {
     let resource = &call.resource;
-    if !value.is_object() {
-        return Err(ApiError::bad_request(
-            "couldn't get version/kind; json parse error: expected an object",
-        ));
-    }
-    let (api_version, kind) = (
-        text(value, &["apiVersion"]).to_owned(),
-        text(value, &["kind"]).to_owned(),
-    );
-    let expected = resource.api_version();
-    if (kind.is_empty() || api_version.is_empty()) && resource.is_custom() {
-        return Err(ApiError::bad_request(
-            "Object 'Kind' or 'apiVersion' is missing",
-        ));
-    }
-    if !api_version.is_empty() && api_version != expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
-    }
-    if !kind.is_empty() && kind != resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {}: the kind does not match",
-            resource.version, resource.kind
-        )));
-    }
-    value["apiVersion"] = json!(expected);
+    type_meta::check(call, value, &sent)?;
+    value["apiVersion"] = json!(resource.api_version());
     value["kind"] = json!(resource.kind);
     for duplicate in &mut strange {
         *duplicate = format!("duplicate field \"{duplicate}\"");

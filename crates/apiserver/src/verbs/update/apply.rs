@@ -12,7 +12,7 @@ use crate::http::body;
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
 use crate::schema::shape;
-use crate::verbs::pipeline::{self, Write, modify};
+use crate::verbs::pipeline::{self, Sent, Write, modify};
 use crate::verbs::{Call, Subresource, scale, text};
 
 /// Where client-side apply keeps what it has applied.
@@ -84,7 +84,7 @@ fn sent(call: &Call, bytes: &Bytes) -> Result<Value, ApiError> {
     if let Some(why) = apply::duplicate(&config, resource.schema()) {
         return Err(ApiError::unknown(format!("{whose}: {why}")));
     }
-    pipeline::decode(call, &mut config, Vec::new())?;
+    pipeline::decode(call, &mut config, Sent::Patched, Vec::new())?;
     if !resource.is_custom() {
         shape::as_typed(&mut config, resource.schema());
     }
