@@ -127,7 +127,7 @@ async fn a_patch_does_not_change_the_kind() {
     let map = json!({"metadata": {"name": "m"}}).to_string();
     assert_eq!(server.raw("POST", &maps, &[JSON], map).await.code, 201);
     let path = format!("{maps}/m");
-    let patch = async |kind: (&str, &str), change: Value| {
+    let send = async |kind: (&str, &str), change: Value| {
         server
             .raw("PATCH", &path, &[kind], change.to_string())
             .await
@@ -148,7 +148,7 @@ async fn a_patch_does_not_change_the_kind() {
              \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
         ),
     ] {
-        let answer = patch(MERGE, change).await;
+        let answer = send(MERGE, change).await;
         let message = answer.json["message"].as_str().unwrap();
         assert!(
             answer.code == 422 && message.ends_with(why),
@@ -157,7 +157,7 @@ async fn a_patch_does_not_change_the_kind() {
         );
     }
     // Such a patch knows of fields, and the kind is none.
-    let answer = patch(STRATEGIC, json!({"kind": "Pod", "apiVersion": "v2"})).await;
+    let answer = send(STRATEGIC, json!({"kind": "Pod", "apiVersion": "v2"})).await;
     assert_eq!(
         (answer.code, &answer.json["kind"]),
         (200, &json!("ConfigMap")),
