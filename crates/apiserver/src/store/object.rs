@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
 
 /// Identifies an object within its table.
@@ -50,7 +51,7 @@ impl Stored {
             key,
             version,
             value,
-            Bytes::from(serde_json::to_vec(value)?),
+            Bytes::from(serde_json::to_vec(&TypeFirst(value))?),
         ))
     }
 
@@ -102,5 +103,54 @@ impl Stored {
     pub(crate) fn value(&self) -> Value {
         // The bytes were written by `new`; a failure here would be a defect of serde_json.
         serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+}
+
+/// An object with its type before all else, as a kube-apiserver writes it: who leaves the type out, such as a list of
+/// a built-in kind, finds it without reading on.
+struct TypeFirst<'a>(&'a Value);
+
+const TYPE: [&str; 2] = ["kind", "apiVersion"];
+
+impl Serialize for TypeFirst<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(object) = self.0.as_object() else {
+            return self.0.serialize(serializer);
+        };
+        let mut map = serializer.serialize_map(Some(object.len()))?;
+        for name in TYPE {
+            if let Some(value) = object.get(name) {
+                map.serialize_entry(name, value)?;
+            }
+        }
+        for (name, value) in object {
+            if !TYPE.contains(&name.as_str()) {
+                map.serialize_entry(name, value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_written_with_their_type_first() {
+        let object =
+            json!({"apiVersion": "v1", "data": {"kind": "x"}, "kind": "A", "metadata": {}});
+        let stored = Stored::new(Key::new("n", "a"), 1, &object).unwrap();
+        assert!(
+            stored
+                .bytes
+                .starts_with(br#"{"kind":"A","apiVersion":"v1","data":"#)
+        );
+        assert_eq!(stored.value(), object);
+        let untyped = json!({"metadata": {"name": "a"}});
+        let stored = Stored::new(Key::new("n", "a"), 1, &untyped).unwrap();
+        assert_eq!(stored.value(), untyped);
     }
 }
