@@ -9,8 +9,8 @@ use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_e2e::{Bare, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 /// The program; it is ended with the test.
@@ -92,6 +92,19 @@ async fn is_placed(bare: &Bare, name: &str) {
     .await;
 }
 
+/// Waits until the scheduler has told of a placement: it knows by then that it is stored, and so do its plugins.
+async fn is_told(bare: &Bare, name: &str) {
+    let events: Api<Event> = Api::namespaced(bare.client.clone(), "default");
+    let of_placement =
+        format!("involvedObject.name={name},reason=ScheduleBindingSucceed,type=Normal");
+    let params = ListParams::default().fields(&of_placement);
+    eventually(&format!("the event about {name}"), async || {
+        let found = events.list(&params).await.unwrap().items;
+        (!found.is_empty()).then_some(()).ok_or("none")
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_is_stored_once_its_ticket_is_approved() {
     let condition = |kind: &str| {
@@ -153,6 +166,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .await
         .unwrap();
     is_placed(&bare, "web").await;
+    is_told(&bare, "web").await;
 
     // The ticket is good for one binding, until that is gone.
     let mut second = binding("second");
