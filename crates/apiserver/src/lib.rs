@@ -17,6 +17,7 @@
 //! | `priority`, `allocation` | what is given to pods and services by what else there is |
 //! | `patch` | JSON, merge, strategic merge and apply |
 //! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
+//! | `go_text` | JSON values in the words of Go's messages |
 //! | `table`, `selector` | the human view; what a request selects |
 //! | `tasks` | garbage collection, namespaces, event expiry |
 //!
@@ -32,6 +33,7 @@ mod connection;
 mod credentials;
 mod discovery;
 mod error;
+mod go_text;
 mod http;
 mod identity;
 mod limits;

@@ -19,7 +19,7 @@ impl Operations {
         let Some(operations) = patch.as_array() else {
             let why = format!(
                 "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-                super::go_name(&patch)
+                crate::go_text::type_name(&patch)
             );
             return Err(refused(why));
         };

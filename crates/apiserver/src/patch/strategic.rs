@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::in_go;
 use crate::error::ApiError;
+use crate::go_text::printed;
 use crate::schema::{Schema, Strategy};
 
 /// Patches `target`.
@@ -32,7 +32,7 @@ fn merge_object(
         }
         Some("merge") | None => {}
         Some(other) => {
-            let shown = in_go(&Value::Object(patch.clone()));
+            let shown = printed(&Value::Object(patch.clone()));
             let why = format!("unknown patch type: {other} in map: {shown}");
             return Err(ApiError::unknown(why));
         }
@@ -138,7 +138,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
         let Some(identity) = item.get(key) else {
             let why = format!(
                 "map: {} does not contain declared merge key: {key}",
-                in_go(item)
+                printed(item)
             );
             return Err(ApiError::unknown(why));
         };

@@ -9,6 +9,7 @@ mod types;
 use serde_json::{Map, Value};
 
 use super::quantity;
+use crate::go_text::type_name;
 use scalar::{base64_problem, time_problem};
 use types::{Field, GoType, Struct, Types, types};
 
@@ -106,15 +107,7 @@ impl At {
     }
 
     fn wrong(&self, value: &Value, go: &str) -> String {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        self.said(found, go)
+        self.said(type_name(value), go)
     }
 
     fn said(&self, found: &str, go: &str) -> String {

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use super::pipeline::{self, Sent, Write, Written, modify};
 use super::{Call, Subresource, read, scale, text};
 use crate::error::{ApiError, Cause, Reason};
+use crate::go_text::{printed, type_name};
 use crate::http::{body, respond};
 use crate::patch::json::Operations;
-use crate::patch::{go_name, in_go, merge, strategic};
+use crate::patch::{merge, strategic};
 
 fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -> Response<Body> {
     let response = if call.subresource == Some(Subresource::Scale) {
@@ -139,7 +140,7 @@ fn is_map(patch: body::Decoded) -> Result<body::Decoded, String> {
     }
     Err(format!(
         "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-        go_name(&patch.value)
+        type_name(&patch.value)
     ))
 }
 
@@ -221,7 +222,7 @@ fn rejected(shown: &Shown<'_>, mut patched: Value, error: &ApiError) -> ApiError
             }
             patched.to_string()
         }
-        Shown::Patch(patch) => in_go(patch),
+        Shown::Patch(patch) => printed(patch),
     };
     let why = &error.message[found.unwrap_or_default()..];
     let cause = Cause::invalid("patch", &json!(text), why);

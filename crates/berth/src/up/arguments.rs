@@ -82,3 +82,20 @@ impl Default for UpArgs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_members_is_bounded() {
+        for (text, expected) in [
+            ("0", Ok(0)),
+            ("1000", Ok(1000)),
+            ("1001", Err("at most 1000".to_owned())),
+            ("many", Err("not a number".to_owned())),
+        ] {
+            assert_eq!(number_of_members(text), expected, "{text}");
+        }
+    }
+}

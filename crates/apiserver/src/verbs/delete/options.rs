@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{FOREGROUND, ORPHAN};
 use crate::error::{ApiError, Cause};
+use crate::go_text::type_name;
 use crate::http::body;
 use crate::http::query::Query;
-use crate::patch::go_name;
 use crate::store::Stored;
 use crate::verbs::Call;
 
@@ -138,7 +138,7 @@ fn check_body(body: &Value) -> Result<(), ApiError> {
     for (name, kind, fits) in FIELDS {
         let value = &body[name];
         if !value.is_null() && !fits(value) {
-            let found = go_name(value);
+            let found = type_name(value);
             return Err(ApiError::bad_request(format!(
                 "json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {kind}"
             )));

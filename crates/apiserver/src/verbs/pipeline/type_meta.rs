@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::decoding::Sent;
 use crate::error::{ApiError, Cause};
+use crate::go_text::type_name;
 use crate::http::body;
 use crate::registry::Resource;
 use crate::verbs::{Call, text};
@@ -75,23 +76,15 @@ pub(super) fn check(call: &Call, value: &mut Value, sent: &Sent<'_>) -> Result<(
 
 /// What is of another type than what says the kind of an object, and where.
 fn unreadable(value: &Value) -> Option<String> {
-    let name = |value: &Value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     if !value.is_object() {
-        let found = name(value);
+        let found = type_name(value);
         return Some(format!("{found} into Go value of type {TYPE_META}"));
     }
     let fields = ["apiVersion", "kind"];
     let field = fields
         .into_iter()
         .find(|field| !value[*field].is_null() && !value[*field].is_string())?;
-    let found = name(&value[field]);
+    let found = type_name(&value[field]);
     Some(format!(
         "{found} into Go struct field .{field} of type string"
     ))
