@@ -169,16 +169,17 @@ impl SchedulerCommand {
         let outcome = runtime.block_on(async {
             let cancel = CancellationToken::new();
             if let Err(error) = signals::cancel_on_signal(cancel.clone()) {
-                return report(error, 1);
+                return Err((error.to_string(), 1));
             }
-            match self.execute(cli.scheduler, cancel).await {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) if error.is_usage() => report(error, 2),
-                Err(error) => report(error, 1),
-            }
+            let outcome = self.execute(cli.scheduler, cancel).await;
+            outcome.map_err(|error| (error.to_string(), if error.is_usage() { 2 } else { 1 }))
         });
         runtime.shutdown_timeout(FAREWELL);
-        outcome
+        // Said when nothing else can speak any more, so that it is the last line.
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err((error, code)) => report(error, code),
+        }
     }
 
     /// Schedules until the token is cancelled, in a runtime that is there already.

@@ -123,7 +123,6 @@ async fn run_measured(
         stopping: cancel.clone(),
     };
     let (sender, inbox) = mpsc::channel(INBOX);
-    start_watches(&client, &sender, options.patience.watch, &cancel);
     let (lead_sender, lead_receiver) = tokio::sync::watch::channel(candidate.is_none());
     let accurate = options
         .estimator
@@ -147,6 +146,7 @@ async fn run_measured(
     };
     let (changes_sender, changes) = mpsc::channel(1);
     let (lineup, seen) = start::begin(&options, &assembly, &effective).await?;
+    start_watches(&client, &sender, options.patience.watch, &cancel);
     if let Some(name) = options.config_map.clone() {
         let reload = Reload {
             name,

@@ -223,5 +223,7 @@ fn a_wrong_file_is_refused_with_line_and_column() {
             last.starts_with("error: ") && last.contains(words),
             "{said}"
         );
+        // Nobody is asked for anything before the file is found to be right.
+        assert!(!said.contains("the watch broke"), "{said}");
     }
 }
