@@ -393,16 +393,18 @@ impl ApiError {
         } else {
             format!("{kind}.{group}")
         };
-        let lines: Vec<String> = causes
-            .iter()
-            .map(|c| {
-                if c.field.is_empty() {
-                    c.message.clone()
-                } else {
-                    format!("{}: {}", c.field, c.message)
-                }
-            })
-            .collect();
+        let mut lines: Vec<String> = Vec::new();
+        for cause in &causes {
+            let line = if cause.field.is_empty() {
+                cause.message.clone()
+            } else {
+                format!("{}: {}", cause.field, cause.message)
+            };
+            // What is found twice is said once.
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
         let list = if lines.len() == 1 {
             lines.concat()
         } else {

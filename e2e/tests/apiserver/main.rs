@@ -32,6 +32,7 @@ mod kubectl;
 mod listing;
 mod objects;
 mod patching;
+mod pods;
 mod protobuf;
 mod quotas;
 mod refusals;

@@ -14,6 +14,11 @@ pub(super) fn pod(value: &mut Value) {
         }
     }
     set(spec, "enableServiceLinks", json!(true));
+    // A pod ends as soon as it can; what a template says is left alone.
+    let grace = "terminationGracePeriodSeconds";
+    if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec[grace] = json!(1);
+    }
 }
 
 /// What the admission plugins of a real server add to every pod.
@@ -92,12 +97,7 @@ fn container(container: &mut Value, host_network: bool) {
     if !container.is_object() {
         return;
     }
-    let image = container["image"].as_str().unwrap_or_default();
-    let policy = if is_latest(image) {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
+    let policy = pull_policy(container["image"].as_str().unwrap_or_default());
     set(container, "imagePullPolicy", json!(policy));
     set(
         container,
@@ -193,8 +193,10 @@ fn volume(volume: &mut Value) {
     if volume.get("hostPath").is_some_and(Value::is_object) {
         set(&mut volume["hostPath"], "type", json!(""));
     }
-    if let Some(disk) = volume.get_mut("iscsi").filter(|d| d.is_object()) {
-        set(disk, "iscsiInterface", json!("default"));
+    disks(volume);
+    if let Some(image) = volume.get_mut("image").filter(|i| i.is_object()) {
+        let policy = pull_policy(image["reference"].as_str().unwrap_or_default());
+        set(image, "pullPolicy", json!(policy));
     }
     if let Some(files) = volume.get_mut("downwardAPI") {
         items(files, "items").for_each(references);
@@ -217,6 +219,42 @@ fn volume(volume: &mut Value) {
         if let Some(spec) = template.get_mut("spec").filter(|s| s.is_object()) {
             storage::claim_spec(spec);
         }
+    }
+}
+
+/// What is known of disks by the kind of their server.
+fn disks(volume: &mut Value) {
+    let defaults = [
+        ("iscsi", json!({"iscsiInterface": "default"})),
+        (
+            "rbd",
+            json!({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
+        ),
+        (
+            "azureDisk",
+            json!({"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": false}),
+        ),
+        (
+            "scaleIO",
+            json!({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
+        ),
+    ];
+    for (kind, fields) in defaults {
+        let Some(disk) = volume.get_mut(kind).filter(|disk| disk.is_object()) else {
+            continue;
+        };
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            set(disk, field, value.clone());
+        }
+    }
+}
+
+/// When an image is pulled of which nobody says so.
+fn pull_policy(image: &str) -> &'static str {
+    if is_latest(image) {
+        "Always"
+    } else {
+        "IfNotPresent"
     }
 }
 

@@ -9,11 +9,13 @@ mod container;
 mod coordination;
 mod differences;
 mod environment;
+mod go_form;
 mod ingress;
 mod network_policy;
 mod place;
 mod placement;
 mod pod;
+mod pod_update;
 mod probe;
 mod resources;
 mod rights;
@@ -77,8 +79,9 @@ fn core(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Ve
         "pods" => {
             let spec = Place::new(spec, "spec");
             pod::spec(&spec, causes);
-            if old.is_none() {
-                pod::no_ephemeral(&spec, "cannot be set on create", causes);
+            match old {
+                Some(old) => pod_update::pod(value, old, causes),
+                None => pod::no_ephemeral(&spec, "cannot be set on create", causes),
             }
         }
         "services" => service::service(spec, old, causes),

@@ -1,9 +1,9 @@
 //! The checks of claims of volumes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::place::Place;
-use super::{differences, selector};
+use super::{go_form, selector};
 use crate::builtin::names;
 use crate::error::Cause;
 use crate::schema::quantity::Quantity;
@@ -81,11 +81,11 @@ fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
         new["resources"]["requests"]["storage"] =
             before["resources"]["requests"]["storage"].clone();
     }
-    let (now, then) = (in_go(&new), in_go(&before));
-    if now != then {
+    let differences = go_form::different("PersistentVolumeClaimSpec", &before, &new);
+    if !differences.is_empty() {
         let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
                    claims";
-        let why = format!("{why}\n{}", differences::unified(&then, &now));
+        let why = format!("{why}\n{differences}");
         causes.push(Cause::forbidden("spec", &why));
     }
     let size = |of: &Value| of.as_str().and_then(Quantity::parse);
@@ -100,86 +100,5 @@ fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if spec["volumeMode"] != old["spec"]["volumeMode"] {
         let why = "field is immutable";
         causes.push(Cause::invalid("volumeMode", &spec["volumeMode"], why));
-    }
-}
-
-/// A spec as a server prints it: all of its fields, by their names in Go.
-fn in_go(spec: &Value) -> String {
-    let lines = [
-        ("AccessModes", shown(&spec["accessModes"], 1)),
-        ("Selector", shown(&spec["selector"], 1)),
-        (
-            "Resources",
-            fields(
-                &[
-                    ("Limits", shown(&spec["resources"]["limits"], 2)),
-                    ("Requests", shown(&spec["resources"]["requests"], 2)),
-                ],
-                1,
-            ),
-        ),
-        (
-            "VolumeName",
-            json!(spec["volumeName"].as_str().unwrap_or_default()).to_string(),
-        ),
-        ("StorageClassName", spec["storageClassName"].to_string()),
-        ("VolumeMode", spec["volumeMode"].to_string()),
-        ("DataSource", source(&spec["dataSource"], &[])),
-        (
-            "DataSourceRef",
-            source(&spec["dataSourceRef"], &["namespace"]),
-        ),
-        (
-            "VolumeAttributesClassName",
-            spec["volumeAttributesClassName"].to_string(),
-        ),
-    ];
-    fields(&lines, 0)
-}
-
-fn source(value: &Value, more: &[&str]) -> String {
-    if value.is_null() {
-        return "null".to_owned();
-    }
-    let mut lines = vec![
-        ("APIGroup", value["apiGroup"].to_string()),
-        ("Kind", value["kind"].to_string()),
-        ("Name", value["name"].to_string()),
-    ];
-    if more.contains(&"namespace") {
-        lines.push(("Namespace", value["namespace"].to_string()));
-    }
-    fields(&lines, 1)
-}
-
-/// A struct with these fields.
-fn fields(fields: &[(&str, String)], depth: usize) -> String {
-    let indent = " ".repeat(depth + 1);
-    let lines: Vec<String> = fields
-        .iter()
-        .map(|(name, value)| format!("{indent}\"{name}\": {value}"))
-        .collect();
-    format!("{{\n{}\n{}}}", lines.join(",\n"), " ".repeat(depth))
-}
-
-/// A value that has the same form in Go.
-fn shown(value: &Value, depth: usize) -> String {
-    let (indent, end) = (" ".repeat(depth + 1), " ".repeat(depth));
-    let lines: Vec<String> = match value {
-        Value::Array(items) => items
-            .iter()
-            .map(|item| format!("{indent}{}", shown(item, depth + 1)))
-            .collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, inner)| format!("{indent}\"{name}\": {}", shown(inner, depth + 1)))
-            .collect(),
-        other => return other.to_string(),
-    };
-    match value {
-        _ if lines.is_empty() && value.is_array() => "[]".to_owned(),
-        _ if lines.is_empty() => "{}".to_owned(),
-        Value::Array(_) => format!("[\n{}\n{end}]", lines.join(",\n")),
-        _ => format!("{{\n{}\n{end}}}", lines.join(",\n")),
     }
 }

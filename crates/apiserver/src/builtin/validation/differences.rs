@@ -1,5 +1,8 @@
 //! What differs between two texts, the way servers print it: a unified diff whose blocks are found as Go's difflib (and
-//! Python's) finds them, longest first.
+//! Python's) finds them, longest first, and lines
+//! that are everywhere in a long text not at all.
+
+use std::collections::HashMap;
 
 /// Lines around a difference that are shown, too.
 const CONTEXT: usize = 3;
@@ -12,6 +15,13 @@ struct Block {
     length: usize,
 }
 
+/// A line of either text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ends {
+    before: usize,
+    after: usize,
+}
+
 /// A run of lines of either text, which are equal or are replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
@@ -22,10 +32,9 @@ struct Run {
 
 /// The differences, without a title.
 pub(super) fn unified(before: &str, after: &str) -> String {
-    let (before, after): (Vec<&str>, Vec<&str>) =
-        (before.lines().collect(), after.lines().collect());
+    let pair = Pair::of(before, after);
     let mut shown: Vec<String> = Vec::new();
-    for hunk in hunks(runs(&before, &after)) {
+    for hunk in hunks(pair.runs()) {
         let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else {
             continue;
         };
@@ -39,8 +48,8 @@ pub(super) fn unified(before: &str, after: &str) -> String {
                 lines.iter().map(|line| format!("{sign}{line}\n")).collect()
             };
             let (old, new) = (
-                &before[run.before.0..run.before.1],
-                &after[run.after.0..run.after.1],
+                &pair.before[run.before.0..run.before.1],
+                &pair.after[run.after.0..run.after.1],
             );
             if run.equal {
                 shown.extend(lines(' ', old));
@@ -61,75 +70,142 @@ fn range(start: usize, end: usize) -> String {
     }
 }
 
-/// The longest run of equal lines within a part of either text, the first of several.
-fn longest(before: &[&str], after: &[&str], from: (usize, usize), to: (usize, usize)) -> Block {
-    let mut best = Block {
-        before: from.0,
-        after: from.1,
-        length: 0,
-    };
-    for i in from.0..to.0 {
-        for j in from.1..to.1 {
-            let length = (0..(to.0 - i).min(to.1 - j))
-                .take_while(|k| before[i + k] == after[j + k])
-                .count();
-            if length > best.length {
-                best = Block {
-                    before: i,
-                    after: j,
-                    length,
-                };
+/// Two texts, and where the lines of the later one are.
+struct Pair<'a> {
+    before: Vec<&'a str>,
+    after: Vec<&'a str>,
+    /// Without lines that are there so often that they say nothing.
+    places: HashMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Pair<'a> {
+    fn of(before: &'a str, after: &'a str) -> Self {
+        /// Lines of shorter texts all count.
+        const LONG: usize = 200;
+        let (before, after): (Vec<&str>, Vec<&str>) =
+            (before.lines().collect(), after.lines().collect());
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, line) in after.iter().enumerate() {
+            places.entry(line).or_default().push(place);
+        }
+        if after.len() >= LONG {
+            let most = after.len() / 100 + 1;
+            places.retain(|_, of| of.len() <= most);
+        }
+        Self {
+            before,
+            after,
+            places,
+        }
+    }
+
+    /// The longest run of equal lines within a part of either text, the first of several.
+    fn longest(&self, from: Ends, to: Ends) -> Block {
+        let mut best = Block {
+            before: from.before,
+            after: from.after,
+            length: 0,
+        };
+        let mut lengths: HashMap<usize, usize> = HashMap::new();
+        for i in from.before..to.before {
+            let mut next = HashMap::new();
+            let places = self.before.get(i).and_then(|line| self.places.get(line));
+            for &j in places.into_iter().flatten() {
+                if j < from.after {
+                    continue;
+                }
+                if j >= to.after {
+                    break;
+                }
+                let before = j.checked_sub(1).and_then(|j| lengths.get(&j));
+                let length = before.copied().unwrap_or(0) + 1;
+                next.insert(j, length);
+                if length > best.length {
+                    best = Block {
+                        before: i + 1 - length,
+                        after: j + 1 - length,
+                        length,
+                    };
+                }
+            }
+            lengths = next;
+        }
+        self.grown(best, from, to)
+    }
+
+    /// A run with the equal lines around it that do not count on their own.
+    fn grown(&self, mut best: Block, from: Ends, to: Ends) -> Block {
+        let same = |i: usize, j: usize| self.before.get(i) == self.after.get(j);
+        while best.before > from.before
+            && best.after > from.after
+            && same(best.before - 1, best.after - 1)
+        {
+            best.before -= 1;
+            best.after -= 1;
+            best.length += 1;
+        }
+        let end = |of: Block| (of.before + of.length, of.after + of.length);
+        while end(best).0 < to.before && end(best).1 < to.after && same(end(best).0, end(best).1) {
+            best.length += 1;
+        }
+        best
+    }
+
+    /// All runs of equal lines, in their order.
+    fn blocks(&self) -> Vec<Block> {
+        let all = Ends {
+            before: self.before.len(),
+            after: self.after.len(),
+        };
+        let (mut found, mut left) = (Vec::new(), vec![(Ends::default(), all)]);
+        while let Some((from, to)) = left.pop() {
+            let best = self.longest(from, to);
+            if best.length == 0 {
+                continue;
+            }
+            found.push(best);
+            let start = Ends {
+                before: best.before,
+                after: best.after,
+            };
+            let end = Ends {
+                before: best.before + best.length,
+                after: best.after + best.length,
+            };
+            left.extend([(from, start), (end, to)]);
+        }
+        found.sort_by_key(|block| block.before);
+        found
+    }
+
+    fn runs(&self) -> Vec<Run> {
+        let last = Block {
+            before: self.before.len(),
+            after: self.after.len(),
+            length: 0,
+        };
+        let (mut all, mut at): (Vec<Run>, _) = (Vec::new(), (0, 0));
+        for block in self.blocks().into_iter().chain([last]) {
+            if at != (block.before, block.after) {
+                all.push(Run {
+                    equal: false,
+                    before: (at.0, block.before),
+                    after: (at.1, block.after),
+                });
+            }
+            at = (block.before + block.length, block.after + block.length);
+            match all.last_mut().filter(|run| run.equal) {
+                Some(run) => (run.before.1, run.after.1) = at,
+                None if block.length > 0 => all.push(Run {
+                    equal: true,
+                    before: (block.before, at.0),
+                    after: (block.after, at.1),
+                }),
+                None => {}
             }
         }
+        all
     }
-    best
-}
-
-fn blocks(
-    before: &[&str],
-    after: &[&str],
-    from: (usize, usize),
-    to: (usize, usize),
-    found: &mut Vec<Block>,
-) {
-    let best = longest(before, after, from, to);
-    if best.length == 0 {
-        return;
-    }
-    blocks(before, after, from, (best.before, best.after), found);
-    found.push(best);
-    let rest = (best.before + best.length, best.after + best.length);
-    blocks(before, after, rest, to, found);
-}
-
-fn runs(before: &[&str], after: &[&str]) -> Vec<Run> {
-    let end = (before.len(), after.len());
-    let mut found = Vec::new();
-    blocks(before, after, (0, 0), end, &mut found);
-    let (mut all, mut at) = (Vec::new(), (0, 0));
-    let last = Block {
-        before: end.0,
-        after: end.1,
-        length: 0,
-    };
-    for block in found.into_iter().chain([last]) {
-        if at != (block.before, block.after) {
-            all.push(Run {
-                equal: false,
-                before: (at.0, block.before),
-                after: (at.1, block.after),
-            });
-        }
-        at = (block.before + block.length, block.after + block.length);
-        if block.length > 0 {
-            all.push(Run {
-                equal: true,
-                before: (block.before, at.0),
-                after: (block.after, at.1),
-            });
-        }
-    }
-    all
 }
 
 /// Runs that are shown together, with the context of what differs.
@@ -180,5 +256,18 @@ mod tests {
             "@@ -1,4 +1,3 @@\n-1\n a\n b\n c\n@@ -6,3 +5,4 @@\n e\n f\n 2\n+3\n"
         );
         assert_eq!(unified("", "a\n"), "@@ -0,0 +1 @@\n+a\n");
+    }
+
+    /// Such a line is no place to begin at, however near it is.
+    #[test]
+    fn lines_that_are_there_often_do_not_count_in_long_texts() {
+        let text = |start: &str| {
+            let lines: Vec<String> = (0..150).map(|i| format!("same\n{i}\n")).collect();
+            format!("{start}{}", lines.concat())
+        };
+        assert_eq!(
+            unified(&text("a\nsame\nb\n"), &text("c\nsame\nd\n")),
+            "@@ -1,6 +1,6 @@\n-a\n-same\n-b\n+c\n+same\n+d\n same\n 0\n same\n"
+        );
     }
 }

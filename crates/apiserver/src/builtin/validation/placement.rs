@@ -147,7 +147,7 @@ fn label_keys(term: &Place<'_>, list: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn toleration(toleration: &Place<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn toleration(toleration: &Place<'_>, causes: &mut Vec<Cause>) {
     let (key, operator, value) = (
         toleration.field("key"),
         toleration.field("operator"),
