@@ -2,7 +2,7 @@
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, PersistentVolumeClaim, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -22,6 +22,10 @@ pub(crate) enum Action {
     CreateReplicaSet(Box<ReplicaSet>),
     Scale(Key, i32),
     DeleteReplicaSet(Key),
+    CreateJob(Box<Job>),
+    DeleteJob(Key),
+    CreateClaim(Box<PersistentVolumeClaim>),
+    DeleteClaim(Key),
     /// The claim gets a volume.
     GiveVolume(Key, String),
     /// Objects with their new status.
@@ -31,6 +35,7 @@ pub(crate) enum Action {
     StatefulSetStatus(Box<StatefulSet>),
     DaemonSetStatus(Box<DaemonSet>),
     JobStatus(Box<Job>),
+    CronJobStatus(Box<CronJob>),
     ClaimStatus(Box<PersistentVolumeClaim>),
 }
 
@@ -49,8 +54,12 @@ impl Executor {
         match action {
             Action::CreatePod(pod) => self.create(&*pod, &mut world.pods).await,
             Action::CreateReplicaSet(set) => self.create(&*set, &mut world.replica_sets).await,
+            Action::CreateJob(job) => self.create(&*job, &mut world.jobs).await,
+            Action::CreateClaim(claim) => self.create(&*claim, &mut world.claims).await,
             Action::DeletePod(key) => self.delete(&key, &mut world.pods).await,
             Action::DeleteReplicaSet(key) => self.delete(&key, &mut world.replica_sets).await,
+            Action::DeleteJob(key) => self.delete(&key, &mut world.jobs).await,
+            Action::DeleteClaim(key) => self.delete(&key, &mut world.claims).await,
             Action::Bind(key, node) => self.bind(&key, node, world).await,
             Action::Scale(key, replicas) => {
                 let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
@@ -76,6 +85,7 @@ impl Executor {
             }
             Action::DaemonSetStatus(object) => self.status(&*object, &mut world.daemon_sets).await,
             Action::JobStatus(object) => self.status(&*object, &mut world.jobs).await,
+            Action::CronJobStatus(object) => self.status(&*object, &mut world.cron_jobs).await,
             Action::ClaimStatus(object) => self.status(&*object, &mut world.claims).await,
         }
     }

@@ -1,7 +1,8 @@
-//! Jobs: pods until so many have succeeded, or too many have failed. Indexed completions, policies about failures and
-//! the removal of finished Jobs are not simulated.
+//! Jobs: pods until so many have succeeded, or too many have failed; finished Jobs go after a while, if they say so.
+//! Policies about failures and success, and limits for each index, are not simulated.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,7 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
+use crate::completion_indexes;
 use crate::controlled::{self, Pods};
+use crate::plan::Plan;
 use crate::scope::Scope;
 use crate::template;
 use crate::world::{World, key};
@@ -19,25 +22,51 @@ pub(crate) fn plan(
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
-    actions: &mut Vec<Action>,
+    plan: &mut Plan,
 ) {
     let of_scope = |job: &&Job| scope.covers(&job.metadata);
     for job in world.jobs.iter().filter(of_scope) {
-        if let (Some(spec), None) = (&job.spec, &job.metadata.deletion_timestamp)
-            && !is_over(job)
-        {
-            one(job, spec, pods, now, actions);
+        let (Some(spec), None) = (&job.spec, &job.metadata.deletion_timestamp) else {
+            continue;
+        };
+        if end(job) == End::NotYet {
+            one(job, spec, pods, now, &mut plan.actions);
+        } else {
+            over(job, spec, now, plan);
         }
     }
 }
 
-fn is_over(job: &Job) -> bool {
-    let status = job.status.as_ref();
-    let mut conditions = status
-        .and_then(|s| s.conditions.as_ref())
-        .into_iter()
-        .flatten();
-    conditions.any(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
+/// How a Job has ended, as its status says.
+pub(crate) fn end(job: &Job) -> End {
+    match last_condition(job).map(|condition| condition.type_.as_str()) {
+        Some("Complete") => End::Complete,
+        Some(_) => End::GaveUp,
+        None => End::NotYet,
+    }
+}
+
+/// The condition that says that a Job is over.
+fn last_condition(job: &Job) -> Option<&JobCondition> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
+}
+
+/// A Job that is over goes when its time has come.
+fn over(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
+    let lasts = spec.ttl_seconds_after_finished.map(u64::try_from);
+    let since = last_condition(job).and_then(|condition| condition.last_transition_time.as_ref());
+    if let (Some(Ok(seconds)), Some(since)) = (lasts, since) {
+        let left = Duration::from_secs(seconds);
+        if since.0.saturating_add(left).is_ok_and(|end| end <= now) {
+            plan.actions.push(Action::DeleteJob(key(job)));
+        } else {
+            let uid = job.metadata.uid.clone().unwrap_or_default();
+            plan.wake_at(uid, since.0, left);
+        }
+    }
 }
 
 fn count(value: Option<i32>, otherwise: usize) -> usize {
@@ -52,11 +81,14 @@ struct Tally<'a> {
     active: Vec<&'a Pod>,
     succeeded: usize,
     failed: usize,
+    /// The numbers that have succeeded, where pods have numbers.
+    indexes: Option<BTreeSet<usize>>,
     end: End,
 }
 
+/// Whether a Job has ended, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     NotYet,
     Suspended,
     Complete,
@@ -70,6 +102,14 @@ impl<'a> Tally<'a> {
             pods.count()
         };
         let (succeeded, failed) = (of("Succeeded"), of("Failed"));
+        let numbered = spec.completion_mode.as_deref() == Some("Indexed");
+        let indexes: Option<BTreeSet<usize>> = numbered.then(|| {
+            let pods = all
+                .iter()
+                .filter(|pod| controlled::phase(pod) == "Succeeded");
+            pods.filter_map(|pod| completion_indexes::of(pod)).collect()
+        });
+        let succeeded = indexes.as_ref().map_or(succeeded, BTreeSet::len);
         let live = all.iter().copied();
         let active: Vec<&Pod> = live.filter(|pod| !controlled::is_finished(pod)).collect();
         // Without a number of completions, one success says that there is no more work.
@@ -91,8 +131,22 @@ impl<'a> Tally<'a> {
             active,
             succeeded,
             failed,
+            indexes,
             end,
         }
+    }
+
+    /// The numbers that have no pod yet, the lowest first; the same as no number where pods have none.
+    fn free_indexes(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
+        let Some(done) = &self.indexes else {
+            return Box::new(std::iter::repeat(None));
+        };
+        let active = self
+            .active
+            .iter()
+            .filter_map(|pod| completion_indexes::of(pod));
+        let taken: BTreeSet<usize> = active.chain(done.iter().copied()).collect();
+        Box::new((0..).filter(move |index| !taken.contains(index)).map(Some))
     }
 
     /// How many pods there should be that have not ended.
@@ -145,6 +199,7 @@ impl<'a> Tally<'a> {
             }),
             succeeded: controlled::some(self.succeeded),
             failed: controlled::some(self.failed),
+            completed_indexes: self.indexes.as_ref().and_then(completion_indexes::written),
             terminating: Some(0),
             uncounted_terminated_pods: Some(UncountedTerminatedPods::default()),
             start_time: match self.end {
@@ -188,12 +243,22 @@ fn one(
     for pod in tally.active.iter().rev().take(surplus) {
         actions.push(Action::DeletePod(key(*pod)));
     }
-    let names: BTreeSet<String> = tally.all.iter().map(|pod| pod.name_any()).collect();
-    let fresh = template::fresh_names(job.name_any(), now);
+    let mut names: BTreeSet<String> = tally.all.iter().map(|pod| pod.name_any()).collect();
     let missing = wanted.saturating_sub(tally.active.len());
-    for name in fresh.filter(|name| !names.contains(name)).take(missing) {
+    for index in tally.free_indexes().take(missing) {
+        let prefix = match index {
+            Some(index) => format!("{}-{index}", job.name_any()),
+            None => job.name_any(),
+        };
+        let mut fresh = template::fresh_names(prefix, now);
+        let Some(name) = fresh.find(|name| names.insert(name.clone())) else {
+            break;
+        };
         let namespace = job.metadata.namespace.as_ref();
-        let pod = template::pod(&spec.template, namespace, name, controlled::by(job));
+        let mut pod = template::pod(&spec.template, namespace, name, controlled::by(job));
+        if let Some(index) = index {
+            completion_indexes::give(&mut pod, &job.name_any(), index);
+        }
         actions.push(Action::CreatePod(Box::new(pod)));
     }
     let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));

@@ -1,5 +1,5 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
-//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, pods get nodes with room for them, claims get volumes,
+//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes with room for them, claims get volumes,
 //! and all of them get a status. Nothing runs.
 //!
 //! ```text
@@ -15,7 +15,9 @@
 mod action;
 mod agenda;
 mod claims;
+mod completion_indexes;
 mod controlled;
+mod cron_jobs;
 mod daemon_sets;
 mod deployments;
 mod jobs;
@@ -24,6 +26,7 @@ mod plan;
 mod pods;
 mod replica_sets;
 mod scope;
+mod set_claims;
 mod stateful_sets;
 mod template;
 pub mod wishes;

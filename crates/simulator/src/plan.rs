@@ -6,7 +6,9 @@ use crate::action::Action;
 use crate::controlled::Pods;
 use crate::scope::Scope;
 use crate::world::World;
-use crate::{claims, daemon_sets, deployments, jobs, placing, pods, replica_sets, stateful_sets};
+use crate::{
+    claims, cron_jobs, daemon_sets, deployments, jobs, placing, pods, replica_sets, stateful_sets,
+};
 
 /// What is to be done now, and when what has to be looked at although nothing changes.
 #[derive(Debug, Default)]
@@ -31,7 +33,8 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp) -> Plan {
     replica_sets::plan(world, scope, &owned, now, &mut plan.actions);
     stateful_sets::plan(world, scope, &owned, &mut plan.actions);
     daemon_sets::plan(world, scope, &owned, &mut plan.actions);
-    jobs::plan(world, scope, &owned, now, &mut plan.actions);
+    cron_jobs::plan(world, scope, now, &mut plan);
+    jobs::plan(world, scope, &owned, now, &mut plan);
     claims::plan(world, scope, &mut plan.actions);
     // Whoever waits for room may get that of any pod.
     placing::plan(world, now, &mut plan.actions);

@@ -56,6 +56,7 @@ fn owner_of<'a>(metadata: &ObjectMeta, world: &'a World) -> Option<&'a ObjectMet
         "StatefulSet" => &world.stateful_sets.get(&key)?.metadata,
         "DaemonSet" => &world.daemon_sets.get(&key)?.metadata,
         "Job" => &world.jobs.get(&key)?.metadata,
+        "CronJob" => &world.cron_jobs.get(&key)?.metadata,
         _ => return None,
     };
     (found.uid.as_ref() == Some(&owner.uid)).then_some(found)

@@ -37,14 +37,17 @@ impl Scope {
         self.all = true;
     }
 
-    /// Adds the ReplicaSets of the Deployments in it: what is said of a Deployment counts for its pods.
+    /// Adds the ReplicaSets of the Deployments in it, and the Jobs of the CronJobs: what is said of these counts for their
+    /// pods.
     pub(crate) fn spread(&mut self, world: &World) {
         if self.all {
             return;
         }
-        for set in world.replica_sets.iter() {
-            if self.covers(&set.metadata)
-                && let Some(uid) = &set.metadata.uid
+        let sets = world.replica_sets.iter().map(|set| &set.metadata);
+        let jobs = world.jobs.iter().map(|job| &job.metadata);
+        for metadata in sets.chain(jobs) {
+            if self.covers(metadata)
+                && let Some(uid) = &metadata.uid
                 && !self.uids.contains(uid)
             {
                 self.uids.insert(uid.clone());

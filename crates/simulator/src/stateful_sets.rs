@@ -1,5 +1,4 @@
-//! StatefulSets: pods with numbers, one after the other unless it is said that they may come at once. Claims for volumes
-//! are not made.
+//! StatefulSets: pods with numbers, one after the other unless it is said that they may come at once.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +9,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::controlled::{self, Pods};
 use crate::scope::Scope;
+use crate::set_claims;
 use crate::template;
 use crate::world::{World, key};
 
@@ -21,12 +21,18 @@ pub(crate) fn plan(world: &World, scope: &Scope, pods: &Pods<'_>, actions: &mut 
     let of_scope = |set: &&StatefulSet| scope.covers(&set.metadata);
     for set in world.stateful_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
-            one(set, spec, pods, actions);
+            one(world, set, spec, pods, actions);
         }
     }
 }
 
-fn one(set: &StatefulSet, spec: &StatefulSetSpec, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+fn one(
+    world: &World,
+    set: &StatefulSet,
+    spec: &StatefulSetSpec,
+    pods: &Pods<'_>,
+    actions: &mut Vec<Action>,
+) {
     let name = set.name_any();
     let revision = format!("{name}-{}", template::short_name(&spec.template, "", 10));
     let all = pods.controlled_by(set);
@@ -39,14 +45,22 @@ fn one(set: &StatefulSet, spec: &StatefulSetSpec, pods: &Pods<'_>, actions: &mut
     let at_once = spec.pod_management_policy.as_deref() == Some("Parallel");
     let is_updated = |pod: &Pod| pod.labels().get(REVISION) == Some(&revision);
 
-    if let Some(change) = next_changes(&numbered, wanted, at_once, spec, &is_updated) {
+    if let Some(change) = next_changes(&numbered, wanted.clone(), at_once, spec, &is_updated) {
         for change in change {
-            actions.push(match change {
+            match change {
                 Change::Make(number) => {
-                    Action::CreatePod(Box::new(pod(set, spec, &revision, number)))
+                    let mut pod = pod(set, spec, &revision, number);
+                    set_claims::make(set, spec, &mut pod, world, actions);
+                    actions.push(Action::CreatePod(Box::new(pod)));
                 }
-                Change::Remove(pod) => Action::DeletePod(key(pod)),
-            });
+                Change::Remove(pod) => {
+                    actions.push(Action::DeletePod(key(pod)));
+                    if number_of(pod).is_some_and(|number| !wanted.contains(&number)) {
+                        let left = set_claims::left_by(set, spec, pod, world);
+                        actions.extend(left.map(Action::DeleteClaim));
+                    }
+                }
+            }
         }
     }
 

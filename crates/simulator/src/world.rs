@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -178,5 +178,6 @@ kinds! {
     stateful_sets: StatefulSet(StatefulSet),
     daemon_sets: DaemonSet(DaemonSet),
     jobs: Job(Job),
+    cron_jobs: CronJob(CronJob),
     claims: Claim(PersistentVolumeClaim),
 }

@@ -208,6 +208,69 @@ spec:
 }
 
 #[test]
+fn a_stateful_set_has_claims_and_a_cron_job_has_jobs() {
+    let up = Up::start(&["--members=1"]);
+    let in_member = |arguments: &[&str]| {
+        let mut all = vec!["--context=member1"];
+        all.extend(arguments);
+        up.kubectl(&all)
+    };
+    let file = up.home.path().join("sets.yaml");
+    let text = "apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: postgres}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tick, annotations: {simulation.berth/run-time: 100ms}}
+spec:
+  schedule: '* * * * *'
+  jobTemplate:
+    spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}
+";
+    std::fs::write(&file, text).unwrap();
+    if in_member(&["apply", "-f", file.to_str().unwrap()]).is_none() {
+        return;
+    }
+    let wait = ["rollout", "status", "statefulset/db", "--timeout=60s"];
+    in_member(&wait).unwrap();
+    let claims = in_member(&["get", "pvc", "--no-headers"]).unwrap();
+    let claims: Vec<Vec<&str>> = claims
+        .lines()
+        .map(|line| line.split_whitespace().take(2).collect())
+        .collect();
+    assert_eq!(claims, [["data-db-0", "Bound"], ["data-db-1", "Bound"]]);
+
+    // As if it had been there for long: nobody waits for the next minute.
+    let status = r#"{"status":{"lastScheduleTime":"2020-01-01T00:00:00Z"}}"#;
+    let patch = ["patch", "cronjob", "tick", "--subresource=status"];
+    in_member(&[&patch[..], &["--type=merge", "-p", status]].concat()).unwrap();
+    until("a success of the CronJob", || {
+        let cron = json(&up, &["--context=member1", "get", "cronjob", "tick"]).unwrap();
+        let success = &cron["status"]["lastSuccessfulTime"];
+        success
+            .as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| cron["status"].to_string())
+    });
+    let shown = in_member(&["get", "jobs"]).unwrap();
+    assert!(
+        shown.contains("tick-") && shown.contains("Complete"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| {

@@ -1,5 +1,8 @@
 //! Whole stories, with a world in place of a server.
 
+mod batch;
+mod storage;
+
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde::de::DeserializeOwned;
@@ -112,12 +115,25 @@ impl Cluster {
                 world.replica_sets.put(set);
             }
             Action::DeleteReplicaSet(key) => world.replica_sets.remove(&key),
+            Action::CreateJob(mut job) => {
+                self.identify(&mut job.metadata);
+                assert!(self.world.jobs.get(&key(&*job)).is_none(), "made twice");
+                self.world.jobs.put(*job);
+            }
+            Action::DeleteJob(key) => world.jobs.remove(&key),
+            Action::CreateClaim(mut claim) => {
+                self.identify(&mut claim.metadata);
+                assert!(self.world.claims.get(&key(&*claim)).is_none(), "made twice");
+                self.world.claims.put(*claim);
+            }
+            Action::DeleteClaim(key) => world.claims.remove(&key),
             Action::PodStatus(object) => world.pods.put(*object),
             Action::DeploymentStatus(object) => world.deployments.put(*object),
             Action::ReplicaSetStatus(object) => world.replica_sets.put(*object),
             Action::StatefulSetStatus(object) => world.stateful_sets.put(*object),
             Action::DaemonSetStatus(object) => world.daemon_sets.put(*object),
             Action::JobStatus(object) => world.jobs.put(*object),
+            Action::CronJobStatus(object) => world.cron_jobs.put(*object),
             Action::GiveVolume(key, volume) => {
                 let mut claim = world.claims.get(&key).unwrap().clone();
                 claim.spec.as_mut().unwrap().volume_name = Some(volume);
@@ -414,99 +430,6 @@ fn a_daemon_set_has_a_pod_on_each_node_that_is_there() {
         (status.desired_number_scheduled, status.number_ready),
         (2, 2)
     );
-}
-
-fn job(cluster: &mut Cluster, name: &str, spec: Value, wishes: Value) {
-    let mut metadata = cluster.metadata(name);
-    metadata["annotations"] = wishes;
-    let mut template = template(name, "1", "one");
-    template["spec"]["restartPolicy"] = json!("Never");
-    let mut all = json!({"template": template});
-    all.as_object_mut()
-        .unwrap()
-        .extend(spec.as_object().unwrap().clone());
-    cluster
-        .world
-        .jobs
-        .put(from(json!({"metadata": metadata, "spec": all})));
-}
-
-fn job_ends(cluster: &Cluster, name: &str) -> (Option<i32>, Option<i32>, Vec<String>) {
-    let status = cluster
-        .world
-        .jobs
-        .get(&place(name))
-        .unwrap()
-        .status
-        .clone()
-        .unwrap();
-    let conditions = status
-        .conditions
-        .into_iter()
-        .flatten()
-        .map(|c| c.type_)
-        .collect();
-    (status.succeeded, status.failed, conditions)
-}
-
-#[test]
-fn jobs_succeed_or_give_up() {
-    let mut cluster = Cluster::with_nodes(1, "8");
-    job(
-        &mut cluster,
-        "good",
-        json!({"completions": 3, "parallelism": 2}),
-        json!({}),
-    );
-    job(
-        &mut cluster,
-        "bad",
-        json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}),
-        json!({"simulation.berth/fails": "crash"}),
-    );
-    cluster.settle();
-    assert_eq!(
-        cluster.pods("good").len(),
-        2,
-        "no more at once than is said"
-    );
-    cluster.rest();
-    let kinds = |list: &[&str]| {
-        list.iter()
-            .map(|kind| (*kind).to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        job_ends(&cluster, "good"),
-        (Some(3), None, kinds(&["SuccessCriteriaMet", "Complete"]))
-    );
-    assert_eq!(
-        job_ends(&cluster, "bad"),
-        (None, Some(2), kinds(&["FailureTarget", "Failed"]))
-    );
-    // What has ended takes no room.
-    deployment(&mut cluster, "web", 1, "8");
-    cluster.rest();
-    assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
-}
-
-#[test]
-fn a_claim_gets_a_volume_as_large_as_it_asks_for() {
-    let mut cluster = Cluster::with_nodes(1, "4");
-    let metadata = cluster.metadata("data");
-    let uid = metadata["uid"].as_str().unwrap().to_owned();
-    cluster.world.claims.put(from(json!({
-        "metadata": metadata,
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        "status": {"phase": "Pending"},
-    })));
-    assert_eq!(cluster.settle(), None);
-    let claim = cluster.world.claims.get(&place("data")).unwrap();
-    let claim = serde_json::to_value(claim).unwrap();
-    assert_eq!(claim["spec"]["volumeName"], format!("pvc-{uid}"));
-    let bound =
-        json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}});
-    assert_eq!(claim["status"], bound);
 }
 
 #[test]

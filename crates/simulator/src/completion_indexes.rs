@@ -1,0 +1,90 @@
+//! The numbers of pods of Indexed Jobs: each has to succeed once.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
+use kube::ResourceExt as _;
+
+/// Where a pod has its number, as label and as annotation.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// What containers know it by.
+const VARIABLE: &str = "JOB_COMPLETION_INDEX";
+
+/// The number of a pod.
+pub(crate) fn of(pod: &Pod) -> Option<usize> {
+    pod.annotations().get(INDEX)?.parse().ok()
+}
+
+/// Numbers as a status has them: `0-2,5`.
+pub(crate) fn written(indexes: &BTreeSet<usize>) -> Option<String> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for &index in indexes {
+        match spans.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => spans.push((index, index)),
+        }
+    }
+    let text = spans.iter().map(|(first, last)| {
+        // Two in a row are written one by one.
+        match last - first {
+            0 => first.to_string(),
+            1 => format!("{first},{last}"),
+            _ => format!("{first}-{last}"),
+        }
+    });
+    (!spans.is_empty()).then(|| text.collect::<Vec<_>>().join(","))
+}
+
+/// Gives a pod its number.
+pub(crate) fn give(pod: &mut Pod, job: &str, index: usize) {
+    let number = index.to_string();
+    for marks in [&mut pod.metadata.annotations, &mut pod.metadata.labels] {
+        marks
+            .get_or_insert_default()
+            .insert(INDEX.to_owned(), number.clone());
+    }
+    let Some(spec) = &mut pod.spec else {
+        return;
+    };
+    spec.hostname = Some(format!("{job}-{index}"));
+    let containers = spec.containers.iter_mut();
+    for container in containers.chain(spec.init_containers.iter_mut().flatten()) {
+        let variables = container.env.get_or_insert_default();
+        if !variables.iter().any(|variable| variable.name == VARIABLE) {
+            variables.push(variable());
+        }
+    }
+}
+
+fn variable() -> EnvVar {
+    EnvVar {
+        name: VARIABLE.to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                api_version: None,
+                field_path: format!("metadata.labels['{INDEX}']"),
+            }),
+            ..EnvVarSource::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_in_a_row_are_a_span() {
+        for (indexes, text) in [
+            (vec![], None),
+            (vec![0], Some("0")),
+            (vec![0, 1], Some("0,1")),
+            (vec![0, 1, 2, 5], Some("0-2,5")),
+            (vec![1, 3, 4, 7, 8, 9], Some("1,3,4,7-9")),
+        ] {
+            let indexes: BTreeSet<usize> = indexes.into_iter().collect();
+            assert_eq!(written(&indexes).as_deref(), text, "{indexes:?}");
+        }
+    }
+}

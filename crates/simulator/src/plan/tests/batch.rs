@@ -1,0 +1,275 @@
+//! Jobs and CronJobs.
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::{Cluster, deployment, from, place, template};
+use crate::world::key;
+
+fn job(cluster: &mut Cluster, name: &str, spec: Value, wishes: Value) {
+    let mut metadata = cluster.metadata(name);
+    metadata["annotations"] = wishes;
+    let mut template = template(name, "1", "one");
+    template["spec"]["restartPolicy"] = json!("Never");
+    let mut all = json!({"template": template});
+    all.as_object_mut()
+        .unwrap()
+        .extend(spec.as_object().unwrap().clone());
+    cluster
+        .world
+        .jobs
+        .put(from(json!({"metadata": metadata, "spec": all})));
+}
+
+fn job_ends(cluster: &Cluster, name: &str) -> (Option<i32>, Option<i32>, Vec<String>) {
+    let status = cluster
+        .world
+        .jobs
+        .get(&place(name))
+        .unwrap()
+        .status
+        .clone()
+        .unwrap();
+    let conditions = status
+        .conditions
+        .into_iter()
+        .flatten()
+        .map(|c| c.type_)
+        .collect();
+    (status.succeeded, status.failed, conditions)
+}
+
+#[test]
+fn jobs_succeed_or_give_up() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    job(
+        &mut cluster,
+        "good",
+        json!({"completions": 3, "parallelism": 2}),
+        json!({}),
+    );
+    job(
+        &mut cluster,
+        "bad",
+        json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}),
+        json!({"simulation.berth/fails": "crash"}),
+    );
+    cluster.settle();
+    assert_eq!(
+        cluster.pods("good").len(),
+        2,
+        "no more at once than is said"
+    );
+    cluster.rest();
+    let kinds = |list: &[&str]| {
+        list.iter()
+            .map(|kind| (*kind).to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        job_ends(&cluster, "good"),
+        (Some(3), None, kinds(&["SuccessCriteriaMet", "Complete"]))
+    );
+    assert_eq!(
+        job_ends(&cluster, "bad"),
+        (None, Some(2), kinds(&["FailureTarget", "Failed"]))
+    );
+    // What has ended takes no room.
+    deployment(&mut cluster, "web", 1, "8");
+    cluster.rest();
+    assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
+}
+
+#[test]
+fn each_number_of_an_indexed_job_succeeds_once() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    job(
+        &mut cluster,
+        "parts",
+        json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed"}),
+        json!({}),
+    );
+    cluster.settle();
+    let numbers = |cluster: &Cluster| {
+        let pods = cluster.world.pods.iter();
+        let mut numbers: Vec<String> = pods
+            .map(|pod| pod.annotations()["batch.kubernetes.io/job-completion-index"].clone())
+            .collect();
+        numbers.sort();
+        numbers
+    };
+    assert_eq!(numbers(&cluster), ["0", "1"]);
+    let pod = cluster.world.pods.iter().next().unwrap();
+    assert!(pod.name_any().starts_with("parts-0-"), "{}", pod.name_any());
+    let spec = serde_json::to_value(&pod.spec).unwrap();
+    assert_eq!(spec["hostname"], "parts-0");
+    assert_eq!(
+        spec["containers"][0]["env"][0]["name"],
+        "JOB_COMPLETION_INDEX"
+    );
+    // One that fails is tried again, by the same number.
+    let mut failed = pod.clone();
+    failed.status.get_or_insert_default().phase = Some("Failed".to_owned());
+    cluster.world.pods.put(failed);
+    cluster.rest();
+    assert_eq!(numbers(&cluster), ["0", "0", "1", "2", "3"]);
+    let done = cluster.world.jobs.get(&place("parts")).unwrap();
+    let status = done.status.as_ref().unwrap();
+    assert_eq!(status.completed_indexes.as_deref(), Some("0-3"));
+    assert_eq!((status.succeeded, status.failed), (Some(4), Some(1)));
+}
+
+#[test]
+fn a_finished_job_goes_when_its_time_has_come() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    let spec = json!({"completions": 1, "parallelism": 1, "ttlSecondsAfterFinished": 60});
+    job(&mut cluster, "short", spec, json!({}));
+    job(
+        &mut cluster,
+        "kept",
+        json!({"completions": 1, "parallelism": 1}),
+        json!({}),
+    );
+    let begun = cluster.now;
+    cluster.rest();
+    let jobs: Vec<String> = cluster
+        .world
+        .jobs
+        .iter()
+        .map(kube::ResourceExt::name_any)
+        .collect();
+    assert_eq!(jobs, ["kept"]);
+    let seconds = cluster.now.as_second() - begun.as_second();
+    assert!((60..75).contains(&seconds), "{seconds}");
+}
+
+/// A CronJob that runs each minute.
+fn cron_job(cluster: &mut Cluster, more: Value) {
+    let mut metadata = cluster.metadata("tick");
+    metadata["creationTimestamp"] = json!(cluster.now.to_string());
+    let mut spec = json!({"schedule": "* * * * *", "jobTemplate": {"spec": {
+        "completions": 1, "parallelism": 1,
+        "template": {"metadata": {"labels": {"app": "tick"}}, "spec": {"restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "one"}]}},
+    }}});
+    let all = spec.as_object_mut().unwrap();
+    all.extend(more.as_object().unwrap().clone());
+    let object = json!({"metadata": metadata, "spec": spec});
+    cluster.world.cron_jobs.put(from(object));
+}
+
+impl Cluster {
+    /// Lets time go on, not further than this.
+    fn go_on_until(&mut self, end: Timestamp) {
+        while let Some(wake) = self.settle()
+            && wake <= end
+        {
+            self.now = wake;
+        }
+        self.now = end;
+        self.settle();
+    }
+
+    /// The Jobs that are there, by name, and whether they have ended.
+    fn jobs(&self) -> Vec<(String, bool)> {
+        let jobs = self.world.jobs.iter();
+        jobs.map(|job| {
+            let status = job.status.clone().unwrap_or_default();
+            (job.name_any(), status.completion_time.is_some())
+        })
+        .collect()
+    }
+}
+
+/// The clock begins within minute 16666.
+fn minute(number: i64) -> Timestamp {
+    Timestamp::from_second(number * 60).unwrap()
+}
+
+fn named(jobs: &[(i64, bool)]) -> Vec<(String, bool)> {
+    let named = jobs.iter();
+    named
+        .map(|(minute, ended)| (format!("tick-{minute}"), *ended))
+        .collect()
+}
+
+#[test]
+fn a_cron_job_makes_a_job_each_time_and_keeps_three() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    cron_job(&mut cluster, json!({}));
+    cluster.settle();
+    assert_eq!(cluster.jobs(), [], "its time has not come");
+    cluster.go_on_until(minute(16667));
+    assert_eq!(cluster.jobs(), named(&[(16667, false)]));
+    let cron = cluster.world.cron_jobs.get(&place("tick")).unwrap();
+    let status = serde_json::to_value(&cron.status).unwrap();
+    assert_eq!(status["active"][0]["name"], "tick-16667");
+    assert_eq!(status["lastScheduleTime"], minute(16667).to_string());
+    assert_eq!(status["lastSuccessfulTime"], Value::Null);
+
+    cluster.go_on_until(minute(16672));
+    let kept = [(16669, true), (16670, true), (16671, true), (16672, false)];
+    assert_eq!(cluster.jobs(), named(&kept));
+    let cron = cluster.world.cron_jobs.get(&place("tick")).unwrap();
+    let status = cron.status.clone().unwrap();
+    let success = status.last_successful_time.unwrap().0;
+    assert!(
+        success > minute(16671) && success < minute(16672),
+        "{success}"
+    );
+}
+
+#[test]
+fn a_time_that_was_missed_is_made_good_once() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    cron_job(&mut cluster, json!({}));
+    cluster.settle();
+    cluster.now = minute(16700);
+    cluster.settle();
+    assert_eq!(cluster.jobs(), named(&[(16700, false)]));
+
+    let mut cluster = Cluster::with_nodes(1, "8");
+    cron_job(&mut cluster, json!({"startingDeadlineSeconds": 20}));
+    cluster.settle();
+    cluster.now = minute(16700)
+        .checked_add(std::time::Duration::from_secs(30))
+        .unwrap();
+    cluster.settle();
+    assert_eq!(cluster.jobs(), [], "too late for the last one");
+}
+
+#[test]
+fn concurrency_is_as_it_is_said() {
+    let long = |policy: &str| {
+        let mut cluster = Cluster::with_nodes(1, "8");
+        cron_job(&mut cluster, json!({"concurrencyPolicy": policy}));
+        let mut cron = cluster.world.cron_jobs.get(&place("tick")).unwrap().clone();
+        let wish = ("simulation.berth/run-time".to_owned(), "90s".to_owned());
+        cron.annotations_mut().extend([wish]);
+        let name = key(&cron);
+        cluster.world.cron_jobs.remove(&name);
+        cluster.world.cron_jobs.put(cron);
+        cluster.go_on_until(minute(16668));
+        cluster
+    };
+    let both = [(16667, false), (16668, false)];
+    assert_eq!(long("Allow").jobs(), named(&both));
+    assert_eq!(long("Replace").jobs(), named(&both[1..]));
+    let mut cluster = long("Forbid");
+    assert_eq!(cluster.jobs(), named(&both[..1]));
+    // The one that was held up comes when the other has ended.
+    let later = minute(16668).checked_add(std::time::Duration::from_secs(45));
+    cluster.go_on_until(later.unwrap());
+    assert_eq!(cluster.jobs(), named(&[(16667, true), (16668, false)]));
+}
+
+#[test]
+fn a_suspended_cron_job_makes_nothing() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    cron_job(&mut cluster, json!({"suspend": true}));
+    assert_eq!(cluster.settle(), None);
+    cluster.now = minute(16700);
+    cluster.settle();
+    assert_eq!(cluster.jobs(), []);
+}

@@ -1,0 +1,98 @@
+//! Claims of StatefulSets: one for each pod and template, which stays when its pod goes, unless the set says otherwise.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled;
+use crate::world::{Key, World};
+
+/// Makes the claims of a pod that are not there yet, and lets the pod mount them.
+pub(crate) fn make(
+    set: &StatefulSet,
+    spec: &StatefulSetSpec,
+    pod: &mut Pod,
+    world: &World,
+    actions: &mut Vec<Action>,
+) {
+    let Some(pod_spec) = &mut pod.spec else {
+        return;
+    };
+    for template in spec.volume_claim_templates.iter().flatten() {
+        let volume = template.name_any();
+        let claim = claim(set, spec, template, pod.metadata.name.as_deref());
+        let name = claim.name_any();
+        let volumes = pod_spec.volumes.get_or_insert_default();
+        // The claim counts, whatever the template of the pod says of a volume of this name.
+        volumes.retain(|known| known.name != volume);
+        volumes.push(Volume {
+            name: volume,
+            persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+                claim_name: name.clone(),
+                read_only: None,
+            }),
+            ..Volume::default()
+        });
+        let key = (set.namespace().unwrap_or_default(), name);
+        if world.claims.get(&key).is_none() {
+            actions.push(Action::CreateClaim(Box::new(claim)));
+        }
+    }
+}
+
+/// The claims of a pod that go when the set wants it no longer.
+pub(crate) fn left_by<'a>(
+    set: &'a StatefulSet,
+    spec: &'a StatefulSetSpec,
+    pod: &'a Pod,
+    world: &'a World,
+) -> impl Iterator<Item = Key> + 'a {
+    let retention = spec.persistent_volume_claim_retention_policy.as_ref();
+    let go = retention.and_then(|policy| policy.when_scaled.as_deref()) == Some("Delete");
+    let templates = spec.volume_claim_templates.iter().flatten();
+    templates
+        .filter(move |_| go)
+        .map(move |template| {
+            let name = claim_name(template, pod.metadata.name.as_deref());
+            (set.namespace().unwrap_or_default(), name)
+        })
+        .filter(|key| world.claims.get(key).is_some())
+}
+
+/// `TEMPLATE-SET-NUMBER`: the name of a pod is that of its set and its number.
+fn claim_name(template: &PersistentVolumeClaim, pod: Option<&str>) -> String {
+    format!("{}-{}", template.name_any(), pod.unwrap_or_default())
+}
+
+fn claim(
+    set: &StatefulSet,
+    spec: &StatefulSetSpec,
+    template: &PersistentVolumeClaim,
+    pod: Option<&str>,
+) -> PersistentVolumeClaim {
+    let mut labels: BTreeMap<String, String> = template.labels().clone();
+    labels.extend(spec.selector.match_labels.clone().unwrap_or_default());
+    let retention = spec.persistent_volume_claim_retention_policy.as_ref();
+    let goes_with_set = retention.and_then(|policy| policy.when_deleted.as_deref());
+    PersistentVolumeClaim {
+        metadata: ObjectMeta {
+            name: Some(claim_name(template, pod)),
+            namespace: set.metadata.namespace.clone(),
+            labels: Some(labels),
+            annotations: template.metadata.annotations.clone(),
+            owner_references: match goes_with_set {
+                Some("Delete") => controlled::by(set),
+                _ => None,
+            },
+            ..ObjectMeta::default()
+        },
+        spec: template.spec.clone(),
+        status: None,
+    }
+}
