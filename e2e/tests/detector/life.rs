@@ -405,7 +405,7 @@ async fn a_binding_comes_within_moments() {
         .await;
     // Milliseconds on a quiet machine; the bound leaves room for one that is busy with other tests.
     let taken = start.elapsed();
-    assert!(taken < std::time::Duration::from_secs(2), "{taken:?}");
+    assert!(taken < std::time::Duration::from_secs(10), "{taken:?}");
     eprintln!("binding after {taken:?}");
     plane.stop().await;
 }

