@@ -4,6 +4,8 @@
 //! A cycle whose result, annotation, observed generation and condition equal what is stored writes
 //! nothing and records no event.
 
+use std::sync::Arc;
+
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
 use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_core::{Outcome, PluginError, ScheduleError, Target};
@@ -27,7 +29,7 @@ pub struct Plan {
     /// The patch of annotation and clusters, without its precondition.
     pub result: Option<Value>,
     /// The clusters that the patch writes, where they change.
-    pub targets: Option<Vec<TargetCluster>>,
+    pub targets: Option<Arc<[TargetCluster]>>,
     /// The patch of the status.
     pub status: Option<StatusPlan>,
     /// The events, recorded when the writes have landed.
@@ -134,7 +136,7 @@ impl Plan {
     ) -> Self {
         match &outcome.result {
             Ok(placed) => {
-                let targets: Vec<TargetCluster> =
+                let targets: Arc<[TargetCluster]> =
                     placed.targets.iter().map(target_cluster).collect();
                 success(
                     binding,
@@ -160,7 +162,7 @@ fn success(
     binding: &Binding,
     placement_json: &str,
     outcome: &Outcome,
-    targets: Vec<TargetCluster>,
+    targets: Arc<[TargetCluster]>,
     affinity: Option<&str>,
 ) -> Plan {
     let result = result_patch(binding, placement_json, &targets);
@@ -234,7 +236,7 @@ fn failure(
         notes.push(failed_note(scheduled.message.clone()));
     }
     Plan {
-        targets: result.as_ref().map(|_| Vec::new()),
+        targets: result.as_ref().map(|_| Arc::default()),
         result,
         status: Some(condition_only(scheduled)),
         notes,

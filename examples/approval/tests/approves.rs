@@ -9,8 +9,8 @@ use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_e2e::{Bare, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 /// The program; it is ended with the test.
@@ -92,19 +92,6 @@ async fn is_placed(bare: &Bare, name: &str) {
     .await;
 }
 
-/// Waits until the scheduler has told of a placement: it knows by then that it is stored, and so do its plugins.
-async fn is_told(bare: &Bare, name: &str) {
-    let events: Api<Event> = Api::namespaced(bare.client.clone(), "default");
-    let of_placement =
-        format!("involvedObject.name={name},reason=ScheduleBindingSucceed,type=Normal");
-    let params = ListParams::default().fields(&of_placement);
-    eventually(&format!("the event about {name}"), async || {
-        let found = events.list(&params).await.unwrap().items;
-        (!found.is_empty()).then_some(()).ok_or("none")
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_is_stored_once_its_ticket_is_approved() {
     let condition = |kind: &str| {
@@ -157,7 +144,8 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
     )
     .await;
 
-    let approved = json!({ "metadata": { "name": "approved-tickets" }, "data": { "T-1": "yes" } });
+    let tickets = json!({ "T-1": "yes", "T-2": "yes" });
+    let approved = json!({ "metadata": { "name": "approved-tickets" }, "data": tickets });
     Api::<ConfigMap>::namespaced(bare.client.clone(), "default")
         .create(
             &PostParams::default(),
@@ -166,7 +154,6 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .await
         .unwrap();
     is_placed(&bare, "web").await;
-    is_told(&bare, "web").await;
 
     // The ticket is good for one binding, until that is gone.
     let mut second = binding("second");
@@ -184,6 +171,34 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .await
         .unwrap();
     is_placed(&bare, "second").await;
+
+    // Of those that come together one gets it: the others see what is decided and not stored yet.
+    let together: Vec<_> = ["a", "b", "c", "d"]
+        .into_iter()
+        .map(|name| {
+            let mut one = binding(name);
+            one["metadata"]["annotations"] = json!({ "example.com/ticket": "T-2" });
+            serde_json::from_value(one).unwrap()
+        })
+        .collect();
+    bare.bind_all(&together).await;
+    eventually("all four to be looked at", async || {
+        let (mut placed, mut refused) = (0, 0);
+        for name in ["a", "b", "c", "d"] {
+            let one = bare.bindings("default").get(name).await.unwrap();
+            placed += usize::from(!one.spec.clusters.is_empty());
+            let conditions = one.status.unwrap_or_default().conditions;
+            refused += conditions
+                .iter()
+                .filter(|c| c.reason == "Unschedulable")
+                .count();
+        }
+        assert!(placed <= 1, "{placed} of them have the ticket");
+        ((placed, refused) == (1, 3))
+            .then_some(())
+            .ok_or(format!("{placed} placed, {refused} refused"))
+    })
+    .await;
     let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
     let lease = leases.get("approving-scheduler").await.unwrap();
     assert!(lease.spec.unwrap().holder_identity.is_some());

@@ -162,7 +162,7 @@ impl Bind for AtPoints {
                 binding_name: key.name.to_string(),
                 binding_namespace: key.namespace.as_deref().unwrap_or_default().to_owned(),
                 binding_uid: decided.binding.metadata.uid.clone().unwrap_or_default(),
-                clusters: decided.targets.clone(),
+                clusters: decided.targets.to_vec(),
             };
             let read = |answer: &[u8]| {
                 let answer: BindingResult = call::parse_object(answer)?;

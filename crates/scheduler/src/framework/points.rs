@@ -74,7 +74,7 @@ pub struct Decided {
     /// The binding that it was found for.
     pub binding: Arc<Binding>,
     /// The clusters with their replicas.
-    pub targets: Vec<TargetCluster>,
+    pub targets: Arc<[TargetCluster]>,
     /// The fleet that it was found in.
     pub snapshot: Arc<Snapshot>,
 }

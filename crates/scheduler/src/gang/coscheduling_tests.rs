@@ -39,7 +39,7 @@ fn placed(name: &str) -> Binding {
 fn decided(binding: Binding) -> Decided {
     Decided {
         binding: Arc::new(binding),
-        targets: Vec::new(),
+        targets: Arc::default(),
         snapshot: Fleet::new().snapshot(),
     }
 }

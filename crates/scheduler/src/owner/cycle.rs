@@ -136,6 +136,7 @@ impl Owner {
     /// From here on the next decisions count with this one.
     fn assume(&mut self, binding: &Binding, plan: &Plan, now: Instant) {
         let Some(targets) = &plan.targets else { return };
+        self.state.decided(&binding.key, Arc::clone(targets));
         if let Some(groups) = &mut self.groups {
             groups.assigning(
                 &binding.key,
@@ -149,6 +150,7 @@ impl Owner {
 
     /// A write has ended, or will not be: what was assumed of it is known now.
     pub(super) fn settle(&mut self, key: &BindingKey, landed: bool) {
+        self.state.settled(key, landed);
         if let Some(groups) = &mut self.groups {
             groups.settled(key);
         }
@@ -293,7 +295,7 @@ impl Owner {
         let held = decided.map(|targets| Held {
             decided: Decided {
                 binding: Arc::clone(binding),
-                targets: targets.clone(),
+                targets: Arc::clone(targets),
                 snapshot: Arc::clone(snapshot),
             },
             state: decision.state,

@@ -218,7 +218,7 @@ impl Search<'_> {
 
     /// What a victim holds in its cluster, placed there or on its way out.
     fn held_by(&self, victim: &Victim) -> Option<AssumedWorkload> {
-        let binding = self.state.binding(&victim.key)?;
+        let binding = self.state.stored(&victim.key)?;
         let spec = &binding.spec;
         let placed = spec.clusters.iter().find(|t| t.name == victim.cluster);
         let replicas = if let Some(target) = placed {

@@ -20,7 +20,8 @@ async fn bound(extender: &Fake, mut fields: Value) -> Result<Bound, String> {
             name: "m1".into(),
             replicas: 2,
             components: vec![],
-        }],
+        }]
+        .into(),
         snapshot: Arc::clone(&rounds.snapshot),
     };
     let mut plugins = rounds.extenders.plugins();
