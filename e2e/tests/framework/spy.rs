@@ -275,7 +275,7 @@ impl Bind for Spy {
                     let api: Api<berth_api::ResourceBinding> =
                         Api::namespaced(self.client.clone(), namespace);
                     let patch = json!({ "metadata": { "annotations": { "stored-by": self.name } },
-                        "spec": { "clusters": decided.targets } });
+                        "spec": { "clusters": *decided.targets } });
                     api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch))
                         .await
                         .map_err(|error| PluginError::failed(error.to_string()))?;
