@@ -21,5 +21,6 @@ mod job;
 mod manifest;
 pub(crate) mod member;
 mod objects;
+mod record;
 pub mod step;
 pub mod work_status;

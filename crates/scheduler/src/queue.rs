@@ -6,51 +6,20 @@
 //! cluster and thousands of waiting bindings never hold up new work. Within a lane the greater
 //! rank goes first, then the older key. The queue is pure: the time is an argument.
 
+mod backoff;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::binding::BindingKey;
+use backoff::Backoffs;
+pub use backoff::{INITIAL_BACKOFF, MAX_BACKOFF, QueueOrder};
 
-/// The first retry comes after this long; each further one doubles it.
-pub const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-/// No retry waits longer.
-pub const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// A key that waits for the fleet to change is tried again after this long at the latest.
 pub const MAX_WAITING: Duration = Duration::from_mins(5);
 /// One woken key is served after this many fresh ones.
 const FRESH_PER_WOKEN: u32 = 4;
-
-/// In which order keys are served, and how failed ones come back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueOrder {
-    /// The greater rank first, then the older; failed keys come back after 1 to 10 s, and those that wait
-    /// for the fleet when it changes.
-    #[default]
-    Priority,
-    /// The older first, whatever its rank; every failed key comes back after an exponential delay, and
-    /// no more often than a rate (the gate PriorityBasedScheduling is off).
-    Arrival {
-        /// The first delay; each further one doubles it.
-        base: Duration,
-        /// No delay is longer.
-        max: Duration,
-        /// Failed keys that come back each second.
-        qps: u32,
-        /// Failed keys that come back at once.
-        burst: u32,
-    },
-}
-
-impl QueueOrder {
-    /// By arrival, with Karmada's defaults for failed keys.
-    pub const ARRIVAL: Self = Self::Arrival {
-        base: Duration::from_millis(5),
-        max: Duration::from_secs(1000),
-        qps: 10,
-        burst: 100,
-    };
-}
 
 /// How a cycle ended, as far as the queue is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,16 +116,14 @@ pub struct Queue {
     processing: HashSet<BindingKey>,
     serial: u64,
     fresh_served: u32,
-    order: QueueOrder,
-    /// When the bucket of [`QueueOrder::Arrival`] would be full again.
-    bucket_full_at: Option<Instant>,
+    backoffs: Backoffs,
 }
 
 impl Queue {
     /// An empty queue.
     pub fn new(order: QueueOrder) -> Self {
         Self {
-            order,
+            backoffs: Backoffs::new(order),
             ..Self::default()
         }
     }
@@ -296,7 +263,7 @@ impl Queue {
         }
         self.serial += 1;
         let serial = self.serial;
-        let verdict = match (self.order, verdict) {
+        let verdict = match (self.backoffs.order(), verdict) {
             (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
             (_, Verdict::Wait) if meanwhile.wake == Wake::Later => Verdict::Retry,
             (_, verdict) => verdict,
@@ -307,7 +274,7 @@ impl Queue {
             }
             Verdict::Retry => {
                 let attempts = item.attempts;
-                let ready_at = now + self.delay(attempts, now);
+                let ready_at = now + self.backoffs.delay(attempts, now);
                 let Some(item) = self.items.get_mut(key) else {
                     return;
                 };
@@ -336,7 +303,7 @@ impl Queue {
             State::Ready { .. } | State::Backoff { .. } => return,
         }
         self.take_out(key);
-        let ready_at = now + self.delay(attempts, now);
+        let ready_at = now + self.backoffs.delay(attempts, now);
         self.serial += 1;
         let serial = self.serial;
         if let Some(item) = self.items.get_mut(key) {
@@ -432,37 +399,12 @@ impl Queue {
             .min()
     }
 
-    /// How long a key waits after so many attempts.
-    fn delay(&mut self, attempts: u32, now: Instant) -> Duration {
-        let doublings = attempts.saturating_sub(1).min(31);
-        match self.order {
-            QueueOrder::Priority => INITIAL_BACKOFF
-                .saturating_mul(1 << doublings)
-                .min(MAX_BACKOFF),
-            QueueOrder::Arrival {
-                base,
-                max,
-                qps,
-                burst,
-            } => {
-                let own = base.saturating_mul(1 << doublings).min(max);
-                let interval = Duration::from_secs(1) / qps.max(1);
-                let full_at = self.bucket_full_at.map_or(now, |at| at.max(now)) + interval;
-                self.bucket_full_at = Some(full_at);
-                let shared = full_at
-                    .duration_since(now)
-                    .saturating_sub(interval.saturating_mul(burst));
-                own.max(shared)
-            }
-        }
-    }
-
     fn make_ready(&mut self, key: &BindingKey, lane: Lane, age: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
         self.serial += 1;
-        let rank = match self.order {
+        let rank = match self.backoffs.order() {
             QueueOrder::Priority => item.rank,
             QueueOrder::Arrival { .. } => Rank::default(),
         };

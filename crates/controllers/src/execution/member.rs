@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::address::Address;
-use super::decision::Settled;
 use super::job::{Report, Task, Worker};
 use super::objects::{KindView, Known, ObjectKey};
+use super::record::WorkRecord;
 use super::step::{Standing, step};
 use crate::informer::{Observation, inform};
 use crate::interpreter::kind_of;
@@ -86,13 +86,6 @@ enum Connection {
     Failed(String),
     /// A client.
     Made(Kinds),
-}
-
-/// A Work, and what its manifests have become.
-#[derive(Debug)]
-struct WorkRecord {
-    work: Arc<Work>,
-    settled: Vec<Option<Settled>>,
 }
 
 /// The state of a member, and the tasks that it has started.
@@ -218,21 +211,12 @@ impl Member {
 
     fn take_work(&mut self, work: Arc<Work>) {
         let name = work.metadata.name.clone().unwrap_or_default();
-        let size = work.spec.workload.manifests.len();
         match self.works.get_mut(&name) {
             None => {
-                let settled = vec![None; size];
-                self.works
-                    .insert(name.clone(), WorkRecord { work, settled });
+                self.works.insert(name.clone(), WorkRecord::new(work));
             }
             Some(known) => {
-                if version(&work) < version(&known.work) {
-                    return;
-                }
-                let changed = outline(&work) != outline(&known.work);
-                known.work = work;
-                known.settled.resize(size, None);
-                if !changed {
+                if !known.take(work) {
                     return;
                 }
             }
@@ -251,7 +235,7 @@ impl Member {
         self.connections += 1;
         self.views.clear();
         for record in self.works.values_mut() {
-            record.settled.fill(None);
+            record.unsettle();
         }
     }
 
@@ -284,7 +268,7 @@ impl Member {
         if complete {
             let (api_version, kind) = &sighting.kind;
             let of_kind = |record: &WorkRecord| {
-                let mut manifests = record.work.spec.workload.manifests.iter();
+                let mut manifests = record.work().spec.workload.manifests.iter();
                 manifests.any(|manifest| kind_of(manifest) == (api_version, kind))
             };
             let all = self.works.iter().filter(|(_, record)| of_kind(record));
@@ -342,15 +326,8 @@ impl Member {
         // An answer may tell of a change that the watch has not told of yet, and then never will as something new.
         let mut newer = false;
         if let Some(record) = self.works.get_mut(name) {
-            if let Some(work) = report.work
-                && version(&work) >= version(&record.work)
-            {
-                newer = outline(&work) != outline(&record.work);
-                record.work = Arc::new(work);
-            }
-            record.settled = report.settled;
-            let size = record.work.spec.workload.manifests.len();
-            record.settled.resize(size, None);
+            newer = report.work.is_some_and(|work| record.take(Arc::new(work)));
+            record.settle(report.settled);
         }
         let answered = !report.kinds.is_empty() && !report.unauthorized;
         for resource in report.kinds {
@@ -447,7 +424,7 @@ impl Member {
             self.queue.finish(&key);
             return;
         };
-        let step = step(&record.work, self.standing);
+        let step = step(record.work(), self.standing);
         let member = match &self.connection {
             Connection::Made(kinds) => Ok(kinds.clone()),
             Connection::Failed(reason) => Err(reason.clone()),
@@ -459,7 +436,7 @@ impl Member {
             }
             Connection::Missing => Err(String::new()),
         };
-        let manifests = record.work.spec.workload.manifests.iter();
+        let manifests = record.work().spec.workload.manifests.iter();
         let known = manifests.map(|manifest| {
             let (api_version, kind) = kind_of(manifest);
             let kind = (api_version.to_owned(), kind.to_owned());
@@ -469,12 +446,12 @@ impl Member {
             }
         });
         let task = Task {
-            work: Arc::clone(&record.work),
+            work: Arc::clone(record.work()),
             cluster: self.name.clone(),
             step,
             member,
             known: known.collect(),
-            settled: record.settled.clone(),
+            settled: record.settled().to_vec(),
         };
         self.queue.start(key);
         let worker = self.worker.clone();
@@ -483,20 +460,4 @@ impl Member {
             Done::Worked(name, Box::new(report))
         });
     }
-}
-
-/// What decides whether a Work has to be looked at; its status does not.
-fn outline(work: &Work) -> (Option<&str>, Option<i64>, bool, Option<&[String]>) {
-    let meta = &work.metadata;
-    (
-        meta.uid.as_deref(),
-        meta.generation,
-        meta.deletion_timestamp.is_some(),
-        meta.finalizers.as_deref(),
-    )
-}
-
-fn version(work: &Work) -> u64 {
-    let version = work.metadata.resource_version.as_deref();
-    version.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
