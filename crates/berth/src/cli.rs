@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use berth_scheduler::flags::SchedulerArgs;
 use berth_scheduler::logging::{self, LogArgs};
-use berth_scheduler::{SchedulerCommand, command, signals};
+use berth_scheduler::{SchedulerCommand, command, runtime, signals};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -100,27 +100,10 @@ impl Cli {
         if matches!(self.command, Command::Scheduler(_)) {
             logging::log_panics();
         }
-        // Several crates of the tree speak TLS; they share one provider.
-        if rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-        {
-            tracing::debug!("a TLS provider is installed already");
-        }
-        let runtime = match tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-        {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                return Failure::run(format!("cannot start the runtime: {error}")).report();
-            }
-        };
-        let outcome = runtime.block_on(self.command.run());
-        runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-        match outcome {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failure.report(),
+        match runtime::run(self.command.run()) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(failure)) => failure.report(),
+            Err(error) => Failure::run(format!("cannot start the runtime: {error}")).report(),
         }
     }
 }

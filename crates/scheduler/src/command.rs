@@ -15,7 +15,6 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -25,11 +24,9 @@ use crate::flags::SchedulerArgs;
 use crate::framework::{Args, DuplicatePlugin, FactoryError, Handle, Plugin, Registry};
 use crate::logging::{self, LogArgs};
 use crate::options::{Options, OptionsError};
+use crate::runtime;
 use crate::service::{self, ServiceError};
 use crate::signals;
-
-/// How long tasks that do not end have at the end.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A scheduler as a program.
 #[derive(Debug)]
@@ -152,21 +149,7 @@ impl SchedulerCommand {
         }
         logging::init(&cli.log, "info");
         logging::log_panics();
-        // Several crates of the tree speak TLS; they share one provider.
-        if rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-        {
-            tracing::debug!("a TLS provider is installed already");
-        }
-        let runtime = match tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-        {
-            Ok(runtime) => runtime,
-            Err(error) => return report(format!("cannot start the runtime: {error}"), 1),
-        };
-        let outcome = runtime.block_on(async {
+        let outcome = runtime::run(async {
             let cancel = CancellationToken::new();
             if let Err(error) = signals::cancel_on_signal(cancel.clone()) {
                 return Err((error.to_string(), 1));
@@ -174,11 +157,11 @@ impl SchedulerCommand {
             let outcome = self.execute(cli.scheduler, cancel).await;
             outcome.map_err(|error| (error.to_string(), if error.is_usage() { 2 } else { 1 }))
         });
-        runtime.shutdown_timeout(FAREWELL);
         // Said when nothing else can speak any more, so that it is the last line.
         match outcome {
-            Ok(()) => ExitCode::SUCCESS,
-            Err((error, code)) => report(error, code),
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err((error, code))) => report(error, code),
+            Err(error) => report(format!("cannot start the runtime: {error}"), 1),
         }
     }
 

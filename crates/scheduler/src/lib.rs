@@ -41,6 +41,7 @@ pub mod plan;
 pub mod preemption;
 pub mod queue;
 pub mod rate_limit;
+pub mod runtime;
 pub mod service;
 pub mod signals;
 pub mod template;
