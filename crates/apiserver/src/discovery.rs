@@ -93,6 +93,8 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static s
         let core = |kind: &str| json!({"group": "", "version": "v1", "kind": kind});
         all.push(("attach", core("PodAttachOptions"), vec!["create", "get"]));
         all.push(("binding", core("Binding"), vec!["create"]));
+        let eviction = json!({"group": "policy", "version": "v1", "kind": "Eviction"});
+        all.push(("eviction", eviction, vec!["create"]));
         all.push(("exec", core("PodExecOptions"), vec!["create", "get"]));
         all.push(("log", own.clone(), vec!["get"]));
         let forward = core("PodPortForwardOptions");

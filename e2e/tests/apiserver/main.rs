@@ -33,6 +33,7 @@ mod listing;
 mod objects;
 mod patching;
 mod pods;
+mod pods_eviction;
 mod protobuf;
 mod quotas;
 mod refusals;

@@ -19,6 +19,13 @@ pub(super) fn pod(value: &mut Value) {
     if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
         spec[grace] = json!(1);
     }
+    // Go writes times that it does not know.
+    if let Some(status) = value.get_mut("status") {
+        for condition in items(status, "conditions") {
+            set(condition, "lastProbeTime", Value::Null);
+            set(condition, "lastTransitionTime", Value::Null);
+        }
+    }
 }
 
 /// What the admission plugins of a real server add to every pod.

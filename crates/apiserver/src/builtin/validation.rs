@@ -155,7 +155,7 @@ fn not_negative(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Caus
 }
 
 /// True if a label selector selects these labels.
-fn selected(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn selected(selector: &Value, labels: &Value) -> bool {
     let simple = selector["matchLabels"]
         .as_object()
         .into_iter()

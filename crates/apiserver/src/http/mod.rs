@@ -23,11 +23,11 @@ use crate::authorization;
 use crate::authorization::attributes::{Attributes, Hints};
 use crate::error::{ApiError, Reason};
 use crate::metrics::{self, About, Metrics};
-use crate::registry::{Resource, Snapshot, Style};
+use crate::registry::{self, Resource, Snapshot, Style};
 use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Subresource};
 use crate::{discovery, openapi};
-use accept::{Asked, Notation};
+use accept::{Asked, Notation, Rendering};
 use load::Kind;
 use query::Query;
 use respond::json_value;
@@ -138,7 +138,7 @@ async fn routed(
             if let Some(path) = target.subresource.as_deref()
                 && Subresource::parse(path, &target.resource).is_none()
             {
-                return virtual_part(shared, parts, body, &target, path).await;
+                return virtual_part(shared, identity, parts, body, query, &target, path).await;
             }
             resource_request(shared, identity, parts, body, query, target).await
         }
@@ -158,8 +158,10 @@ async fn routed(
 /// Subresources that are no part of a stored object.
 async fn virtual_part(
     shared: &Arc<Shared>,
+    identity: Identity,
     parts: &Parts,
     body: Body,
+    query: &Query,
     target: &Target,
     path: &str,
 ) -> Result<Response<Body>, ApiError> {
@@ -181,6 +183,24 @@ async fn virtual_part(
         let content_type = header_text(parts, &header::CONTENT_TYPE);
         let pods = &target.resource;
         return verbs::binding::create(shared, pods, namespace, name, content_type, &bytes);
+    }
+    if target.resource.is("", "pods") && path == "eviction" {
+        if parts.method != Method::POST {
+            return Err(method_not_allowed());
+        }
+        let call = Call {
+            shared: shared.clone(),
+            resource: registry::eviction().clone(),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            subresource: None,
+            options: query.write_options(&parts.method, header_text(parts, &header::USER_AGENT))?,
+            identity,
+            rendering: Rendering::Full,
+        };
+        let bytes = body::read(body, shared.load.limits.patience).await?;
+        let content_type = header_text(parts, &header::CONTENT_TYPE);
+        return verbs::eviction::create(&call, content_type, &bytes);
     }
     if target.resource.is("", "pods") && verbs::container::is_part(path) {
         return Err(verbs::container::refuse(shared, namespace, name));

@@ -309,6 +309,17 @@ const TABLE: &[Row] = &[
     ),
 ];
 
+/// What is sent to evict a pod; it is not a resource of its own.
+const EVICTION: Row = row(
+    ("policy", "v1"),
+    "Eviction",
+    "evictions",
+    "",
+    N,
+    "r",
+    "io.k8s.api.policy.v1",
+);
+
 /// Table name of a resource, `pods` or `deployments.apps`.
 pub(super) fn table_name(group: &str, plural: &str) -> String {
     if group.is_empty() {
@@ -320,6 +331,11 @@ pub(super) fn table_name(group: &str, plural: &str) -> String {
 
 pub(super) fn resources() -> Vec<Resource> {
     TABLE.iter().map(resource).collect()
+}
+
+/// The resource that evictions would be.
+pub(super) fn eviction() -> Resource {
+    resource(&EVICTION)
 }
 
 fn resource(row: &Row) -> Resource {

@@ -219,6 +219,13 @@ pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
 static BUILTIN: LazyLock<Vec<Arc<Resource>>> =
     LazyLock::new(|| builtin::resources().into_iter().map(Arc::new).collect());
 
+static EVICTION: LazyLock<Arc<Resource>> = LazyLock::new(|| Arc::new(builtin::eviction()));
+
+/// What is sent to evict a pod: of a kind, but nowhere listed.
+pub(crate) fn eviction() -> &'static Arc<Resource> {
+    &EVICTION
+}
+
 /// The current snapshot.
 #[derive(Debug)]
 pub(crate) struct Registry {

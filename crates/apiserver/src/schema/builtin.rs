@@ -80,6 +80,7 @@ fn generate() -> Map<String, Value> {
         api::networking::v1::Ingress,
         api::networking::v1::NetworkPolicy,
         api::networking::v1::IngressClass,
+        api::policy::v1::Eviction,
         api::policy::v1::PodDisruptionBudget,
         api::rbac::v1::Role,
         api::rbac::v1::RoleBinding,

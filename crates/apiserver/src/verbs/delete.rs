@@ -208,34 +208,7 @@ pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Delete
 }
 
 fn check(call: &Call, key: &Key, stored: &Stored, options: &Options) -> Result<(), ApiError> {
-    let resource = &call.resource;
-    // The kind, where others name the resource.
-    let conflict = |why: &str| {
-        Err(ApiError::conflict(
-            &resource.group,
-            &resource.kind,
-            &key.name,
-            why,
-        ))
-    };
-    if let Some(uid) = &options.uid
-        && **uid != *stored.uid
-    {
-        return conflict(&format!(
-            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
-             deleted and then recreated",
-            stored.uid
-        ));
-    }
-    if let Some(wanted) = &options.version
-        && *wanted != stored.version.to_string()
-    {
-        return conflict(&format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({}). \
-             The object might have been modified",
-            stored.version
-        ));
-    }
+    options.check(call, key, &stored.uid, &stored.version.to_string())?;
     if call.resource.is("", "namespaces")
         && matches!(&*key.name, "default" | "kube-system" | "kube-public")
     {

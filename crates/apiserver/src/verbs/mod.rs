@@ -4,6 +4,7 @@ pub(crate) mod binding;
 pub(crate) mod container;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod eviction;
 mod pipeline;
 pub(crate) mod read;
 pub(crate) mod reviews;

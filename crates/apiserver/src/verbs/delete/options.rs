@@ -8,7 +8,7 @@ use crate::error::{ApiError, Cause};
 use crate::go_text::type_name;
 use crate::http::body;
 use crate::http::query::Query;
-use crate::store::Stored;
+use crate::store::{Key, Stored};
 use crate::verbs::Call;
 
 /// What becomes of the objects a deleted one owns.
@@ -24,9 +24,9 @@ pub(super) enum Propagation {
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(super) propagation: Propagation,
-    pub(super) uid: Option<String>,
-    pub(super) version: Option<String>,
-    pub(super) dry_run: bool,
+    pub(crate) uid: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) dry_run: bool,
 }
 
 /// Fields of the body: name, Go's type, and whether a value is of it.
@@ -93,8 +93,12 @@ impl Options {
         if bytes.is_empty() {
             return Self::of_query(call, query);
         }
-        let body = body::object(content_type, bytes)?.value;
-        check_body(&body)?;
+        Self::read(&body::object(content_type, bytes)?.value)
+    }
+
+    /// Those that are written somewhere; null if there are none.
+    pub(crate) fn read(body: &Value) -> Result<Self, ApiError> {
+        check_body(body)?;
         let dry_run = body["dryRun"].as_array().is_some_and(|d| !d.is_empty());
         if dry_run && body["dryRun"] != json!(["All"]) {
             let cause = Cause::not_supported("dryRun", &body["dryRun"], &["All".to_owned()]);
@@ -110,6 +114,32 @@ impl Options {
             version: precondition("resourceVersion"),
             dry_run,
         })
+    }
+
+    /// Refuses to delete what is another object, or another version of it, than the client means.
+    pub(crate) fn check(
+        &self,
+        call: &Call,
+        key: &Key,
+        uid: &str,
+        version: &str,
+    ) -> Result<(), ApiError> {
+        // The kind, where others name the resource.
+        let (group, kind) = (&call.resource.group, &call.resource.kind);
+        let conflict = |why: &str| Err(ApiError::conflict(group, kind, &key.name, why));
+        if let Some(wanted) = self.uid.as_ref().filter(|wanted| *wanted != uid) {
+            return conflict(&format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
+                 been deleted and then recreated"
+            ));
+        }
+        if let Some(wanted) = self.version.as_ref().filter(|wanted| *wanted != version) {
+            return conflict(&format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+                 ({version}). The object might have been modified"
+            ));
+        }
+        Ok(())
     }
 
     fn of_query(call: &Call, query: &Query) -> Result<Self, ApiError> {
