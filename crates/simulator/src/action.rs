@@ -4,6 +4,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -37,6 +38,7 @@ pub(crate) enum Action {
     JobStatus(Box<Job>),
     CronJobStatus(Box<CronJob>),
     ClaimStatus(Box<PersistentVolumeClaim>),
+    BudgetStatus(Box<PodDisruptionBudget>),
 }
 
 /// Writes.
@@ -87,6 +89,7 @@ impl Executor {
             Action::JobStatus(object) => self.status(&*object, &mut world.jobs).await,
             Action::CronJobStatus(object) => self.status(&*object, &mut world.cron_jobs).await,
             Action::ClaimStatus(object) => self.status(&*object, &mut world.claims).await,
+            Action::BudgetStatus(object) => self.status(&*object, &mut world.budgets).await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
-//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes with room for them, claims get volumes,
-//! and all of them get a status. Nothing runs.
+//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes with
+//! room for them, claims get volumes, budgets are counted, and all of them get a status. Nothing runs.
 //!
 //! ```text
 //! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
@@ -14,6 +14,7 @@
 
 mod action;
 mod agenda;
+mod budgets;
 mod claims;
 mod completion_indexes;
 mod controlled;

@@ -7,7 +7,8 @@ use crate::controlled::Pods;
 use crate::scope::Scope;
 use crate::world::World;
 use crate::{
-    claims, cron_jobs, daemon_sets, deployments, jobs, placing, pods, replica_sets, stateful_sets,
+    budgets, claims, cron_jobs, daemon_sets, deployments, jobs, placing, pods, replica_sets,
+    stateful_sets,
 };
 
 /// What is to be done now, and when what has to be looked at although nothing changes.
@@ -39,6 +40,7 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp) -> Plan {
     // Whoever waits for room may get that of any pod.
     placing::plan(world, now, &mut plan.actions);
     pods::plan(world, scope, now, &mut plan);
+    budgets::plan(world, scope, now, &mut plan);
     plan
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Scope {
     /// All of them: nodes have changed, or nothing was looked at yet.
     all: bool,
     uids: HashSet<String>,
+    /// Where something has changed, also what is no longer there.
+    namespaces: HashSet<String>,
 }
 
 impl Scope {
@@ -22,6 +24,7 @@ impl Scope {
         Self {
             all: true,
             uids: HashSet::new(),
+            namespaces: HashSet::new(),
         }
     }
 
@@ -31,6 +34,15 @@ impl Scope {
 
     pub(crate) fn add(&mut self, uid: String) {
         self.uids.insert(uid);
+    }
+
+    pub(crate) fn add_namespaces(&mut self, names: impl Iterator<Item = String>) {
+        self.namespaces.extend(names);
+    }
+
+    /// Whether something in a namespace has changed.
+    pub(crate) fn has_changes_in(&self, namespace: &str) -> bool {
+        self.all || self.namespaces.contains(namespace)
     }
 
     pub(crate) fn add_all(&mut self) {

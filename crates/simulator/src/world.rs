@@ -1,12 +1,13 @@
 //! What the server holds, as far as it matters here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
@@ -31,6 +32,8 @@ pub(crate) struct Kind<K> {
     complete: bool,
     /// UIDs of what has changed since somebody asked, and of what controls that.
     changed: Vec<String>,
+    /// The namespaces in which something has changed since then.
+    touched: HashSet<String>,
 }
 
 impl<K> Default for Kind<K> {
@@ -40,6 +43,7 @@ impl<K> Default for Kind<K> {
             listed: None,
             complete: false,
             changed: Vec::new(),
+            touched: HashSet::new(),
         }
     }
 }
@@ -75,9 +79,18 @@ impl<K: Resource> Kind<K> {
 
     fn note(&mut self, object: &K) {
         let metadata = object.meta();
+        self.touch(metadata.namespace.as_deref());
         self.changed.push(metadata.uid.clone().unwrap_or_default());
         let owner = controller_of(metadata);
         self.changed.extend(owner.map(|owner| owner.uid.clone()));
+    }
+
+    fn touch(&mut self, namespace: Option<&str>) {
+        if let Some(namespace) = namespace
+            && !self.touched.contains(namespace)
+        {
+            self.touched.insert(namespace.to_owned());
+        }
     }
 
     fn take(&mut self, event: watcher::Event<K>) {
@@ -94,6 +107,10 @@ impl<K: Resource> Kind<K> {
                 self.complete = true;
                 let listed = self.objects.values().map(K::meta);
                 let all = before.values().map(K::meta).chain(listed);
+                let namespaces = all
+                    .clone()
+                    .filter_map(|metadata| metadata.namespace.clone());
+                self.touched.extend(namespaces);
                 let owners = |metadata| controller_of(metadata).map(|owner| owner.uid.clone());
                 let uids = all.flat_map(|metadata| [metadata.uid.clone(), owners(metadata)]);
                 self.changed.extend(uids.flatten());
@@ -142,6 +159,7 @@ macro_rules! kinds {
                     for uid in self.$field.changed.drain(..) {
                         scope.add(uid);
                     }
+                    scope.add_namespaces(self.$field.touched.drain());
                 )*
             }
 
@@ -180,4 +198,5 @@ kinds! {
     jobs: Job(Job),
     cron_jobs: CronJob(CronJob),
     claims: Claim(PersistentVolumeClaim),
+    budgets: Budget(PodDisruptionBudget),
 }

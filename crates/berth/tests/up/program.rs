@@ -101,15 +101,7 @@ impl Up {
 
     /// Runs kubectl, and returns what it prints; `None` where it is not installed.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> Option<String> {
-        let output = Command::new("kubectl")
-            .arg(format!(
-                "--cache-dir={}",
-                self.home.path().join("cache").display()
-            ))
-            .args(arguments)
-            .env("KUBECONFIG", self.kubeconfig())
-            .output()
-            .ok()?;
+        let output = self.run_kubectl(arguments)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -117,6 +109,25 @@ impl Up {
             "kubectl {arguments:?}: {text}{errors}"
         );
         Some(text)
+    }
+
+    /// What kubectl says of what it cannot do.
+    pub(crate) fn refused(&self, arguments: &[&str]) -> Option<String> {
+        let output = self.run_kubectl(arguments)?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let code = output.status.code();
+        assert_eq!(code, Some(1), "kubectl {arguments:?}: {errors}");
+        Some(errors)
+    }
+
+    fn run_kubectl(&self, arguments: &[&str]) -> Option<Output> {
+        let cache = self.home.path().join("cache");
+        Command::new("kubectl")
+            .arg(format!("--cache-dir={}", cache.display()))
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            .output()
+            .ok()
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -296,3 +296,65 @@ fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
     let shown = in_member(&["get", "node", node]).unwrap();
     assert!(shown.contains("SchedulingDisabled"), "{shown}");
 }
+
+#[test]
+fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
+    let up = Up::start(&["--members=1"]);
+    let in_member = |arguments: &[&str]| {
+        let mut all = vec!["--context=member1"];
+        all.extend(arguments);
+        up.kubectl(&all)
+    };
+    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
+        return;
+    }
+    let budget = [
+        "create",
+        "poddisruptionbudget",
+        "web",
+        "--selector=app=web",
+        "--max-unavailable=0",
+    ];
+    in_member(&budget).unwrap();
+    let counted = |expected: [i64; 4]| {
+        until("the budget to be counted", || {
+            let budget = json(&up, &["--context=member1", "get", "pdb", "web"]).unwrap();
+            let status = &budget["status"];
+            let numbers = [
+                "expectedPods",
+                "currentHealthy",
+                "desiredHealthy",
+                "disruptionsAllowed",
+            ];
+            let numbers = numbers.map(|number| status[number].as_i64().unwrap_or(-1));
+            if numbers == expected
+                && status["observedGeneration"] == budget["metadata"]["generation"]
+            {
+                Ok(())
+            } else {
+                Err(budget.to_string())
+            }
+        });
+    };
+    counted([1, 1, 1, 0]);
+    let all = pods(&up, "member1", "web").unwrap();
+    let (node, _) = all.first().unwrap().split_once(' ').unwrap();
+    let drain = ["--context=member1", "drain", node, "--timeout=3s"];
+    let said = up.refused(&drain).unwrap();
+    let why = "Cannot evict pod as it would violate the pod's disruption budget.";
+    assert!(said.contains(why), "{said}");
+    assert_eq!(pods(&up, "member1", "web").unwrap(), all);
+
+    let more = r#"{"spec": {"maxUnavailable": 1}}"#;
+    in_member(&["patch", "pdb", "web", "--type=merge", "-p", more]).unwrap();
+    counted([1, 1, 0, 1]);
+    let said = in_member(&["drain", node, "--timeout=60s"]).unwrap();
+    assert!(said.contains("evicted"), "{said}");
+    until("the pod to run elsewhere, and to count", || {
+        match pods(&up, "member1", "web").unwrap().as_slice() {
+            [pod] if pod.ends_with(" Running") && !pod.starts_with(node) => Ok(()),
+            pods => Err(format!("{pods:?}")),
+        }
+    });
+    counted([1, 1, 0, 1]);
+}

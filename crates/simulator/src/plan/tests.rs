@@ -1,6 +1,7 @@
 //! Whole stories, with a world in place of a server.
 
 mod batch;
+mod budgets;
 mod storage;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -140,6 +141,7 @@ impl Cluster {
                 world.claims.put(claim);
             }
             Action::ClaimStatus(object) => world.claims.put(*object),
+            Action::BudgetStatus(object) => world.budgets.put(*object),
         }
     }
 

@@ -1,0 +1,282 @@
+//! Budgets for disruptions: how many of their pods are healthy, and how many may go, as the disruption controller counts
+//! them. Who evicts takes from what is allowed and notes for whom; it is counted anew when the pod has gone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use berth_api::selector::{CompiledSelector, LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::{
+    PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled::{self, controller_of, number};
+use crate::plan::Plan;
+use crate::scope::Scope;
+use crate::world::World;
+
+/// How long a pod that is evicted may take to go; then it counts again.
+const DELETION: Duration = Duration::from_mins(2);
+const ALLOWED: &str = "DisruptionAllowed";
+
+pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
+    for budget in world.budgets.iter() {
+        let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
+        if scope.covers(&budget.metadata) || scope.has_changes_in(namespace) {
+            one(budget, world, now, plan);
+        }
+    }
+}
+
+/// What a budget asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    pods: i32,
+    healthy: i32,
+}
+
+fn one(budget: &PodDisruptionBudget, world: &World, now: jiff::Timestamp, plan: &mut Plan) {
+    let spec = budget.spec.clone().unwrap_or_default();
+    let before = budget.status.clone().unwrap_or_default();
+    let pods = selected(budget, &spec, world);
+    let next = match wanted(&spec, &pods, world) {
+        Ok(wanted) => {
+            let leaving = leaving(budget, &before, &pods, now, plan);
+            counted(budget, &before, wanted, &pods, leaving, now)
+        }
+        Err(why) => PodDisruptionBudgetStatus {
+            disruptions_allowed: Some(0),
+            conditions: Some(conditions(&before, "SyncFailed", &why, now)),
+            ..before.clone()
+        },
+    };
+    if next != before {
+        let mut budget = budget.clone();
+        budget.status = Some(next);
+        plan.actions.push(Action::BudgetStatus(Box::new(budget)));
+    }
+}
+
+/// The pods that belong to a budget. One that selects nothing is the budget of none.
+fn selected<'a>(
+    budget: &PodDisruptionBudget,
+    spec: &PodDisruptionBudgetSpec,
+    world: &'a World,
+) -> Vec<&'a Pod> {
+    let Some(selector) = spec.selector.as_ref().and_then(compiled) else {
+        return Vec::new();
+    };
+    let namespace = &budget.metadata.namespace;
+    let pods = world.pods.iter();
+    pods.filter(|pod| pod.metadata.namespace == *namespace && selector.matches(pod.labels()))
+        .collect()
+}
+
+fn compiled(selector: &meta::LabelSelector) -> Option<CompiledSelector> {
+    let selector = selector.clone();
+    let expressions = selector.match_expressions.unwrap_or_default();
+    let selector = LabelSelector {
+        match_labels: selector.match_labels.unwrap_or_default(),
+        match_expressions: expressions
+            .into_iter()
+            .map(|expression| LabelSelectorRequirement {
+                key: expression.key,
+                operator: expression.operator,
+                values: expression.values.unwrap_or_default(),
+            })
+            .collect(),
+    };
+    selector.compile().ok()
+}
+
+/// How many pods there should be, and how many of them healthy; or why nobody knows.
+fn wanted(spec: &PodDisruptionBudgetSpec, pods: &[&Pod], world: &World) -> Result<Wanted, String> {
+    let wanted = match (&spec.max_unavailable, &spec.min_available) {
+        (Some(most), _) => {
+            let scale = scale(pods, world)?;
+            let healthy = scale.saturating_sub(share(most, scale)?).max(0);
+            Wanted {
+                pods: scale,
+                healthy,
+            }
+        }
+        (None, Some(IntOrString::Int(healthy))) => Wanted {
+            pods: number(pods.len()),
+            healthy: *healthy,
+        },
+        (None, Some(least)) => {
+            let scale = scale(pods, world)?;
+            let healthy = share(least, scale)?;
+            Wanted {
+                pods: scale,
+                healthy,
+            }
+        }
+        (None, None) => Wanted {
+            pods: 0,
+            healthy: 0,
+        },
+    };
+    Ok(wanted)
+}
+
+/// A number, or a share of all in percent, of which the last begun one counts.
+fn share(value: &IntOrString, all: i32) -> Result<i32, String> {
+    let text = match value {
+        IntOrString::Int(number) => return Ok(*number),
+        IntOrString::String(text) => text,
+    };
+    let percent = text.strip_suffix('%').and_then(|p| p.parse::<i64>().ok());
+    let percent = percent.ok_or_else(|| format!("{text} is neither a number nor a percentage"))?;
+    let share = percent
+        .saturating_mul(i64::from(all))
+        .saturating_add(99)
+        .div_euclid(100);
+    Ok(i32::try_from(share).unwrap_or(i32::MAX))
+}
+
+/// How many pods their controllers want together; pods without one do not count.
+fn scale(pods: &[&Pod], world: &World) -> Result<i32, String> {
+    let mut controllers: BTreeMap<&str, i32> = BTreeMap::new();
+    for pod in pods {
+        let Some(owner) = controller_of(&pod.metadata) else {
+            continue;
+        };
+        let (uid, replicas) = controller(pod, owner, world)?;
+        controllers.insert(uid, replicas);
+    }
+    Ok(controllers
+        .values()
+        .fold(0, |sum, n| sum.saturating_add(*n)))
+}
+
+/// The controller of a pod, or what controls that, and the replicas that it wants.
+fn controller<'a>(
+    pod: &Pod,
+    owner: &'a meta::OwnerReference,
+    world: &'a World,
+) -> Result<(&'a str, i32), String> {
+    let none = || format!("found no controllers for pod \"{}\"", pod.name_any());
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let key = (namespace.clone(), owner.name.clone());
+    let is_it = |metadata: &meta::ObjectMeta| metadata.uid.as_ref() == Some(&owner.uid);
+    match owner.kind.as_str() {
+        "ReplicaSet" => {
+            let set = world.replica_sets.get(&key);
+            let set = set.filter(|set| is_it(&set.metadata)).ok_or_else(none)?;
+            let above = controller_of(&set.metadata).filter(|above| above.kind == "Deployment");
+            let Some(above) = above else {
+                let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
+                return Ok((&owner.uid, replicas.unwrap_or(1)));
+            };
+            let deployment = world.deployments.get(&(namespace, above.name.clone()));
+            let deployment = deployment
+                .filter(|found| found.metadata.uid.as_ref() == Some(&above.uid))
+                .ok_or_else(none)?;
+            let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+            Ok((&above.uid, replicas.unwrap_or(1)))
+        }
+        "StatefulSet" => {
+            let set = world.stateful_sets.get(&key);
+            let set = set.filter(|set| is_it(&set.metadata)).ok_or_else(none)?;
+            let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
+            Ok((&owner.uid, replicas.unwrap_or(1)))
+        }
+        "DaemonSet" => Err("daemonsets.apps does not implement the scale subresource".to_owned()),
+        "Job" => Err("jobs.batch does not implement the scale subresource".to_owned()),
+        _ => Err(none()),
+    }
+}
+
+/// The pods that were evicted and will soon be gone.
+fn leaving(
+    budget: &PodDisruptionBudget,
+    before: &PodDisruptionBudgetStatus,
+    pods: &[&Pod],
+    now: jiff::Timestamp,
+    plan: &mut Plan,
+) -> BTreeMap<String, Time> {
+    let mut leaving = before.disrupted_pods.clone().unwrap_or_default();
+    leaving.retain(|name, since| {
+        let there = pods
+            .iter()
+            .any(|pod| pod.name_any() == *name && pod.metadata.deletion_timestamp.is_none());
+        let waited = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
+        there && waited < DELETION
+    });
+    for since in leaving.values() {
+        let uid = budget.metadata.uid.clone().unwrap_or_default();
+        plan.wake_at(uid, since.0, DELETION);
+    }
+    leaving
+}
+
+fn counted(
+    budget: &PodDisruptionBudget,
+    before: &PodDisruptionBudgetStatus,
+    wanted: Wanted,
+    pods: &[&Pod],
+    leaving: BTreeMap<String, Time>,
+    now: jiff::Timestamp,
+) -> PodDisruptionBudgetStatus {
+    let healthy = pods.iter().filter(|pod| {
+        pod.metadata.deletion_timestamp.is_none()
+            && !leaving.contains_key(&pod.name_any())
+            && controlled::is_ready(pod)
+    });
+    let healthy = number(healthy.count());
+    let spare = healthy.saturating_sub(wanted.healthy);
+    let allowed = if wanted.pods > 0 { spare.max(0) } else { 0 };
+    let status = PodDisruptionBudgetStatus {
+        current_healthy: Some(healthy),
+        desired_healthy: Some(wanted.healthy),
+        expected_pods: Some(wanted.pods),
+        disruptions_allowed: Some(allowed),
+        disrupted_pods: (!leaving.is_empty()).then_some(leaving),
+        observed_generation: budget.metadata.generation,
+        conditions: before.conditions.clone(),
+    };
+    let reason = if allowed > 0 {
+        "SufficientPods"
+    } else {
+        "InsufficientPods"
+    };
+    PodDisruptionBudgetStatus {
+        conditions: Some(conditions(&status, reason, "", now)),
+        ..status
+    }
+}
+
+/// The conditions of a budget with this reason why something is allowed or not.
+fn conditions(
+    status: &PodDisruptionBudgetStatus,
+    reason: &str,
+    message: &str,
+    now: jiff::Timestamp,
+) -> Vec<Condition> {
+    let mut all = status.conditions.clone().unwrap_or_default();
+    let holds = if reason == "SufficientPods" {
+        "True"
+    } else {
+        "False"
+    };
+    let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let known = all.iter().position(|c| c.type_ == ALLOWED);
+    let before = known.map(|place| all.remove(place));
+    let since = before.filter(|before| before.status == holds);
+    let condition = Condition {
+        type_: ALLOWED.to_owned(),
+        status: holds.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        observed_generation: status.observed_generation,
+        last_transition_time: since.map_or(whole, |before| before.last_transition_time),
+    };
+    all.insert(known.unwrap_or(all.len()), condition);
+    all
+}

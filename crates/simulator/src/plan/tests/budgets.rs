@@ -1,0 +1,157 @@
+//! What budgets for disruptions count.
+
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::{Cluster, deployment, edit_deployment, from, place, template};
+use crate::world::key;
+
+fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
+    let metadata = cluster.metadata(name);
+    cluster
+        .world
+        .budgets
+        .put(from(json!({"metadata": metadata, "spec": spec})));
+}
+
+/// Of a budget: expected pods, healthy ones, how many of them are wanted, and how many may go; and why.
+fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
+    let budget = cluster.world.budgets.get(&place(name)).unwrap();
+    let status = budget.status.clone().unwrap();
+    let condition = status.conditions.unwrap().remove(0);
+    let numbers = [
+        status.expected_pods,
+        status.current_healthy,
+        status.desired_healthy,
+        status.disruptions_allowed,
+    ];
+    let numbers = numbers.map(Option::unwrap_or_default);
+    (
+        numbers,
+        format!("{} {}", condition.status, condition.reason),
+    )
+}
+
+#[test]
+fn budgets_allow_what_is_more_than_they_want() {
+    let mut cluster = Cluster::with_nodes(2, "4");
+    deployment(&mut cluster, "web", 4, "1");
+    let web = json!({"matchLabels": {"app": "web"}});
+    for (name, spec) in [
+        ("least", json!({"selector": web, "minAvailable": 3})),
+        ("share", json!({"selector": web, "minAvailable": "30%"})),
+        ("most", json!({"selector": web, "maxUnavailable": 1})),
+        ("part", json!({"selector": web, "maxUnavailable": "30%"})),
+        ("all", json!({"selector": web, "maxUnavailable": "0%"})),
+        ("none", json!({"minAvailable": 0})),
+        (
+            "others",
+            json!({"selector": {"matchLabels": {"app": "x"}}, "minAvailable": 1}),
+        ),
+    ] {
+        budget(&mut cluster, name, spec);
+    }
+    cluster.settle();
+    assert_eq!(
+        budgeted(&cluster, "least"),
+        ([4, 0, 3, 0], "False InsufficientPods".to_owned())
+    );
+    cluster.rest();
+    let sufficient = || "True SufficientPods".to_owned();
+    let insufficient = || "False InsufficientPods".to_owned();
+    for (name, numbers, why) in [
+        ("least", [4, 4, 3, 1], sufficient()),
+        ("share", [4, 4, 2, 2], sufficient()),
+        ("most", [4, 4, 3, 1], sufficient()),
+        ("part", [4, 4, 2, 2], sufficient()),
+        ("all", [4, 4, 4, 0], insufficient()),
+        ("none", [0, 0, 0, 0], insufficient()),
+        ("others", [0, 0, 1, 0], insufficient()),
+    ] {
+        assert_eq!(budgeted(&cluster, name), (numbers, why), "{name}");
+    }
+    // As soon as fewer are wanted, or fewer are there, it is counted anew.
+    edit_deployment(&mut cluster, "web", |web| {
+        web["spec"]["replicas"] = json!(1);
+    });
+    cluster.rest();
+    assert_eq!(budgeted(&cluster, "least").0, [1, 1, 3, 0]);
+    assert_eq!(budgeted(&cluster, "most").0, [1, 1, 0, 1]);
+    edit_deployment(&mut cluster, "web", |web| {
+        web["spec"]["replicas"] = json!(0);
+    });
+    cluster.rest();
+    assert_eq!(budgeted(&cluster, "least").0, [0, 0, 3, 0]);
+}
+
+#[test]
+fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
+    let mut cluster = Cluster::with_nodes(1, "4");
+    deployment(&mut cluster, "web", 2, "1");
+    let web = json!({"matchLabels": {"app": "web"}});
+    budget(
+        &mut cluster,
+        "b",
+        json!({"selector": web, "minAvailable": 1}),
+    );
+    cluster.rest();
+    assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
+    // As the server notes it.
+    let evicted = cluster.world.pods.iter().next().unwrap().clone();
+    let note = |cluster: &mut Cluster| {
+        let budget = cluster.world.budgets.get(&place("b")).unwrap();
+        let mut value = serde_json::to_value(budget).unwrap();
+        value["status"]["disruptionsAllowed"] = json!(0);
+        value["status"]["disruptedPods"] = json!({evicted.name_any(): cluster.now});
+        cluster.world.budgets.put(from(value));
+    };
+    note(&mut cluster);
+    let since = cluster.now;
+    let wake = cluster.settle().unwrap();
+    assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
+    // It never goes.
+    assert_eq!(wake.duration_since(since).as_secs(), 120);
+    cluster.rest();
+    assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
+    // It goes, and another one comes.
+    note(&mut cluster);
+    cluster.settle();
+    cluster.world.pods.remove(&key(&evicted));
+    cluster.settle();
+    assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
+    cluster.rest();
+    assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
+    let status = cluster
+        .world
+        .budgets
+        .get(&place("b"))
+        .unwrap()
+        .status
+        .clone();
+    assert_eq!(status.unwrap().disrupted_pods, None);
+}
+
+#[test]
+fn budgets_say_where_they_cannot_count() {
+    let mut cluster = Cluster::with_nodes(1, "4");
+    let metadata = cluster.metadata("agent");
+    cluster.world.daemon_sets.put(from(json!({"metadata": metadata,
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "1", "one")}})));
+    let agent = json!({"matchLabels": {"app": "agent"}});
+    budget(
+        &mut cluster,
+        "b",
+        json!({"selector": agent, "maxUnavailable": 1}),
+    );
+    budget(
+        &mut cluster,
+        "c",
+        json!({"selector": agent, "minAvailable": 1}),
+    );
+    cluster.rest();
+    assert_eq!(
+        budgeted(&cluster, "b"),
+        ([0, 0, 0, 0], "False SyncFailed".to_owned())
+    );
+    assert_eq!(budgeted(&cluster, "c").0, [1, 1, 1, 0]);
+}
