@@ -39,6 +39,7 @@ mod quotas;
 mod refusals;
 mod rule_costs;
 mod rule_types;
+mod rule_values;
 mod selectors;
 mod server;
 mod services;

@@ -8,6 +8,7 @@ pub(crate) mod compile;
 pub(crate) mod decode;
 mod keywords;
 mod merge_keys;
+pub(crate) mod pattern;
 pub(crate) mod published;
 pub(crate) mod quantity;
 pub(crate) mod rules;

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod check;
+mod constants;
 mod cost;
 pub(crate) mod evaluate;
 mod expression;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use check::check;
+pub(crate) use constants::failing;
 pub(crate) use cost::{Sizes, most, most_values};
 use expression::Expression;
 pub(crate) use syntax::Syntax;

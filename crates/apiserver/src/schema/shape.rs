@@ -149,6 +149,11 @@ pub(crate) fn join(path: &str, name: &str) -> String {
 pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
+            if let Additional::Of(of) = &schema.additional
+                && is_map(schema)
+            {
+                object.values_mut().for_each(|v| not_null(v, of));
+            }
             if !schema.preserve_unknown {
                 object.retain(|name, v| match v {
                     Value::Null => false,
@@ -169,6 +174,7 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
         Value::Array(items) => {
             if let Some(of) = &schema.items {
                 for item in items {
+                    not_null(item, of);
                     as_typed(item, of);
                 }
             }
@@ -183,6 +189,20 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
             }
         }
         _ => {}
+    }
+}
+
+/// An entry of a map or an item of a list that is null has the value of a Go variable that nothing was written to.
+fn not_null(value: &mut Value, of: &Schema) {
+    if value.is_null() {
+        *value = match of.kind {
+            Type::String => "".into(),
+            Type::Quantity => "0".into(),
+            Type::Integer => 0.into(),
+            Type::Boolean => false.into(),
+            Type::Object => Value::Object(Map::new()),
+            _ => return,
+        };
     }
 }
 
@@ -227,6 +247,18 @@ mod tests {
             ["spec.replicass", "spec.template.spec.containers[0].imag"]
         );
         assert_eq!(object["metadata"]["labels"]["any"], "x");
+    }
+
+    #[test]
+    fn entries_and_items_that_are_null_are_empty() {
+        let schema = builtin::compiled("io.k8s.api.core.v1.Pod");
+        let mut object = json!({"metadata": {"labels": {"a": null}}, "spec": {"containers": [{"name": "a",
+            "args": [null], "resources": {"limits": {"cpu": null}}}]}});
+        as_typed(&mut object, &schema);
+        assert_eq!(object["metadata"]["labels"], json!({"a": ""}));
+        let container = &object["spec"]["containers"][0];
+        assert_eq!(container["args"], json!([""]));
+        assert_eq!(container["resources"]["limits"], json!({"cpu": "0"}));
     }
 
     #[test]

@@ -81,8 +81,8 @@ impl Scan {
 
     /// Looks at one token, and returns its length.
     fn token(&mut self, rest: &str, next: char) -> usize {
-        if let Some(length) = literal(rest) {
-            self.prefix = false;
+        if let Some(length) = untouched(rest) {
+            self.prefix &= rest.starts_with("//");
             return length;
         }
         if next.is_alphabetic() || next == '_' {
@@ -99,9 +99,6 @@ impl Scan {
         }
         if next.is_whitespace() || next.is_numeric() {
             return next.len_utf8();
-        }
-        if rest.starts_with("//") {
-            return rest.find('\n').unwrap_or(rest.len());
         }
         let prefix = std::mem::replace(&mut self.prefix, matches!(next, '!' | '-'));
         match next {
@@ -123,6 +120,14 @@ impl Scan {
         }
         next.len_utf8()
     }
+}
+
+/// The length of what begins here and is not to be read: a text literal or a comment.
+pub(super) fn untouched(rest: &str) -> Option<usize> {
+    literal(rest).or_else(|| {
+        rest.starts_with("//")
+            .then(|| rest.find('\n').unwrap_or(rest.len()))
+    })
 }
 
 /// The length of the text literal that begins here.

@@ -70,6 +70,8 @@ pub(crate) enum Special {
     },
     /// A duration and a time: the time has to come first.
     Swapped,
+    /// An operator on what may be numbers of different types.
+    Mixed,
 }
 
 /// Checks an expression about `this` and what it was before, or says all that is wrong in the words of the CEL

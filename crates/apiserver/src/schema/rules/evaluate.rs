@@ -139,6 +139,13 @@ impl Run {
                 );
                 self.causes.push(failed(problem));
             }
+            Err(Failure::Other(problem)) if problem.starts_with("no such overload") => {
+                let problem = format!(
+                    "'{problem}': call arguments did not match a supported operator, function or macro signature for rule: {}",
+                    rule.shown()
+                );
+                self.causes.push(failed(problem));
+            }
             Err(Failure::Other(problem)) => {
                 self.causes.push(failed(format!(
                     "{problem} evaluating rule: {}",

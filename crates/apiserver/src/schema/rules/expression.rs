@@ -69,6 +69,11 @@ impl Expression {
     }
 }
 
+/// What becomes of an expression that needs nothing to be known.
+pub(super) fn constant(e: &IdedExpr) -> Result<Value, String> {
+    FUNCTIONS.with(|functions| Value::resolve(e, functions).map_err(|e| wording(&e)))
+}
+
 /// The words of a real server for an evaluation that failed.
 fn wording(error: &ExecutionError) -> String {
     match error {

@@ -1,6 +1,9 @@
 //! What rules can call beyond the libraries of the crates: conversions, patterns, and what macros are made of.
 
 mod conversions;
+mod decisions;
+mod numbers;
+mod times;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -13,6 +16,9 @@ use kube_cel::cel::objects::{Key, Map, OptionalValue};
 use kube_cel::cel::{Context, ExecutionError, Value};
 
 use super::macros::SORT;
+use crate::schema::pattern;
+pub(super) use decisions::{ALL, BOTH, EITHER, EXISTS, FOUND};
+pub(super) use numbers::{AT, EQUAL, WITHIN};
 
 /// Steps of loops that one evaluation may take.
 const MAX_STEPS: u32 = 250_000;
@@ -78,6 +84,9 @@ pub(super) fn functions() -> Context<'static> {
         Ok(Value::Bool(true))
     });
     conversions::add(&mut context);
+    decisions::add(&mut context);
+    numbers::add(&mut context);
+    times::add(&mut context);
     context.add_function("matches", matches);
     context.add_function("type", |value: Value| -> Result<Value, ExecutionError> {
         Ok(Value::String(Arc::new(type_name(&value).to_owned())))
@@ -265,7 +274,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<Value,
     REGEXES.with(|known| {
         let mut known = known.borrow_mut();
         if !known.contains_key(&pattern) {
-            let compiled = regex::Regex::new(&pattern)
+            let compiled = pattern::read(&pattern)
                 .map_err(|e| ExecutionError::function_error("matches", e))?;
             if known.len() >= MAX_REGEXES {
                 known.clear();

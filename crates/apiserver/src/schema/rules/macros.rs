@@ -2,11 +2,14 @@
 //!
 //! A loop over both keys and values has a second variable; `expression` turns it into what can be run.
 
+use std::borrow::Cow;
+
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, operators,
 };
 
+use super::bounds;
 use super::check::Problem;
 use super::uses::visit;
 use super::values::is_reserved;
@@ -19,8 +22,35 @@ pub(super) const INSERT: &str = "@mapInsert";
 pub(super) const SORT: &str = "@sortByAssociatedKeys";
 const SORTED: &str = "@__sortBy_input__";
 const TARGET: &str = "@target";
+/// What `existsOne` is called while the parser reads, for which it is a macro with one variable, too.
+const EXISTS_ONE: &str = "existsO__";
 /// Of so many parts, an expression is too large to be there twice.
 const LARGE: usize = 200;
+
+/// The text as the parser should read it, with everything at its place.
+pub(super) fn for_parser(source: &str) -> Cow<'_, str> {
+    const NAME: &str = "existsOne";
+    if !source.contains(NAME) {
+        return Cow::Borrowed(source);
+    }
+    let mut text = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        let word = |c: char| !(c.is_alphanumeric() || c == '_');
+        let (length, instead) = if let Some(length) = bounds::untouched(rest) {
+            (length, None)
+        } else if next.is_alphabetic() || next == '_' {
+            let length = rest.find(word).unwrap_or(rest.len());
+            (length, (&rest[..length] == NAME).then_some(EXISTS_ONE))
+        } else {
+            (next.len_utf8(), None)
+        };
+        let (token, after) = rest.split_at(length);
+        text.push_str(instead.unwrap_or(token));
+        rest = after;
+    }
+    Cow::Owned(text)
+}
 
 /// Expands the macros in an expression.
 pub(super) fn expand(e: &mut IdedExpr, problems: &mut Vec<Problem>) {
@@ -29,6 +59,9 @@ pub(super) fn expand(e: &mut IdedExpr, problems: &mut Vec<Problem>) {
     let Expr::Call(call) = &mut e.expr else {
         return;
     };
+    if call.func_name == EXISTS_ONE {
+        "existsOne".clone_into(&mut call.func_name);
+    }
     let Some(target) = call.target.as_deref() else {
         return;
     };

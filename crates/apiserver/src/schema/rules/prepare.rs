@@ -10,7 +10,9 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 use super::check::{Special, callee, is_type_name, qualified};
-use super::functions::{ALIKE, ENTRIES, JOIN, STEP};
+use super::functions::{
+    ALIKE, ALL, AT, BOTH, EITHER, ENTRIES, EQUAL, EXISTS, FOUND, JOIN, STEP, WITHIN,
+};
 use super::macros::children;
 use crate::schema::ListType;
 
@@ -120,7 +122,17 @@ impl Prepare<'_> {
 
     /// What an operator is on these types.
     fn operator(&self, at: u64, call: &mut CallExpr) -> Option<Expr> {
+        let outweighing = match call.func_name.as_str() {
+            operators::LOGICAL_AND => Some(BOTH),
+            operators::LOGICAL_OR => Some(EITHER),
+            _ => None,
+        };
+        if let Some(function) = outweighing {
+            function.clone_into(&mut call.func_name);
+            return None;
+        }
         let how = match self.special.get(&at)? {
+            Special::Mixed => return by_value(call),
             Special::Joined(how) => how,
             Special::Swapped => {
                 call.args.reverse();
@@ -160,6 +172,15 @@ impl Prepare<'_> {
             self.node(part);
         }
         self.bound.truncate(before);
+        let outweighing = match &mut c.loop_step.expr {
+            Expr::Call(step) if decides(step, BOTH, &c.accu_var) => Some((step, ALL)),
+            Expr::Call(step) if decides(step, EITHER, &c.accu_var) => Some((step, EXISTS)),
+            _ => None,
+        };
+        if let Some((step, function)) = outweighing {
+            function.clone_into(&mut step.func_name);
+            c.result = self::call(FOUND, vec![std::mem::take(&mut c.result)]);
+        }
         let condition = std::mem::take(&mut c.loop_cond);
         c.loop_cond = call(
             operators::LOGICAL_AND,
@@ -177,6 +198,28 @@ impl Prepare<'_> {
             c.iter_range = call(ENTRIES, vec![range]);
         }
     }
+}
+
+/// Whether a step of a loop is this function of what was found so far and something else.
+fn decides(step: &CallExpr, function: &str, accumulated: &str) -> bool {
+    let first = step.args.first().map(|first| &first.expr);
+    step.func_name == function && matches!(first, Some(Expr::Ident(name)) if name == accumulated)
+}
+
+/// An operator that compares by value.
+fn by_value(call: &mut CallExpr) -> Option<Expr> {
+    let function = match call.func_name.as_str() {
+        operators::EQUALS | operators::NOT_EQUALS => EQUAL,
+        operators::IN => WITHIN,
+        operators::INDEX => AT,
+        _ => return None,
+    };
+    let found = self::call(function, std::mem::take(&mut call.args));
+    Some(if call.func_name == operators::NOT_EQUALS {
+        self::call(operators::LOGICAL_NOT, vec![found]).expr
+    } else {
+        found.expr
+    })
 }
 
 /// A loop over nothing, which binds a variable.

@@ -22,7 +22,8 @@ impl Syntax {
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
         let depth = bounds::measure(source)?;
         let parse = || {
-            let parsed = Parser::new().enable_optional_syntax(true).parse(source);
+            let text = macros::for_parser(source);
+            let parsed = Parser::new().enable_optional_syntax(true).parse(&text);
             parsed.map(|mut root| {
                 let mut problems = Vec::new();
                 macros::expand(&mut root, &mut problems);
@@ -94,7 +95,7 @@ struct Places(Option<std::sync::Arc<kube_cel::cel::common::ast::SourceInfo>>);
 impl Places {
     /// The parser tells places only with an error, so it is given one, behind the end.
     fn of(source: &str, depth: Depth) -> Self {
-        let broken = format!("{source}\n)");
+        let broken = format!("{}\n)", macros::for_parser(source));
         let parse = || {
             let parsed = Parser::new().enable_optional_syntax(true).parse(&broken);
             let errors = parsed.err().map(|e| e.errors).unwrap_or_default();

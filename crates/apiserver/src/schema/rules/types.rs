@@ -53,6 +53,16 @@ static METADATA: std::sync::LazyLock<Value> = std::sync::LazyLock::new(
 );
 
 impl<'a> CelType<'a> {
+    /// Whether its values may be, or hold, numbers of any type.
+    pub(super) fn is_loose(&self) -> bool {
+        match self {
+            Self::Dyn | Self::Variable(_) => true,
+            Self::List(of, _) | Self::Optional(of) => of.is_loose(),
+            Self::Map(key, value) => key.is_loose() || value.is_loose(),
+            _ => false,
+        }
+    }
+
     /// The type of the values of `schema`; none if rules do not see them.
     pub(crate) fn of(schema: &'a Value, name: &str, resource: bool) -> Option<Self> {
         if schema["x-kubernetes-int-or-string"] == true {

@@ -92,7 +92,7 @@ impl Check {
 
     pub(super) fn keywords(&mut self, schema: &Value, path: &str) {
         if let Some(pattern) = schema["pattern"].as_str()
-            && let Err(error) = regex::Regex::new(pattern)
+            && let Err(error) = crate::schema::pattern::read(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.causes.push(Cause::invalid(

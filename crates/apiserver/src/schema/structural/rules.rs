@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Check, Place};
 use crate::error::Cause;
-use crate::schema::rules::{CelType, Refusal, Sizes, Syntax, check, field_path, most, most_values};
+use crate::schema::rules::{
+    CelType, Refusal, Sizes, Syntax, check, failing, field_path, most, most_values,
+};
 
 /// What messages call the type of `self`; a kube-apiserver puts a number of the day behind it.
 const SELF: &str = "selfType1";
@@ -125,6 +127,12 @@ impl Check {
                 self.cel
                     .push(wrong("cel expression must evaluate to a bool"));
             }
+            Ok(Compiled {
+                fails: Some(problem),
+                ..
+            }) => self
+                .cel
+                .push(wrong(&format!("program instantiation failed: {problem}"))),
             Ok(compiled) => {
                 uses_old = compiled.uses_old;
                 let cost = compiled.cost.saturating_mul(context.often);
@@ -157,6 +165,10 @@ impl Check {
             Ok(compiled) if !matches!(compiled.gives, CelType::String) => {
                 "messageExpression must evaluate to a string".to_owned()
             }
+            Ok(Compiled {
+                fails: Some(problem),
+                ..
+            }) => format!("messageExpression instantiation failed: {problem}"),
             Ok(compiled) => {
                 self.budget.spend(&at, "messageExpression", compiled.cost);
                 return;
@@ -179,6 +191,8 @@ struct Compiled<'s> {
     gives: CelType<'s>,
     cost: u64,
     uses_old: bool,
+    /// Why it cannot be made ready to run, if so.
+    fails: Option<String>,
 }
 
 impl<'s> Context<'s> {
@@ -198,6 +212,7 @@ impl<'s> Context<'s> {
         Ok(Compiled {
             cost: most(&syntax, &checked, &self.sizes),
             uses_old: syntax.mentions("oldSelf"),
+            fails: failing(&syntax),
             gives: checked.gives,
         })
     }

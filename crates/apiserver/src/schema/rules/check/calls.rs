@@ -86,11 +86,29 @@ impl<'a> Checker<'a, '_> {
         passed: &[CelType<'a>],
         gives: CelType<'a>,
     ) -> CelType<'a> {
-        let (operators::ADD | operators::EQUALS | operators::NOT_EQUALS, [left, right]) =
-            (name, passed)
-        else {
+        const BY_VALUE: [&str; 4] = [
+            operators::EQUALS,
+            operators::NOT_EQUALS,
+            operators::IN,
+            operators::INDEX,
+        ];
+        let [left, right] = passed else {
             return gives;
         };
+        if BY_VALUE.contains(&name)
+            && [left, right]
+                .map(|of| self.known.resolved(of))
+                .iter()
+                .any(CelType::is_loose)
+        {
+            self.special.insert(at, Special::Mixed);
+        }
+        if !matches!(
+            name,
+            operators::ADD | operators::EQUALS | operators::NOT_EQUALS
+        ) {
+            return gives;
+        }
         match (self.known.resolved(left), gives) {
             (CelType::Duration, gives @ CelType::Timestamp) => {
                 if matches!(self.known.resolved(right), CelType::Timestamp) {

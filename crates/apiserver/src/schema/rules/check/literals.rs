@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::super::types::CelType;
 use super::unify::Known;
 use super::{Problem, mismatch};
+use crate::schema::pattern;
 
 type Typed<'a> = (u64, CelType<'a>);
 
@@ -69,7 +70,7 @@ impl<'a> Literals<'a> {
             return;
         };
         let sound = match (name, literal(first)) {
-            ("matches", Some(pattern)) => regex::Regex::new(pattern).is_ok(),
+            ("matches", Some(text)) => pattern::read(text).is_ok(),
             ("duration", Some(text)) => is_duration(text),
             ("timestamp", Some(text)) => {
                 cel::functions::timestamp(Arc::new(text.to_owned())).is_ok()
@@ -79,7 +80,11 @@ impl<'a> Literals<'a> {
                 first.expr,
                 Expr::Literal(LiteralValue::Int(_) | LiteralValue::Null)
             ),
-            ("timestamp", None) => !matches!(first.expr, Expr::Literal(LiteralValue::Null)),
+            ("timestamp", None) => match &first.expr {
+                Expr::Literal(LiteralValue::Null) => false,
+                Expr::Literal(LiteralValue::Int(seconds)) => TIMES.contains(seconds.inner()),
+                _ => true,
+            },
             ("format", None) => {
                 if let (Expr::List(_), Some(text)) =
                     (&first.expr, call.target.as_deref().and_then(literal))
@@ -184,6 +189,9 @@ impl<'a> Literals<'a> {
         })
     }
 }
+
+/// The seconds since 1970 in the years from 1 to 9999.
+const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// The first that is not like the ones before.
 fn first_other<'a>(mut all: impl Iterator<Item = Typed<'a>>) -> Option<Problem> {

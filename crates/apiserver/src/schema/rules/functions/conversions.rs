@@ -22,12 +22,10 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("bytes", bytes);
     context.add_function("size", |This(value): This<Value>| size(&value));
     context.add_function("duration", |value: Value| match &value {
-        Value::String(text) => cel::functions::duration(text.clone()),
+        Value::String(text) => cel::functions::duration(text.clone())
+            .map_err(|_| unlike("duration", "string", "google.protobuf.Duration")),
         Value::Duration(_) => Ok(value),
-        Value::Int(_) => {
-            let why = "type conversion error from 'int' to 'google.protobuf.Duration'";
-            Err(ExecutionError::function_error("duration", why))
-        }
+        Value::Int(_) => Err(unlike("duration", "int", "google.protobuf.Duration")),
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("timestamp", timestamp);
@@ -38,7 +36,29 @@ pub(super) fn add(context: &mut Context<'_>) {
             .num_nanoseconds()
             .map(Value::Int)
             .ok_or(ExecutionError::NoSuchOverload),
-        _ => with_crates("int", value),
+        Value::String(text) => text
+            .parse()
+            .map(Value::Int)
+            .map_err(|_| unlike("int", "string", "int")),
+        _ => with_crates("int", value)
+            .map_err(|_| ExecutionError::function_error("int", "integer overflow")),
+    });
+    context.add_function("uint", |value: Value| match &value {
+        Value::UInt(_) => Ok(value),
+        // Go reads no sign here.
+        Value::String(text) if !text.starts_with('+') => text
+            .parse()
+            .map(Value::UInt)
+            .map_err(|_| unlike("uint", "string", "uint")),
+        Value::String(_) => Err(unlike("uint", "string", "uint")),
+        _ => with_crates("uint", value)
+            .map_err(|_| ExecutionError::function_error("uint", "unsigned integer overflow")),
+    });
+    context.add_function("double", |value: Value| match &value {
+        Value::String(_) => {
+            with_crates("double", value).map_err(|_| unlike("double", "string", "double"))
+        }
+        _ => with_crates("double", value),
     });
     context.add_function("string", |value: Value| match &value {
         Value::String(_) => Ok(value),
@@ -56,6 +76,10 @@ pub(super) fn add(context: &mut Context<'_>) {
             Ok(text(format!("{sign}{seconds}{fraction}s")))
         }
         Value::Timestamp(time) => Ok(text(time.to_utc().to_rfc3339().replace("+00:00", "Z"))),
+        Value::Bytes(bytes) => String::from_utf8(bytes.to_vec()).map(text).map_err(|_| {
+            let why = "invalid UTF-8 in bytes, cannot convert to string";
+            ExecutionError::function_error("string", why)
+        }),
         _ => with_crates("string", value),
     });
     context.add_function("format.named", |name: Arc<String>| -> Converted {
@@ -64,6 +88,12 @@ pub(super) fn add(context: &mut Context<'_>) {
         let optional = found.map_or_else(OptionalValue::none, OptionalValue::of);
         Ok(Value::Opaque(Arc::new(optional)))
     });
+}
+
+/// A value that cannot be converted.
+fn unlike(function: &str, from: &str, to: &str) -> ExecutionError {
+    let why = format!("type conversion error from '{from}' to '{to}'");
+    ExecutionError::function_error(function, why)
 }
 
 /// What the function of the crates makes of a value.
@@ -96,10 +126,7 @@ fn boolean(value: Value) -> Converted {
     match written.as_str() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-        _ => {
-            let why = "type conversion error from 'string' to 'bool'";
-            Err(ExecutionError::function_error("bool", why))
-        }
+        _ => Err(unlike("bool", "string", "bool")),
     }
 }
 
@@ -126,7 +153,8 @@ fn size(value: &Value) -> Converted {
 /// Numbers are seconds since 1970.
 fn timestamp(value: Value) -> Converted {
     match &value {
-        Value::String(text) => cel::functions::timestamp(text.clone()),
+        Value::String(text) => cel::functions::timestamp(text.clone())
+            .map_err(|_| unlike("timestamp", "string", "google.protobuf.Timestamp")),
         Value::Timestamp(_) => Ok(value),
         Value::Int(seconds) => {
             let beginning = cel::functions::timestamp(Arc::new("1970-01-01T00:00:00Z".to_owned()))?;
