@@ -148,6 +148,7 @@ impl Allocation {
         key: &Key,
         service: &mut Value,
         old: Option<&Value>,
+        dry_run: bool,
     ) -> Result<Reserved<'_>, ApiError> {
         let mut reserved = Reserved {
             of: self,
@@ -159,9 +160,17 @@ impl Allocation {
         let addresses = Some(&mut inner.addresses).filter(|_| !had);
         let given = addresses
             .map_or(Ok(()), |pool| {
-                address(pool, key, service, &mut reserved.what)
+                address(pool, key, service, &mut reserved.what, dry_run)
             })
-            .and_then(|()| ports::give(&mut inner.ports, key, service, &mut reserved.what.ports));
+            .and_then(|()| {
+                let ports = ports::Giving {
+                    pool: &mut inner.ports,
+                    key,
+                    asked: &mut reserved.what.ports,
+                    dry_run,
+                };
+                ports.give(service)
+            });
         // What was set aside is given back with the lock released.
         drop(inner);
         given.map(|()| reserved)
@@ -174,6 +183,7 @@ fn address(
     key: &Key,
     service: &mut Value,
     asked: &mut Holding,
+    dry_run: bool,
 ) -> Result<(), ApiError> {
     let spec = &mut service["spec"];
     let given = spec["clusterIP"].as_str().unwrap_or_default();
@@ -204,6 +214,10 @@ fn address(
         Err(refusal) => {
             let why = match refusal {
                 Refusal::Taken => "provided IP is already allocated".to_owned(),
+                // Which ranges there are is looked up only when it counts.
+                Refusal::Outside(_) if !dry_run => {
+                    "the provided network does not match the current range".to_owned()
+                }
                 Refusal::Outside(range) => {
                     format!("the provided IP ({address}) is not in the valid range. {range}")
                 }
@@ -249,11 +263,11 @@ mod tests {
             Key::new("n", "a"),
             Key::new("n", "b"),
         );
-        let first = all.reserve(&a, &mut open(30_001), None).unwrap();
-        let refused = all.reserve(&b, &mut open(30_001), None).unwrap_err();
+        let first = all.reserve(&a, &mut open(30_001), None, false).unwrap();
+        let refused = all.reserve(&b, &mut open(30_001), None, false).unwrap_err();
         assert!(refused.message.contains("already allocated"), "{refused:?}");
         drop(first);
-        drop(all.reserve(&b, &mut open(30_001), None).unwrap());
+        drop(all.reserve(&b, &mut open(30_001), None, false).unwrap());
     }
 
     #[test]
@@ -265,8 +279,8 @@ mod tests {
         );
         let old = stored(&a, &open(30_001));
         all.observe(SERVICES, &Change::Added(old.clone()));
-        assert!(all.reserve(&b, &mut open(30_001), None).is_err());
-        drop(all.reserve(&a, &mut open(30_001), None).unwrap());
+        assert!(all.reserve(&b, &mut open(30_001), None, false).is_err());
+        drop(all.reserve(&a, &mut open(30_001), None, false).unwrap());
         let new = stored(&a, &open(30_002));
         all.observe(
             SERVICES,
@@ -275,11 +289,11 @@ mod tests {
                 new: new.clone(),
             },
         );
-        drop(all.reserve(&b, &mut open(30_001), None).unwrap());
-        assert!(all.reserve(&b, &mut open(30_002), None).is_err());
+        drop(all.reserve(&b, &mut open(30_001), None, false).unwrap());
+        assert!(all.reserve(&b, &mut open(30_002), None, false).is_err());
         let last = new.clone();
         all.observe(SERVICES, &Change::Deleted { old: new, last });
-        drop(all.reserve(&b, &mut open(30_002), None).unwrap());
+        drop(all.reserve(&b, &mut open(30_002), None, false).unwrap());
     }
 
     #[test]
@@ -290,15 +304,23 @@ mod tests {
             Key::new("n", "b"),
         );
         let mut given = service(json!({"type": "ClusterIP"}));
-        let held = all.reserve(&a, &mut given, None).unwrap();
+        let held = all.reserve(&a, &mut given, None, false).unwrap();
         let address = given["spec"]["clusterIP"].clone();
         assert_eq!(given["spec"]["clusterIPs"], json!([address]));
         let mut same = service(json!({"type": "ClusterIP", "clusterIP": address}));
-        assert!(all.reserve(&b, &mut same, None).is_err());
+        assert!(all.reserve(&b, &mut same, None, false).is_err());
         drop(held);
-        let mut far = service(json!({"type": "ClusterIP", "clusterIP": "10.96.0.0"}));
-        let refused = all.reserve(&b, &mut far, None).unwrap_err();
-        assert!(refused.message.contains("10.96.0.0/12"), "{refused:?}");
+        let far = service(json!({"type": "ClusterIP", "clusterIP": "10.96.0.0"}));
+        let refused = |dry_run| {
+            all.reserve(&b, &mut far.clone(), None, dry_run)
+                .unwrap_err()
+        };
+        assert!(refused(true).message.contains("10.96.0.0/12"));
+        assert!(
+            refused(false)
+                .message
+                .contains("does not match the current range")
+        );
     }
 
     #[test]
@@ -306,10 +328,13 @@ mod tests {
         let (all, key) = (Allocation::default(), Key::new("n", "a"));
         let ports: Vec<Value> = (1..=2768).map(|port| json!({"port": port})).collect();
         let mut full = service(json!({"type": "NodePort", "ports": ports}));
-        let held = all.reserve(&key, &mut full, None).unwrap();
+        let held = all.reserve(&key, &mut full, None, false).unwrap();
         let mut other = service(json!({"type": "NodePort", "ports": [{"port": 80}]}));
-        assert!(all.reserve(&Key::new("n", "b"), &mut other, None).is_err());
+        assert!(
+            all.reserve(&Key::new("n", "b"), &mut other, None, false)
+                .is_err()
+        );
         drop(held);
-        drop(all.reserve(&key, &mut other, None).unwrap());
+        drop(all.reserve(&key, &mut other, None, false).unwrap());
     }
 }

@@ -356,3 +356,153 @@ async fn what_is_applied_must_say_what_it_is() {
     let fresh = with("resourceVersion", json!(version(&made.json)));
     assert_eq!(maps.apply("a", "one", &fresh).await.code, 200);
 }
+
+#[tokio::test]
+async fn null_is_a_value_that_one_can_own() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let made = maps
+        .apply("a", "one", &data(json!({"k": "1", "l": null})))
+        .await;
+    assert_eq!(made.json["data"], json!({"k": "1", "l": ""}));
+    let refused = maps.apply("a", "two", &data(json!({"k": null}))).await;
+    let why = "Apply failed with 1 conflict: conflict with \"one\": .data.k";
+    assert_eq!(said(&refused), (409, why));
+    // No map at all is one without entries, which takes none away.
+    let none = data(Value::Null);
+    let mut whole = none.clone();
+    whole["data"] = Value::Null;
+    let both = maps.apply("a", "two", &whole).await;
+    assert_eq!(both.json["data"], made.json["data"]);
+    let fields = |name: &str| {
+        let found = managers(&both.json).into_iter().find(|(n, ..)| *n == name);
+        found.map(|(.., fields)| fields.clone())
+    };
+    assert_eq!(fields("two"), Some(json!({"f:data": {}})));
+    assert!(fields("one").is_some(), "{}", both.text);
+
+    let deployments = Objects::deployments(&server, &namespace);
+    let mut web = deployment("web");
+    web["spec"]["minReadySeconds"] = json!(5);
+    deployments.apply("web", "one", &web).await;
+    let mut less = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": null, "minReadySeconds": null, "template": {"spec": {"containers": [
+            {"name": "c", "args": null, "resources": {"limits": {"cpu": null}}}]}}}});
+    let refused = deployments.apply("web", "two", &less).await;
+    let why = "Apply failed with 2 conflicts: conflicts with \"one\":\n- .spec.minReadySeconds\n- .spec.replicas";
+    assert_eq!(said(&refused), (409, why));
+    less["spec"]["replicas"] = Value::Null;
+    let forced = deployments.apply("web", "two&force=true", &less).await;
+    let spec = &forced.json["spec"];
+    assert_eq!(
+        (&spec["replicas"], &spec["minReadySeconds"]),
+        (&json!(1), &Value::Null),
+        "{}",
+        forced.text
+    );
+    let two = managers(&forced.json)
+        .into_iter()
+        .find(|(name, ..)| *name == "two")
+        .unwrap();
+    let container =
+        json!({".": {}, "f:args": {}, "f:name": {}, "f:resources": {"f:limits": {"f:cpu": {}}}});
+    let owned = json!({"f:spec": {"f:minReadySeconds": {}, "f:replicas": {}, "f:template": {"f:spec":
+        {"f:containers": {"k:{\"name\":\"c\"}": container}}}}});
+    assert_eq!(*two.3, owned);
+    let again = deployments.apply("web", "two", &less).await;
+    assert_eq!(again.json, forced.json, "nothing has changed");
+}
+
+#[tokio::test]
+async fn of_what_is_there_twice_in_yaml_the_last_counts() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: first\n  l: x\n  k: last\n";
+    let warned = "299 - \"line 8: key \\\"k\\\" already set in map\"";
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let plain = [("content-type", "application/yaml")];
+    for (validation, warning) in [("Warn", Some(warned)), ("Ignore", None)] {
+        for (method, rest, headers) in [
+            (
+                "PATCH",
+                "/a?fieldManager=one&force=true&fieldValidation=",
+                &apply,
+            ),
+            ("PUT", "/a?fieldValidation=", &plain),
+            ("POST", "?dryRun=All&fieldValidation=", &plain),
+        ] {
+            let yaml = match method {
+                "POST" => yaml.replace("name: a", "name: b"),
+                _ => yaml.to_owned(),
+            };
+            let rest = format!("{rest}{validation}");
+            let answer = maps.send(method, &rest, headers, yaml).await;
+            assert_eq!(
+                answer.json["data"],
+                json!({"k": "last", "l": "x"}),
+                "{rest}"
+            );
+            let said = answer.headers.get("warning");
+            assert_eq!(said.and_then(|w| w.to_str().ok()), warning, "{rest}");
+        }
+    }
+    let why = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 8: key \"k\" already set in map";
+    let rest = "/a?fieldManager=one&fieldValidation=Strict";
+    let refused = maps.send("PATCH", rest, &apply, yaml).await;
+    assert_eq!(said(&refused), (400, why));
+    let why = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+               yaml: unmarshal errors:\n  line 8: key \"k\" already set in map";
+    let refused = maps
+        .send("PUT", "/a?fieldValidation=Strict", &plain, yaml)
+        .await;
+    assert_eq!(said(&refused), (400, why));
+}
+
+#[tokio::test]
+async fn who_scales_takes_the_replicas_over_unless_to_none() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    deployments.apply("web", "one", &deployment("web")).await;
+    let scale = |replicas: u32| {
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web", "namespace": namespace},
+            "spec": {"replicas": replicas}})
+    };
+    let owners = async || {
+        let found = deployments.get("/web").await.json;
+        let owners: Vec<String> = managers(&found)
+            .into_iter()
+            .filter(|(.., fields)| !fields["f:spec"]["f:replicas"].is_null())
+            .map(|(name, ..)| name.to_owned())
+            .collect();
+        (found["spec"]["replicas"].as_u64(), owners)
+    };
+    let put = async |by: &str, replicas: u32| {
+        let rest = format!("/web/scale?fieldManager={by}");
+        let answer = deployments.put(&rest, &scale(replicas)).await;
+        assert_eq!(answer.code, 200, "{}", answer.text);
+    };
+    put("two", 2).await;
+    assert_eq!(
+        owners().await,
+        (Some(2), vec!["one".to_owned()]),
+        "nothing has changed"
+    );
+    put("two", 3).await;
+    assert_eq!(owners().await, (Some(3), vec!["two".to_owned()]));
+    put("three", 4).await;
+    assert_eq!(owners().await, (Some(4), vec!["three".to_owned()]));
+    // No replicas are as if none were said, and what nobody has said is not tracked.
+    put("three", 0).await;
+    assert_eq!(owners().await, (Some(0), Vec::new()));
+    put("three", 5).await;
+    assert_eq!(owners().await, (Some(5), Vec::new()));
+    let applied = deployments
+        .apply("web/scale", "four&force=true", &scale(6))
+        .await;
+    assert_eq!(applied.code, 200, "{}", applied.text);
+    put("five", 7).await;
+    assert_eq!(owners().await, (Some(7), vec!["five".to_owned()]));
+}

@@ -21,9 +21,12 @@ async fn operations_of_a_json_patch_follow_one_another_or_none_is_done() {
         {"op": "remove", "path": "/data/z"},
         // A member that is not there can be replaced.
         {"op": "replace", "path": "/data/new", "value": "4"},
+        // One that is not there is copied as nothing.
+        {"op": "copy", "from": "/data/none", "path": "/data/copy"},
     ]);
     let after = maps.operations("/a", &done).await;
-    assert_eq!(after.json["data"], json!({"k": "3", "v": "2", "new": "4"}));
+    let expected = json!({"k": "3", "v": "2", "new": "4", "copy": ""});
+    assert_eq!(after.json["data"], expected);
     let escaped = json!([{"op": "add", "path": "/metadata/labels/a~1b", "value": "c"}]);
     let labelled = maps.operations("/a", &escaped).await;
     assert_eq!(labelled.json["metadata"]["labels"]["a/b"], "c");
@@ -32,6 +35,9 @@ async fn operations_of_a_json_patch_follow_one_another_or_none_is_done() {
         json!({"op": "test", "path": "/data/k", "value": "other"}),
         json!({"op": "remove", "path": "/data/none"}),
         json!({"op": "add", "path": "/none/x", "value": "1"}),
+        json!({"op": "copy", "from": "/none/x", "path": "/data/y"}),
+        json!({"op": "copy", "from": "/data/k", "path": "/none/y"}),
+        json!({"op": "move", "from": "/data/none", "path": "/data/y"}),
         json!({"op": "replace", "path": "/none/x", "value": "1"}),
         json!({"op": "paint", "path": "/data/k"}),
         json!({"op": "add", "path": "data", "value": 1}),

@@ -64,6 +64,11 @@ async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
              not in the valid range. The range of valid IPs is 10.96.0.0/12",
         ),
         (
+            at("1.2.3.5"),
+            "spec.clusterIPs: Invalid value: [\"1.2.3.5\"]: failed to allocate IP 1.2.3.5: the provided network does not \
+             match the current range",
+        ),
+        (
             at("10.96.0.0"),
             "spec.clusterIPs: Invalid value: [\"10.96.0.0\"]: failed to allocate IP 10.96.0.0: the provided IP \
              (10.96.0.0) is not in the valid range. The range of valid IPs is 10.96.0.0/12",
@@ -91,12 +96,9 @@ async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
         ),
     ];
     for (spec, why) in cases {
-        // A server says which addresses there are in a dry run, and looks at ports only without one.
-        let dry = if spec["type"] == "NodePort" {
-            ""
-        } else {
-            "?dryRun=All"
-        };
+        // Which addresses there are is said in a dry run; at ports a server looks only without one.
+        let wet = spec["type"] == "NodePort" || why.ends_with("current range");
+        let dry = if wet { "" } else { "?dryRun=All" };
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
         let answer = send(&server, &path, "wrong", &spec).await;
         let message = format!("Service \"wrong\" is invalid: {why}");

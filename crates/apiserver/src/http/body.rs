@@ -1,19 +1,23 @@
 //! Reading and decoding request bodies.
 
 mod malformed;
+mod strange;
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::{DuplicateKeyPolicy, Spanned, with_deserializer_from_str_with_options};
 
 use super::MAX_BODY;
 use crate::error::{ApiError, Reason};
 use crate::protobuf;
 use crate::schema::shape::join;
+pub(crate) use strange::{Twice, strictly, told};
 
 /// The whole body, if it is not too large and arrives in time.
 pub(crate) async fn read(body: Body, patience: Duration) -> Result<Bytes, ApiError> {
@@ -42,7 +46,7 @@ pub(crate) async fn read(body: Body, patience: Duration) -> Result<Bytes, ApiErr
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) value: Value,
-    pub(crate) duplicates: Vec<String>,
+    pub(crate) duplicates: Vec<Twice>,
 }
 
 /// Decodes an object sent with POST, PUT or DELETE.
@@ -71,11 +75,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
 pub(crate) fn parsed(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Noting {
-        path: "",
-        duplicates: &mut duplicates,
-    };
-    let value = seed
+    let value = Noting::<String>::new("", &mut duplicates)
         .deserialize(&mut deserializer)
         .and_then(|v| deserializer.end().map(|()| v))
         .map_err(|e| malformed::problem(bytes).unwrap_or_else(|| e.to_string()))?;
@@ -140,34 +140,61 @@ fn hexadecimal(bytes: &[u8]) -> String {
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     if bytes.first() == Some(&b'{')
         && let Ok(decoded) = json(bytes)
+        // Where they are is told in lines.
+        && decoded.duplicates.is_empty()
     {
         return Ok(decoded);
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
-    let value: Value = serde_saphyr::from_str(text)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+    let refused =
+        |e: &dyn std::fmt::Display| ApiError::bad_request(format!("error decoding YAML: {e}"));
+    let text = std::str::from_utf8(bytes).map_err(|e| refused(&e))?;
     let mut duplicates = Vec::new();
-    let seed = Noting {
-        path: "",
-        duplicates: &mut duplicates,
-    };
-    let value = seed
-        .deserialize(value)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    let value = with_deserializer_from_str_with_options(text, options, |deserializer| {
+        Noting::<Spanned<String>>::new("", &mut duplicates).deserialize(deserializer)
+    })
+    .map_err(|e| refused(&e))?;
     Ok(Decoded { value, duplicates })
 }
 
 /// The largest whole number below which every whole number is an f64: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Builds a [`Value`] and notes fields that occur twice; the last one wins.
-struct Noting<'a> {
-    path: &'a str,
-    duplicates: &'a mut Vec<String>,
+/// The name of a field, and its line where there are lines.
+trait Name: DeserializeOwned {
+    fn parts(self) -> (String, Option<u64>);
 }
 
-impl<'de> DeserializeSeed<'de> for Noting<'_> {
+impl Name for String {
+    fn parts(self) -> (String, Option<u64>) {
+        (self, None)
+    }
+}
+
+impl Name for Spanned<String> {
+    fn parts(self) -> (String, Option<u64>) {
+        (self.value, Some(self.referenced.line()))
+    }
+}
+
+/// Builds a [`Value`] and notes fields that occur twice; the last one wins.
+struct Noting<'a, N> {
+    path: &'a str,
+    duplicates: &'a mut Vec<Twice>,
+    names: PhantomData<N>,
+}
+
+impl<'a, N> Noting<'a, N> {
+    fn new(path: &'a str, duplicates: &'a mut Vec<Twice>) -> Self {
+        Self {
+            path,
+            duplicates,
+            names: PhantomData,
+        }
+    }
+}
+
+impl<'de, N: Name> DeserializeSeed<'de> for Noting<'_, N> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -175,7 +202,7 @@ impl<'de> DeserializeSeed<'de> for Noting<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Noting<'_> {
+impl<'de, N: Name> Visitor<'de> for Noting<'_, N> {
     type Value = Value;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -222,10 +249,7 @@ impl<'de> Visitor<'de> for Noting<'_> {
         let mut items = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, items.len());
-            match seq.next_element_seed(Noting {
-                path: &path,
-                duplicates: self.duplicates,
-            })? {
+            match seq.next_element_seed(Noting::<N>::new(&path, self.duplicates))? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -234,14 +258,13 @@ impl<'de> Visitor<'de> for Noting<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
+        while let Some(name) = access.next_key::<N>()? {
+            let (key, line) = name.parts();
             let path = join(self.path, &key);
-            let value = access.next_value_seed(Noting {
-                path: &path,
-                duplicates: self.duplicates,
-            })?;
+            let value = access.next_value_seed(Noting::<N>::new(&path, self.duplicates))?;
+            let line = line.map(|line| (key.clone(), line));
             if map.insert(key, value).is_some() {
-                self.duplicates.push(path);
+                self.duplicates.push(Twice { path, line });
             }
         }
         Ok(Value::Object(map))
@@ -255,8 +278,17 @@ mod tests {
     #[test]
     fn duplicates_are_noted_with_their_path() {
         let decoded = json(br#"{"a": {"b": 1, "b": 2}, "c": [{"d": 1, "d": 1}]}"#).unwrap();
-        assert_eq!(decoded.duplicates, ["a.b", "c[0].d"]);
+        let paths: Vec<&str> = decoded.duplicates.iter().map(|d| d.path.as_str()).collect();
+        assert_eq!(paths, ["a.b", "c[0].d"]);
         assert_eq!(decoded.value["a"]["b"], 2);
+    }
+
+    #[test]
+    fn in_yaml_the_last_of_two_counts_and_its_line_is_told() {
+        let decoded = yaml(b"a:\n  b: 1\n  b: 2\nc: 1\n").unwrap();
+        assert_eq!(decoded.value, serde_json::json!({"a": {"b": 2}, "c": 1}));
+        let said: Vec<String> = decoded.duplicates.iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["line 3: key \"b\" already set in map"]);
     }
 
     #[test]

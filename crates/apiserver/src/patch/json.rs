@@ -65,6 +65,17 @@ fn as_go_reads_it(operation: &PatchOperation, object: &Value) -> PatchOperation 
             value: replace.value.clone(),
         });
     }
+    // What is not there where it could be is copied as nothing.
+    if let PatchOperation::Copy(copy) = operation
+        && copy.from.resolve(object).is_err()
+        && let Some((parent, _)) = copy.from.split_back()
+        && parent.resolve(object).is_ok_and(Value::is_object)
+    {
+        return PatchOperation::Add(AddOperation {
+            path: copy.path.clone(),
+            value: Value::Null,
+        });
+    }
     operation.clone()
 }
 

@@ -230,6 +230,14 @@ fn compared(
     difference
 }
 
+/// Whether the field at a path is among these.
+fn owns(fields: &Fields, path: &str) -> bool {
+    let found = path
+        .split('.')
+        .try_fold(fields, |f, step| f.at(&format!("f:{step}")));
+    found.is_some_and(|found| found.owned)
+}
+
 /// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not. An object of
 /// which nobody owns anything is not tracked, until somebody applies.
 pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
@@ -246,7 +254,19 @@ pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
         Mode::Update,
         call.subresource,
     );
-    let difference = compared(&call.resource, call.subresource, old, new);
+    let mut difference = compared(&call.resource, call.subresource, old, new);
+    if call.subresource == Some(Subresource::Scale) {
+        let path = call.resource.scale.as_ref().map_or("", |s| &s.spec);
+        // A Scale is an object of its own, of which replicas that nobody owns are not tracked.
+        if !entries.iter().any(|entry| owns(&entry.fields, path)) {
+            difference = Difference::default();
+        }
+        // To a Scale, no replicas are as if none were said.
+        if path.split('.').fold(&*new, |v, step| &v[step]) == 0 {
+            difference.removed.union(&difference.changed);
+            difference.changed = Fields::default();
+        }
+    }
     if difference.changed.is_empty() && difference.removed.is_empty() {
         match old.and_then(|o| o["metadata"].get("managedFields")) {
             Some(managed) => new["metadata"]["managedFields"] = managed.clone(),

@@ -19,7 +19,7 @@ pub(crate) fn create(
     }
     let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
-    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     if value["metadata"]["resourceVersion"]
         .as_str()
         .is_some_and(|v| !v.is_empty())

@@ -25,7 +25,7 @@ pub(crate) fn create(
 ) -> Result<Response<Body>, ApiError> {
     let decoded = body::object(content_type, bytes)?;
     let mut value = decoded.value;
-    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     if !value["metadata"].is_object() {
         value["metadata"] = json!({});
     }

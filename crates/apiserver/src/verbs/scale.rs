@@ -34,6 +34,12 @@ fn selector(value: &Value, resource: &Resource) -> String {
     }
 }
 
+/// How many replicas an object is to have.
+fn wanted(value: &Value, resource: &Resource) -> i64 {
+    let path = resource.scale.as_ref().map_or("", |s| s.spec.as_str());
+    at(value, path).as_i64().unwrap_or(0)
+}
+
 /// The Scale of an object.
 pub(super) fn of(value: &Value, resource: &Resource) -> Value {
     let meta = &value["metadata"];
@@ -49,16 +55,13 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
             shown[key] = inner.clone();
         }
     }
-    let (spec, status) = resource
-        .scale
-        .as_ref()
-        .map_or(("", ""), |s| (s.spec.as_str(), s.status.as_str()));
+    let status = resource.scale.as_ref().map_or("", |s| s.status.as_str());
     let mut scale = json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown,
         "spec": {},
         "status": {"replicas": at(value, status).as_i64().unwrap_or(0)},
     });
-    let wanted = at(value, spec).as_i64().unwrap_or(0);
+    let wanted = wanted(value, resource);
     if wanted != 0 {
         scale["spec"]["replicas"] = json!(wanted);
     }

@@ -45,7 +45,7 @@ pub(crate) fn replace(
         })?;
         return Ok(done(call, StatusCode::OK, &written, &[]));
     }
-    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     check_place(call, &value)?;
     let unconditional = text(&value, &["metadata", "resourceVersion"]).is_empty();
     // The object must be found before it is judged.
@@ -166,7 +166,7 @@ fn unknown_patch() -> ApiError {
 fn change(
     call: &Call,
     shown: &Shown<'_>,
-    duplicates: &[String],
+    duplicates: &[body::Twice],
     patch: impl Fn(&mut Value) -> Result<(), ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let mut warnings = Vec::new();
@@ -187,7 +187,7 @@ fn change(
             return Err(ApiError::bad_request("the patched object is not an object"));
         }
         let patched = new.clone();
-        warnings = pipeline::decode(call, &mut new, Sent::Patched, duplicates.to_vec())
+        warnings = pipeline::decode(call, &mut new, Sent::Patched, duplicates)
             .map_err(|e| rejected(shown, patched, &e))?;
         keeps_uid(call, old, &new)?;
         Ok(new)

@@ -51,7 +51,10 @@ pub(super) fn admit<'a>(
         priority::assign(call, key, value, old)?;
         builtin::prepare(resource, value, old, call.subresource);
         if resource.is("", "services") {
-            reserved = call.shared.allocation.reserve(key, value, old).map(Some);
+            let allocation = &call.shared.allocation;
+            reserved = allocation
+                .reserve(key, value, old, call.options.dry_run)
+                .map(Some);
             // A new one is checked first.
             if old.is_some() && reserved.is_err() {
                 return reserved;

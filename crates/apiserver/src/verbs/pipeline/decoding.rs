@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::type_meta;
 use crate::error::ApiError;
+use crate::http::body::{Twice, strictly, told};
 use crate::http::query::FieldValidation;
 use crate::registry::{Resource, Source};
 use crate::schema::{decode, shape};
@@ -22,34 +23,32 @@ pub(crate) fn decode(
     call: &Call,
     value: &mut Value,
     sent: Sent<'_>,
-    mut strange: Vec<String>,
+    twice: &[Twice],
 ) -> Result<Vec<String>, ApiError> {
     let resource = &call.resource;
     type_meta::check(call, value, &sent)?;
     value["apiVersion"] = json!(resource.api_version());
     value["kind"] = json!(resource.kind);
-    for duplicate in &mut strange {
-        *duplicate = format!("duplicate field \"{duplicate}\"");
-    }
     decodes(resource, value)?;
     let mut unknown = Vec::new();
     shape::prune(value, resource.schema(), &mut String::new(), &mut unknown);
-    strange.splice(
-        0..0,
-        unknown
-            .into_iter()
-            .map(|u| format!("unknown field \"{u}\"")),
-    );
+    if unknown.is_empty() && twice.is_empty() {
+        return Ok(Vec::new());
+    }
+    let body = match sent {
+        Sent::Body(bytes) => Some(bytes),
+        Sent::Patched => None,
+    };
     match call.options.field_validation {
-        FieldValidation::Strict if !strange.is_empty() => Err(ApiError::bad_request(format!(
+        FieldValidation::Strict => Err(ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
             resource.kind,
             resource.version,
             resource.kind,
-            strange.join(", ")
+            strictly(body, &unknown, twice)
         ))),
-        FieldValidation::Warn => Ok(strange),
-        _ => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(told(body, &unknown, twice)),
+        FieldValidation::Ignore => Ok(Vec::new()),
     }
 }
 

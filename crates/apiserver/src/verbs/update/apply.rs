@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{check_place, done, keeps_uid};
 use crate::error::{ApiError, Cause};
 use crate::http::body;
+use crate::http::query::FieldValidation;
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
 use crate::schema::shape;
@@ -31,9 +32,21 @@ fn last_applied(call: &Call, live: &Value) -> Option<Value> {
 }
 
 /// What the applier wants, as far as it is this door's, or why it cannot be that.
-fn sent(call: &Call, bytes: &Bytes) -> Result<Value, ApiError> {
+fn sent(call: &Call, bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
     let (resource, key) = (&call.resource, call.key());
-    let mut config = body::yaml(bytes)?.value;
+    let decoded = body::yaml(bytes)?;
+    let twice = decoded.duplicates;
+    let warnings = match call.options.field_validation {
+        FieldValidation::Strict if !twice.is_empty() => {
+            let why = body::strictly(None, &[], &twice);
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {why}"
+            )));
+        }
+        FieldValidation::Warn => body::told(None, &[], &twice),
+        _ => Vec::new(),
+    };
+    let mut config = decoded.value;
     if !config["metadata"]["managedFields"].is_null() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
@@ -84,11 +97,13 @@ fn sent(call: &Call, bytes: &Bytes) -> Result<Value, ApiError> {
     if let Some(why) = apply::duplicate(&config, resource.schema()) {
         return Err(ApiError::unknown(format!("{whose}: {why}")));
     }
-    pipeline::decode(call, &mut config, Sent::Patched, Vec::new())?;
+    let raw = config.clone();
+    pipeline::decode(call, &mut config, Sent::Patched, &[])?;
     if !resource.is_custom() {
         shape::as_typed(&mut config, resource.schema());
+        apply::with_nulls(&mut config, &raw);
     }
-    Ok(config)
+    Ok((config, warnings))
 }
 
 /// Applies what is sent.
@@ -103,7 +118,7 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             vec![cause],
         ));
     }
-    let config = sent(call, bytes)?;
+    let (config, warnings) = sent(call, bytes)?;
     let mode = || {
         writer(
             resource,
@@ -128,7 +143,7 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
         let mut value = apply::apply(None, &config, resource.schema(), mode(), Claim::Free)?;
         value["metadata"]["name"] = json!(&*key.name);
         let written = pipeline::insert(call, value, Write::Apply)?;
-        return Ok(done(call, StatusCode::CREATED, &written, &[]));
+        return Ok(done(call, StatusCode::CREATED, &written, &warnings));
     }
     let written = modify(call, &key, Write::Apply, |old| {
         let old = &managed::adopted(resource, old);
@@ -148,5 +163,5 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
         }
         Ok(new)
     })?;
-    Ok(done(call, StatusCode::OK, &written, &[]))
+    Ok(done(call, StatusCode::OK, &written, &warnings))
 }
