@@ -78,7 +78,7 @@ impl<'a> Eviction<'a> {
         if value["apiVersion"] == "policy/v1beta1" {
             value["apiVersion"] = json!(call.resource.api_version());
         }
-        let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), decoded.duplicates)?;
+        let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
         let key = call.key();
         if !["", &*key.namespace].contains(&text(&value, &["metadata", "namespace"])) {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
