@@ -6,12 +6,13 @@
 //! It knows keys, versions and bytes, not kinds, schemas or HTTP.
 
 mod history;
+mod keeper;
 mod object;
 mod owners;
 mod restore;
+mod table;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -19,12 +20,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 pub(crate) use history::{Change, TooOld};
+use keeper::Keeper;
 pub(crate) use object::{Key, Stored};
 pub(crate) use owners::Dependent;
 use owners::OwnerIndex;
 use restore::{remember, restored};
+use table::Table;
 
-use crate::storage::{Progress, Record, Storage, StorageError, Written};
+use crate::storage::{Storage, StorageError};
 
 /// Name of a table: `pods`, `deployments.apps`.
 pub(crate) type TableName = Arc<str>;
@@ -45,28 +48,6 @@ pub(crate) enum CommitError {
 }
 
 #[derive(Debug)]
-struct Table {
-    objects: BTreeMap<Key, Arc<Stored>>,
-    history: history::History,
-    wake: watch::Sender<u64>,
-}
-
-impl Table {
-    fn new(version: u64) -> Self {
-        Self {
-            objects: BTreeMap::new(),
-            history: history::History::starting_at(version),
-            wake: watch::Sender::new(version),
-        }
-    }
-
-    /// One that nothing was ever written to: whatever version a client names, it has missed nothing.
-    fn untouched() -> Self {
-        Self::new(0)
-    }
-}
-
-#[derive(Debug)]
 struct Inner {
     version: u64,
     tables: HashMap<TableName, Table>,
@@ -79,9 +60,7 @@ pub(crate) type Observer = Box<dyn Fn(&TableName, &Change) + Send + Sync>;
 /// See the module documentation.
 pub(crate) struct Store {
     inner: Mutex<Inner>,
-    storage: Box<dyn Storage>,
-    /// How far the storage is; none where nothing is kept.
-    progress: Option<watch::Receiver<Progress>>,
+    keeper: Keeper,
     observer: Observer,
 }
 
@@ -122,43 +101,9 @@ impl Store {
         remember(&mut inner.tables, &kept.tables, kept.past)?;
         Ok(Self {
             inner: Mutex::new(inner),
-            progress: storage.progress(),
-            storage,
+            keeper: Keeper::new(storage),
             observer,
         })
-    }
-
-    /// Waits until everything up to a version is kept, or cannot be.
-    pub(crate) async fn kept(&self, version: u64) -> Result<(), StorageError> {
-        let Some(mut progress) = self.progress.clone() else {
-            return Ok(());
-        };
-        let settled = |p: &Progress| match p {
-            Progress::UpTo(kept) => *kept >= version,
-            Progress::Failed(_) => true,
-        };
-        match progress.wait_for(settled).await.as_deref() {
-            Ok(Progress::UpTo(_)) => Ok(()),
-            Ok(Progress::Failed(error)) => Err(error.clone()),
-            Err(_) => Err(closed()),
-        }
-    }
-
-    /// Why changes are not kept any more; waits until that is so.
-    pub(crate) async fn failure(&self) -> StorageError {
-        let Some(mut progress) = self.progress.clone() else {
-            return std::future::pending().await;
-        };
-        let failed = |p: &Progress| matches!(p, Progress::Failed(_));
-        match progress.wait_for(failed).await.as_deref() {
-            Ok(Progress::Failed(error)) => error.clone(),
-            _ => closed(),
-        }
-    }
-
-    /// Keeps what was written; what comes later is refused.
-    pub(crate) fn close(&self) {
-        self.storage.close();
     }
 
     /// Every object with its table, in any order.
@@ -168,6 +113,21 @@ impl Store {
         tables
             .flat_map(|(name, t)| t.objects.values().map(|o| (name.clone(), o.clone())))
             .collect()
+    }
+
+    /// Waits until everything up to a version is kept, or cannot be.
+    pub(crate) async fn kept(&self, version: u64) -> Result<(), StorageError> {
+        self.keeper.kept(version).await
+    }
+
+    /// Why changes are not kept any more; waits until that is so.
+    pub(crate) async fn failure(&self) -> StorageError {
+        self.keeper.failure().await
+    }
+
+    /// Keeps what was written; what comes later is refused.
+    pub(crate) fn close(&self) {
+        self.keeper.close();
     }
 
     /// The version of the latest write.
@@ -191,7 +151,7 @@ impl Store {
         let items = inner
             .tables
             .get(table)
-            .map(|t| range(&t.objects, namespace))
+            .map(|t| t.list(namespace))
             .unwrap_or_default();
         Page {
             items,
@@ -207,30 +167,10 @@ impl Store {
         version: u64,
     ) -> Result<Page, TooOld> {
         let inner = self.inner.lock();
-        let Some(t) = inner.tables.get(table) else {
-            return Ok(Page {
-                items: Vec::new(),
-                version,
-            });
+        let items = match inner.tables.get(table) {
+            Some(table) => table.list_at(namespace, version)?,
+            None => Vec::new(),
         };
-        let mut undone: BTreeMap<Key, Option<Arc<Stored>>> = BTreeMap::new();
-        for change in t.history.undo_to(version)? {
-            undone.insert(change.current().key.clone(), change.before().cloned());
-        }
-        let mut items = range(&t.objects, namespace);
-        if !undone.is_empty() {
-            let mut then: BTreeMap<Key, Arc<Stored>> =
-                items.into_iter().map(|o| (o.key.clone(), o)).collect();
-            for (key, before) in undone {
-                match before {
-                    Some(o) if namespace.is_none_or(|n| *key.namespace == *n) => {
-                        drop(then.insert(key, o));
-                    }
-                    _ => drop(then.remove(&key)),
-                }
-            }
-            items = then.into_values().collect();
-        }
         Ok(Page { items, version })
     }
 
@@ -240,7 +180,8 @@ impl Store {
         let mut all = Vec::new();
         for (name, table) in &inner.tables {
             all.extend(
-                range(&table.objects, Some(namespace))
+                table
+                    .list(Some(namespace))
                     .into_iter()
                     .map(|o| (name.clone(), o)),
             );
@@ -369,46 +310,13 @@ impl Store {
         self.inner.lock().owners.locate(uid)
     }
 
-    /// Hands a change to the storage. Called with the store locked, so that the order is that of the versions.
-    fn persist(&self, table: &TableName, change: &Change) -> Result<(), StorageError> {
-        let Some(progress) = &self.progress else {
-            return Ok(());
-        };
-        if progress.has_changed().is_err() {
-            return Err(closed());
-        }
-        if let Progress::Failed(error) = &*progress.borrow() {
-            return Err(error.clone());
-        }
-        let bytes = |stored: &Stored| stored.bytes.clone();
-        let current = change.current();
-        self.storage.write(Record {
-            table: table.clone(),
-            namespace: current.key.namespace.clone(),
-            name: current.key.name.clone(),
-            version: current.version,
-            written: match change {
-                Change::Added(new) => Written::Created { object: bytes(new) },
-                Change::Modified { old, new } => Written::Replaced {
-                    before: bytes(old),
-                    object: bytes(new),
-                },
-                Change::Deleted { old, last } => Written::Removed {
-                    before: bytes(old),
-                    last: bytes(last),
-                },
-            },
-        });
-        Ok(())
-    }
-
     fn publish(
         &self,
         inner: &mut Inner,
         name: &TableName,
         change: Change,
     ) -> Result<(), StorageError> {
-        self.persist(name, &change)?;
+        self.keeper.keep(name, &change)?;
         inner.version = change.version();
         let after = match &change {
             Change::Deleted { .. } => None,
@@ -419,32 +327,11 @@ impl Store {
             .tables
             .entry(name.clone())
             .or_insert_with(Table::untouched);
-        match after {
-            Some(object) => drop(table.objects.insert(object.key.clone(), object.clone())),
-            None => drop(table.objects.remove(&change.current().key)),
-        }
+        table.replace(&change);
         (self.observer)(name, &change);
-        let version = change.version();
-        table.history.push(change);
-        table.wake.send_replace(version);
+        table.tell(change);
         Ok(())
     }
-}
-
-fn closed() -> StorageError {
-    StorageError("the storage is closed".to_owned())
-}
-
-fn range(objects: &BTreeMap<Key, Arc<Stored>>, namespace: Option<&str>) -> Vec<Arc<Stored>> {
-    let Some(namespace) = namespace else {
-        return objects.values().cloned().collect();
-    };
-    let from = Key::new(namespace, "");
-    objects
-        .range((Bound::Included(from), Bound::Unbounded))
-        .take_while(|(k, _)| *k.namespace == *namespace)
-        .map(|(_, o)| o.clone())
-        .collect()
 }
 
 #[cfg(test)]
