@@ -10,6 +10,7 @@ use http::{Extensions, HeaderMap, header};
 use crate::error::{ApiError, Reason};
 use crate::identity::Identity;
 use crate::store::Store;
+use certificate::Shown;
 use service_account::{Refused, Signer};
 
 /// What tokens are checked against, and what goes along with them.
@@ -52,23 +53,28 @@ impl Authenticator {
         &self.token
     }
 
-    /// The maker of a request. A connection with a client certificate has put its identity into the
-    /// extensions, and so has a client within the process.
+    /// The maker of a request. A connection with a client certificate has put what that proves into the extensions,
+    /// and a client within the process its identity.
     pub(crate) fn identify(
         &self,
         store: &Store,
         extensions: &Extensions,
         headers: &HeaderMap,
     ) -> Result<Identity, ApiError> {
-        if let Some(identity) = extensions.get::<Identity>() {
+        let shown = extensions.get::<Shown>();
+        let proven = shown.and_then(Shown::identity);
+        if let Some(identity) = extensions.get::<Identity>().or(proven) {
             return Ok(identity.clone());
         }
-        let Some(token) = headers.get(header::AUTHORIZATION).and_then(bearer) else {
-            return Ok(Identity::anonymous());
-        };
-        self.bearer(store, token, &[])
-            .map(|b| b.identity)
-            .map_err(|_| ApiError::new(Reason::Unauthorized, "Unauthorized"))
+        let refused = || ApiError::new(Reason::Unauthorized, "Unauthorized");
+        match headers.get(header::AUTHORIZATION).and_then(bearer) {
+            Some(token) => {
+                let found = self.bearer(store, token, &[]);
+                found.map(|b| b.identity).map_err(|_| refused())
+            }
+            None if shown.is_some() => Err(refused()),
+            None => Ok(Identity::anonymous()),
+        }
     }
 
     /// The holder of a token. Without audiences it must be meant for this server.
@@ -91,8 +97,8 @@ impl Authenticator {
 
 /// The token of an `Authorization` header; other schemes prove nothing here.
 fn bearer(value: &http::HeaderValue) -> Option<&str> {
-    let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
-    let token = token.trim();
+    let mut parts = value.to_str().ok()?.trim().split(' ');
+    let (scheme, token) = (parts.next()?, parts.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 

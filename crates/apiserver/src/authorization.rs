@@ -29,19 +29,23 @@ pub(crate) fn check(
 ) -> Result<(), ApiError> {
     match index.decide(identity, wanted) {
         Decision::Allowed(_) => Ok(()),
-        Decision::Denied { missing } => Err(denied(identity, wanted, wanted.verb, &missing)),
+        Decision::Denied { missing } => Err(denied(identity, wanted, &missing)),
     }
 }
 
-/// The refusal. `verb` may differ from what was asked, as for impersonation.
-pub(crate) fn denied(
-    identity: &Identity,
-    wanted: &Attributes<'_>,
-    verb: &str,
-    missing: &[String],
-) -> ApiError {
-    let reason = reason(missing).map_or_else(String::new, |r| format!(": {r}"));
-    let user = &identity.user;
+/// The refusal of what no rule allows, with the roles that bindings name and that do not exist.
+pub(crate) fn denied(identity: &Identity, wanted: &Attributes<'_>, missing: &[String]) -> ApiError {
+    let reason = reason(missing);
+    refused(identity, wanted, reason.as_deref().unwrap_or_default())
+}
+
+/// The refusal, with a reason if there is more to say.
+pub(crate) fn refused(identity: &Identity, wanted: &Attributes<'_>, reason: &str) -> ApiError {
+    let reason = match reason {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let (user, verb) = (&identity.user, wanted.verb);
     match &wanted.target {
         Target::Path(path) => {
             let mut error = ApiError::new(

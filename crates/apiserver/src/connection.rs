@@ -10,13 +10,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::authentication::certificate;
+use crate::authentication::certificate::Clients;
 use crate::http::handle;
 use crate::http::unread::TakenOff;
 use crate::shared::Shared;
@@ -29,10 +31,45 @@ const PING_ANSWER: Duration = Duration::from_secs(20);
 /// Pause after a failed accept, typically for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// What somebody hears who speaks HTTP without TLS.
+const NOT_PLAIN: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+/// What clients have to get past before they can ask for anything.
+#[derive(Clone)]
+pub(crate) struct Entrance {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) clients: Clients,
+}
+
+impl Entrance {
+    /// Shakes hands; none if that comes to nothing.
+    async fn enter(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+        if speaks_plainly(&stream).await {
+            drop(stream.write_all(NOT_PLAIN).await);
+            return None;
+        }
+        match self.acceptor.accept(stream).await {
+            Ok(tls) => Some(tls),
+            Err(error) => {
+                tracing::debug!(%error, "TLS handshake failed");
+                None
+            }
+        }
+    }
+}
+
+/// Whether the first letter is one of a method, which no TLS begins with.
+async fn speaks_plainly(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    let seen = stream.peek(&mut first).await;
+    seen.is_ok_and(|count| count == 1) && first[0].is_ascii_uppercase()
+}
+
 /// Accepts until told to stop; each connection is a task of `connections`.
 pub(crate) async fn serve(
     listener: TcpListener,
-    acceptor: TlsAcceptor,
+    entrance: Entrance,
     shared: Arc<Shared>,
     connections: TaskTracker,
     reachable: watch::Receiver<bool>,
@@ -52,7 +89,7 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 connections.spawn(connection(
                     stream,
-                    acceptor.clone(),
+                    entrance.clone(),
                     shared.clone(),
                     reachable.clone(),
                     stopping.clone(),
@@ -77,29 +114,23 @@ async fn cut_off(reachable: &mut watch::Receiver<bool>) {
 
 async fn connection(
     stream: TcpStream,
-    acceptor: TlsAcceptor,
+    entrance: Entrance,
     shared: Arc<Shared>,
     mut reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
 ) {
     drop(stream.set_nodelay(true));
     let patience = shared.load.limits.slow_client;
-    let tls = match tokio::time::timeout(patience, acceptor.accept(stream)).await {
-        Ok(Ok(tls)) => tls,
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "TLS handshake failed");
-            return;
-        }
-        Err(_) => {
-            tracing::debug!("TLS handshake took too long");
-            return;
-        }
+    let entered = tokio::time::timeout(patience, entrance.enter(stream)).await;
+    let Ok(Some(tls)) = entered else {
+        tracing::debug!("no handshake, or one that took too long");
+        return;
     };
     let session = tls.get_ref().1;
     let http2 = session.alpn_protocol() == Some(b"h2");
     let client = session
         .peer_certificates()
-        .and_then(|chain| certificate::identity(chain.first()?));
+        .and_then(|chain| entrance.clients.judge(chain));
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = shared.clone();
         let mut request = request.map(TakenOff::body);

@@ -1,11 +1,12 @@
 //! Discovery: what groups, versions and resources there are, in the legacy and the aggregated form.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
-use crate::http::respond::{json_as, json_value, no_such_page};
+use crate::http::{cached, respond};
 use crate::registry::{GroupVersion, Resource, Snapshot, Style};
 
 /// The version of Kubernetes whose API this server speaks.
@@ -41,7 +42,7 @@ pub(crate) fn version() -> Value {
 }
 
 /// The form of aggregated discovery the client asks for first, if it does.
-fn aggregated(accept: &str) -> Option<(&'static str, &'static str)> {
+fn aggregated_form(accept: &str) -> Option<(&'static str, &'static str)> {
     accept.split(',').find_map(|entry| {
         let entry = entry.replace(' ', "");
         if !entry.contains("as=APIGroupDiscoveryList") {
@@ -141,30 +142,30 @@ fn discovery_group(name: &str, versions: &[(String, GroupVersion)]) -> Value {
     json!({"metadata": {"name": name, "creationTimestamp": null}, "versions": versions})
 }
 
-fn discovery_list(
+/// The answer in the aggregated form, if the client wants it: of the core group, or of all others.
+pub(crate) fn aggregated(
     snapshot: &Snapshot,
-    (api_version, media): (&str, &'static str),
+    headers: &HeaderMap,
+    accept: &str,
     core: bool,
-) -> Response<Body> {
+) -> Option<Response<Body>> {
+    let (api_version, media) = aggregated_form(accept)?;
     let groups: Vec<Value> = snapshot
         .groups
         .iter()
         .filter(|(g, _)| g.is_empty() == core)
         .map(|(g, v)| discovery_group(g, v))
         .collect();
-    json_as(
-        media,
-        &json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": groups}),
-    )
+    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": groups});
+    let contents = serde_json::to_vec(&list).unwrap_or_default();
+    Some(cached::by_contents(headers, contents, |contents| {
+        respond::public(respond::bytes_as(media, contents))
+    }))
 }
 
-pub(crate) fn core_root(snapshot: &Snapshot, accept: &str) -> Response<Body> {
-    if let Some(form) = aggregated(accept) {
-        return discovery_list(snapshot, form, true);
-    }
-    let body = json!({"kind": "APIVersions", "versions": ["v1"],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]});
-    json_value(StatusCode::OK, &body)
+pub(crate) fn core_root() -> Value {
+    json!({"kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]})
 }
 
 fn group_value(name: &str, versions: &[(String, GroupVersion)]) -> Value {
@@ -174,40 +175,26 @@ fn group_value(name: &str, versions: &[(String, GroupVersion)]) -> Value {
     json!({"name": name, "versions": all, "preferredVersion": preferred})
 }
 
-pub(crate) fn groups_root(snapshot: &Snapshot, accept: &str) -> Response<Body> {
-    if let Some(form) = aggregated(accept) {
-        return discovery_list(snapshot, form, false);
-    }
+pub(crate) fn groups_root(snapshot: &Snapshot) -> Value {
     let groups: Vec<Value> = snapshot
         .groups
         .iter()
         .filter(|(g, _)| !g.is_empty())
         .map(|(g, v)| group_value(g, v))
         .collect();
-    json_value(
-        StatusCode::OK,
-        &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
-    )
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-pub(crate) fn group(snapshot: &Snapshot, name: &str) -> Response<Body> {
-    let Some(versions) = snapshot.groups.get(name).filter(|_| !name.is_empty()) else {
-        return no_such_page();
-    };
+pub(crate) fn group(snapshot: &Snapshot, name: &str) -> Option<Value> {
+    let versions = snapshot.groups.get(name).filter(|_| !name.is_empty())?;
     let mut value = group_value(name, versions);
     value["kind"] = json!("APIGroup");
     value["apiVersion"] = json!("v1");
-    json_value(StatusCode::OK, &value)
+    Some(value)
 }
 
-pub(crate) fn resources(
-    snapshot: &Snapshot,
-    group: &str,
-    version: &str,
-) -> Result<Response<Body>, ApiError> {
-    let resources = snapshot
-        .group_version(group, version)
-        .ok_or_else(ApiError::path_not_found)?;
+pub(crate) fn resources(snapshot: &Snapshot, group: &str, version: &str) -> Option<Value> {
+    let resources = snapshot.group_version(group, version)?;
     let mut list = Vec::new();
     for r in resources.values() {
         let mut value = json!({
@@ -240,20 +227,35 @@ pub(crate) fn resources(
     } else {
         format!("{group}/{version}")
     };
-    let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list});
-    Ok(json_value(StatusCode::OK, &body))
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list}),
+    )
 }
 
-pub(crate) fn paths() -> Response<Body> {
-    let paths = [
+/// What there is to look at.
+pub(crate) fn paths(snapshot: &Snapshot) -> Value {
+    let mut paths: BTreeSet<String> = [
+        "/.well-known/openid-configuration",
         "/api",
         "/apis",
         "/healthz",
         "/livez",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
-    ];
-    json_value(StatusCode::OK, &json!({"paths": paths}))
+    ]
+    .map(str::to_owned)
+    .into();
+    for (group, versions) in &snapshot.groups {
+        let root = match group.as_str() {
+            "" => "/api".to_owned(),
+            group => format!("/apis/{group}"),
+        };
+        paths.extend(versions.iter().map(|(v, _)| format!("{root}/{v}")));
+        paths.insert(root);
+    }
+    json!({ "paths": paths })
 }

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
+use crate::http::cached;
 use crate::http::query::Query;
 use crate::http::respond::{self, json_value};
 use crate::registry::{GroupVersion, Resource, Snapshot, Source, Style};
@@ -28,22 +28,38 @@ fn path_of(group: &str, version: &str) -> String {
 /// Answers `/openapi/v3` and what is below it.
 pub(crate) fn answer(
     snapshot: &Snapshot,
+    headers: &HeaderMap,
     rest: &[&str],
     query: &Query,
-) -> Result<Response<Body>, ApiError> {
+) -> Response<Body> {
     let resources = match rest {
-        [] => return Ok(json_value(StatusCode::OK, &index(snapshot))),
+        [] => return json_value(StatusCode::OK, &index(snapshot)),
         ["api", version] => snapshot.group_version("", version),
         ["apis", group, version] => snapshot.group_version(group, version),
         _ => None,
     };
-    let resources = resources.ok_or_else(ApiError::path_not_found)?;
-    let answer = json_value(StatusCode::OK, &document(resources));
-    Ok(if query.get("hash") == Some(&fingerprint(resources)) {
-        respond::for_ever(answer)
-    } else {
-        answer
-    })
+    let Some(resources) = resources else {
+        return respond::nothing_here();
+    };
+    let name = fingerprint(resources);
+    match query.get("hash") {
+        Some(hash) if hash != name => {
+            let here = format!("/openapi/v3/{}?hash={name}", rest.join("/"));
+            cached::named(respond::moved(&here), &name)
+        }
+        _ if cached::is_known(headers, &name) => {
+            cached::unchanged(cached::named(respond::nothing_here(), &name))
+        }
+        asked => {
+            let answer = json_value(StatusCode::OK, &document(resources));
+            let answer = cached::named(answer, &name);
+            if asked.is_some() {
+                respond::for_ever(answer)
+            } else {
+                answer
+            }
+        }
+    }
 }
 
 /// What tells a document from what it was, or will be, under the same path.

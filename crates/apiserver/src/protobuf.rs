@@ -12,7 +12,17 @@ use wire::{Reader, Wire};
 
 /// Decodes an enveloped object.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
-    let body = bytes.strip_prefix(b"k8s\0").ok_or_else(wire::broken)?;
+    if bytes.is_empty() {
+        return Err(ApiError::bad_request("empty data"));
+    }
+    let Some(body) = bytes.strip_prefix(b"k8s\0") else {
+        return Err(ApiError::bad_request(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
+        ));
+    };
+    if body.is_empty() {
+        return Err(ApiError::bad_request("empty body"));
+    }
     let (mut types, mut raw, mut reader) = ([].as_slice(), [].as_slice(), Reader::new(body));
     while let Some(field) = reader.next()? {
         match field {

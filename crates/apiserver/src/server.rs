@@ -139,7 +139,8 @@ impl Server {
         let address = listener.local_addr().map_err(bind)?;
         let credentials = Credentials::load(config.credentials.as_deref())?;
         let authority = Authority::new(&credentials.ca_key, credentials.ca_certificate)?;
-        let acceptor = TlsAcceptor::from(authority.serve(address)?);
+        let (tls, clients) = authority.serve(address)?;
+        let acceptor = TlsAcceptor::from(tls);
         let accounts = Signer::new(&tls::pkcs8(&credentials.signing_key)?)?;
         let stopping = CancellationToken::new();
         let followers = Followers::default();
@@ -167,7 +168,7 @@ impl Server {
         let (reachable, watched) = watch::channel(true);
         tasks.spawn(connection::serve(
             listener,
-            acceptor,
+            connection::Entrance { acceptor, clients },
             shared.clone(),
             connections.clone(),
             watched,

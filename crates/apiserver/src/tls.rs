@@ -13,6 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
+use crate::authentication::certificate::Clients;
+
 /// Why there are no usable keys and certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -106,9 +108,11 @@ impl Authority {
         })
     }
 
-    /// TLS for a server at `address`, which accepts clients with a certificate of this authority and
-    /// clients without any.
-    pub(crate) fn serve(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, TlsError> {
+    /// TLS for a server at `address`, and what checks the certificates of its clients, who need none.
+    pub(crate) fn serve(
+        &self,
+        address: SocketAddr,
+    ) -> Result<(Arc<ServerConfig>, Clients), TlsError> {
         let key = KeyPair::generate()?;
         let names = [
             "localhost",
@@ -138,16 +142,16 @@ impl Authority {
         roots.add(own)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
-            .allow_unauthenticated()
             .build()
             .map_err(|e| refused(&e))?;
+        let clients = Clients::new(clients);
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(clients)
+            .with_client_cert_verifier(Arc::new(clients.clone()))
             .with_single_cert(vec![certificate.der().clone()], private)?;
         server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(server))
+        Ok((Arc::new(server), clients))
     }
 
     /// A certificate for a user, in at most one group.

@@ -12,7 +12,7 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Bearer;
 use crate::identity::Identity;
@@ -44,6 +44,8 @@ pub(crate) struct Claims {
 struct BoundTo {
     namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pod: Option<Named>,
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<Named>,
@@ -60,8 +62,13 @@ pub(crate) struct Named {
 /// What else must exist for a token to be good.
 #[derive(Debug, Clone)]
 pub(crate) enum Tie {
-    Pod(Named),
+    /// The token also tells of the node that the pod is on.
+    Pod {
+        pod: Named,
+        node: Option<Named>,
+    },
     Secret(Named),
+    Node(Named),
 }
 
 /// What a token is to say.
@@ -101,6 +108,8 @@ pub(crate) enum Refused {
 pub(crate) struct Signer {
     key: EcdsaKeyPair,
     random: SystemRandom,
+    /// The name of the key.
+    id: String,
     /// The first part of every token, with its dot.
     header: String,
     known: Mutex<HashMap<Box<str>, Claims>>,
@@ -127,6 +136,7 @@ impl Signer {
         Ok(Self {
             key,
             random,
+            id,
             header: format!("{}.", URL_SAFE_NO_PAD.encode(header)),
             known: Mutex::default(),
         })
@@ -134,10 +144,11 @@ impl Signer {
 
     pub(crate) fn sign(&self, wanted: Wanted<'_>) -> Result<Signed, TlsError> {
         let issued = now();
-        let (pod, secret) = match wanted.tie {
-            None => (None, None),
-            Some(Tie::Pod(pod)) => (Some(pod), None),
-            Some(Tie::Secret(secret)) => (None, Some(secret)),
+        let (node, pod, secret) = match wanted.tie {
+            None => (None, None, None),
+            Some(Tie::Pod { pod, node }) => (node, Some(pod), None),
+            Some(Tie::Secret(secret)) => (None, None, Some(secret)),
+            Some(Tie::Node(node)) => (Some(node), None, None),
         };
         let claims = Claims {
             aud: wanted.audiences,
@@ -148,6 +159,7 @@ impl Signer {
             sub: Identity::service_account(wanted.namespace, &wanted.account.name).user,
             bound: BoundTo {
                 namespace: wanted.namespace.to_owned(),
+                node,
                 pod,
                 secret,
                 serviceaccount: wanted.account,
@@ -166,6 +178,24 @@ impl Signer {
             token,
             expires: claims.exp,
         })
+    }
+
+    /// Where whoever wants to check a token finds the key, asked at this host.
+    pub(crate) fn configuration(&self, host: &str) -> Value {
+        json!({
+            "issuer": ISSUER, "jwks_uri": format!("https://{host}/openid/v1/jwks"),
+            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        })
+    }
+
+    /// The key that tokens are checked with, as a JSON Web Key Set.
+    pub(crate) fn keys(&self) -> Value {
+        // An uncompressed point: a byte that says so, and the two coordinates.
+        let point = self.key.public_key().as_ref();
+        let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
+        json!({"keys": [{"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256",
+            "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)}]})
     }
 
     /// What a token with our signature says.
@@ -219,14 +249,18 @@ impl Signer {
             });
         }
         let bound = &claims.bound;
-        let is_there = |table: &str, named: &Named| {
+        let exists = |table: &str, namespace: &str, named: &Named| {
             store
-                .get(table, &Key::new(&bound.namespace, &named.name))
+                .get(table, &Key::new(namespace, &named.name))
                 .is_some_and(|object| *object.uid == *named.uid)
         };
+        let is_there = |table, named| exists(table, &bound.namespace, named);
+        // The node of a pod may go before the pod does.
+        let node = bound.node.as_ref().filter(|_| bound.pod.is_none());
         let alive = is_there("serviceaccounts", &bound.serviceaccount)
             && bound.pod.as_ref().is_none_or(|p| is_there("pods", p))
-            && bound.secret.as_ref().is_none_or(|s| is_there("secrets", s));
+            && bound.secret.as_ref().is_none_or(|s| is_there("secrets", s))
+            && node.is_none_or(|n| exists("nodes", "", n));
         if !alive {
             return Err(Refused::Revoked);
         }
@@ -237,9 +271,11 @@ impl Signer {
             identity.extra.insert(key, vec![value]);
         };
         note("credential-id", format!("JTI={}", claims.jti));
-        if let Some(pod) = &bound.pod {
-            note("pod-name", pod.name.clone());
-            note("pod-uid", pod.uid.clone());
+        for (what, object) in [("node", &bound.node), ("pod", &bound.pod)] {
+            if let Some(object) = object {
+                note(&format!("{what}-name"), object.name.clone());
+                note(&format!("{what}-uid"), object.uid.clone());
+            }
         }
         Ok(Bearer {
             identity,

@@ -1,4 +1,4 @@
-//! What a request wants to do, from its method and path alone: the resource need not exist.
+//! What a request wants to do, from its method and its decoded path alone: the resource need not exist.
 
 use std::borrow::Cow;
 
@@ -71,7 +71,7 @@ impl<'a> Attributes<'a> {
             _ => resource_verb(method),
         };
         let name = match name {
-            Some(name) => decode(name),
+            Some(name) => Cow::Borrowed(name),
             None if matches!(verb, "list" | "watch" | "deletecollection") => {
                 Cow::Borrowed(hints.name.unwrap_or_default())
             }
@@ -137,31 +137,6 @@ fn path_verb(method: &Method) -> &str {
     }
 }
 
-/// Undoes percent-encoding; names of RBAC objects may hold colons that clients encode.
-pub(crate) fn decode(segment: &str) -> Cow<'_, str> {
-    if !segment.contains('%') {
-        return Cow::Borrowed(segment);
-    }
-    let bytes = segment.as_bytes();
-    let (mut out, mut i) = (Vec::with_capacity(bytes.len()), 0);
-    while i < bytes.len() {
-        let hex = segment
-            .get(i + 1..i + 3)
-            .and_then(|h| u8::from_str_radix(h, 16).ok());
-        match (bytes[i], hex) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                i += 3;
-            }
-            (byte, _) => {
-                out.push(byte);
-                i += 1;
-            }
-        }
-    }
-    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +189,7 @@ mod tests {
             ),
             (
                 &get,
-                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node",
                 false,
                 "get rbac.authorization.k8s.io/clusterroles/ ns= name=system:node",
             ),

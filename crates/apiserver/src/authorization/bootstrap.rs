@@ -169,6 +169,13 @@ const ROLES: &[(&str, &[Rule])] = &[
         "system:public-info-viewer",
         &[Paths("/healthz /livez /readyz /version /version/", "get")],
     ),
+    (
+        "system:service-account-issuer-discovery",
+        &[Paths(
+            "/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/",
+            "get",
+        )],
+    ),
 ];
 
 /// Roles that are the sum of others: name, and what the others are labelled with.
@@ -192,6 +199,10 @@ const BINDINGS: &[(&str, &[&str])] = &[
     (
         "system:public-info-viewer",
         &["system:authenticated", "system:unauthenticated"],
+    ),
+    (
+        "system:service-account-issuer-discovery",
+        &["system:serviceaccounts"],
     ),
 ];
 

@@ -65,12 +65,38 @@ pub(crate) fn negotiate(accept: &str, asked: Asked) -> Result<(Rendering, Notati
             "only the following media types are accepted: application/json, application/yaml",
         ));
     }
+    Err(nothing_fits())
+}
+
+/// The notation of a document that has but one form. Go clients that ask for protobuf alone read JSON as well.
+pub(crate) fn notation(accept: &str) -> Result<Notation, ApiError> {
+    if accept.is_empty() {
+        return Ok(Notation::Json);
+    }
+    let known = accept.split(',').find_map(|entry| {
+        let mut parts = entry.split(';').map(str::trim);
+        let notation = match parts.next().unwrap_or_default() {
+            "application/json"
+            | "*/*"
+            | "application/*"
+            | "application/vnd.kubernetes.protobuf" => Notation::Json,
+            "application/yaml" => Notation::Yaml,
+            _ => return None,
+        };
+        parts
+            .all(|part| !part.starts_with("as="))
+            .then_some(notation)
+    });
+    known.ok_or_else(nothing_fits)
+}
+
+fn nothing_fits() -> ApiError {
     let mut error = unfit(
         "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
          application/json;stream=watch",
     );
     error.subject = Some(Box::default());
-    Err(error)
+    error
 }
 
 fn unfit(message: &str) -> ApiError {

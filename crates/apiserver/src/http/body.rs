@@ -53,7 +53,7 @@ pub(crate) struct Decoded {
 pub(crate) fn object(content_type: &str, bytes: &Bytes) -> Result<Decoded, ApiError> {
     check_type(content_type)?;
     match media(content_type) {
-        "application/yaml" => yaml(bytes),
+        "application/yaml" => parsed_yaml(bytes).map_err(ApiError::bad_request),
         "application/vnd.kubernetes.protobuf" => Ok(Decoded {
             value: protobuf::decode(bytes)?,
             duplicates: Vec::new(),
@@ -73,8 +73,9 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
 
 /// The same; what is wrong with it is told as Go tells it, and nothing else.
 pub(crate) fn parsed(bytes: &[u8]) -> Result<Decoded, String> {
+    let text = String::from_utf8_lossy(bytes);
     let mut duplicates = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
     let value = Noting::<String>::new("", &mut duplicates)
         .deserialize(&mut deserializer)
         .and_then(|v| deserializer.end().map(|()| v))
@@ -85,9 +86,8 @@ pub(crate) fn parsed(bytes: &[u8]) -> Result<Decoded, String> {
 /// Refuses a body of a type that is not known, before anything of it is read.
 pub(crate) fn check_type(content_type: &str) -> Result<(), ApiError> {
     match media(content_type) {
-        "" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => {
-            Ok(())
-        }
+        "" if content_type.is_empty() => Ok(()),
+        "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => Ok(()),
         _ => Err(ApiError::new(
             Reason::UnsupportedMediaType,
             "the body of the request was in an unknown format - accepted media types include: application/json, \
@@ -104,7 +104,7 @@ pub(crate) fn media(content_type: &str) -> &str {
 /// An object of a kind, sent to be stored.
 pub(crate) fn typed(content_type: &str, bytes: &Bytes, kind: &str) -> Result<Decoded, ApiError> {
     object(content_type, bytes).map_err(|mut error| {
-        if error.reason == Reason::BadRequest && media(content_type) != "application/yaml" {
+        if error.reason == Reason::BadRequest {
             error.message = unrecognized(kind, &error.message, bytes);
         }
         error
@@ -120,15 +120,16 @@ pub(crate) fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> String {
             Some((end, _)) => format!("{} ...", &text[..end]),
             None => text.to_owned(),
         },
+        _ if bytes.len() > SHOWN => format!("{} ...", hexadecimal(&bytes[..SHOWN])),
         _ => hexadecimal(bytes),
     };
     format!("the object provided is unrecognized (must be of type {kind}): {why} ({shown})")
 }
 
-/// The beginning of a body that is no text, or none that could be an object.
+/// A body that is no text, or none that could be an object.
 fn hexadecimal(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for byte in bytes.iter().take(128) {
+    for byte in bytes {
         for digit in [byte >> 4, byte & 15] {
             out.extend(char::from_digit(u32::from(digit), 16));
         }
@@ -136,25 +137,41 @@ fn hexadecimal(bytes: &[u8]) -> String {
     out
 }
 
-/// YAML, as server-side apply sends it. JSON is YAML, and the faster decoder is tried first.
+/// YAML, as server-side apply sends it.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
+    parsed_yaml(bytes).map_err(|why| {
+        ApiError::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: {why}"
+        ))
+    })
+}
+
+/// What YAML says, or why it says nothing. JSON is YAML, and the faster decoder is tried first.
+fn parsed_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     if bytes.first() == Some(&b'{')
-        && let Ok(decoded) = json(bytes)
+        && let Ok(decoded) = parsed(bytes)
         // Where they are is told in lines.
         && decoded.duplicates.is_empty()
     {
         return Ok(decoded);
     }
-    let refused =
-        |e: &dyn std::fmt::Display| ApiError::bad_request(format!("error decoding YAML: {e}"));
-    let text = std::str::from_utf8(bytes).map_err(|e| refused(&e))?;
+    let text = String::from_utf8_lossy(bytes);
     let mut duplicates = Vec::new();
     let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    let value = with_deserializer_from_str_with_options(text, options, |deserializer| {
+    let value = with_deserializer_from_str_with_options(&text, options, |deserializer| {
         Noting::<Spanned<String>>::new("", &mut duplicates).deserialize(deserializer)
     })
-    .map_err(|e| refused(&e))?;
+    .map_err(|e| yaml_problem(&e.to_string()))?;
     Ok(Decoded { value, duplicates })
+}
+
+/// One line of what the decoder says: no excerpt, and none of its advice to who calls it.
+fn yaml_problem(told: &str) -> String {
+    let line = told.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let advice = [", set ", "; use "].iter().find_map(|by| line.find(by));
+    let problem = &line[..advice.unwrap_or(line.len())];
+    format!("yaml: {problem}")
 }
 
 /// The largest whole number below which every whole number is an f64: 2^53.

@@ -24,7 +24,7 @@ pub(super) fn request(
 ) {
     let (target, named) = match (route, &wanted.target) {
         (Route::Target(target), Target::Resource(named)) => (target, named),
-        (Route::Fixed(path), _) => {
+        (Route::Fixed(path, _), _) => {
             if let Some(known) = path.first().filter(|p| PATHS.contains(p)) {
                 about.subresource = format!("/{known}");
             }

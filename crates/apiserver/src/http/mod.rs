@@ -3,7 +3,12 @@
 
 pub(crate) mod accept;
 pub(crate) mod body;
+pub(crate) mod cached;
+mod compress;
 mod describe;
+pub(crate) mod escapes;
+mod fixed;
+mod health;
 pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod respond;
@@ -15,22 +20,20 @@ use std::time::Instant;
 
 use axum::body::Body;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 
 use crate::authentication::impersonation;
 use crate::authorization;
 use crate::authorization::attributes::{Attributes, Hints};
 use crate::error::{ApiError, Reason};
-use crate::metrics::{self, About, Metrics};
+use crate::metrics::About;
 use crate::registry::{self, Resource, Snapshot, Style};
 use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Subresource};
-use crate::{discovery, openapi};
 use accept::{Asked, Notation, Rendering};
 use load::Kind;
 use query::Query;
-use respond::json_value;
 use route::{Route, Target};
 
 /// Larger bodies are refused, as by a real server.
@@ -40,6 +43,10 @@ pub(crate) const MAX_BODY: usize = 3 << 20;
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
+    let (gzip, is_head) = (
+        compress::is_wanted(&parts.headers),
+        parts.method == Method::HEAD,
+    );
     let mut about = About {
         verb: parts.method.as_str().to_owned(),
         component: "apiserver".to_owned(),
@@ -58,6 +65,11 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     } else {
         response
     };
+    let response = match (is_head, gzip) {
+        (true, _) => response.map(|_| Body::empty()),
+        (false, true) => compress::compressed(response).await,
+        (false, false) => response,
+    };
     shared
         .metrics
         .record(about, response.status().as_u16(), began.elapsed());
@@ -66,9 +78,7 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
 
 /// Whether JSON is to be laid out for people: on request, and for programs that people use to look at it.
 fn wants_layout(parts: &Parts) -> bool {
-    let Ok(query) = Query::parse(&parts.uri) else {
-        return false;
-    };
+    let query = Query::parse(&parts.uri);
     if query.is_watch() {
         return false;
     }
@@ -86,22 +96,26 @@ async fn answer(
     body: Body,
     about: &mut About,
 ) -> Result<Response<Body>, ApiError> {
+    let Some(path) = escapes::path(&parts.uri) else {
+        return Ok(respond::no_request());
+    };
+    let query = Query::parse(&parts.uri);
+    query.timeout()?;
     let identity =
         shared
             .authenticator
             .identify(&shared.store, &parts.extensions, &parts.headers)?;
-    let query = Query::parse(&parts.uri)?;
     let hints = Hints {
         watch: query.is_watch(),
         name: query
             .get("fieldSelector")
             .and_then(|s| s.strip_prefix("metadata.name=")),
     };
-    let wanted = Attributes::of(&parts.method, parts.uri.path(), hints);
+    let wanted = Attributes::of(&parts.method, &path, hints);
     let identity = impersonation::apply(&shared.access, identity, &parts.headers, &wanted)?;
     authorization::check(&shared.access, &identity, &wanted)?;
     let snapshot = shared.registry.snapshot();
-    let route = route::parse(parts.uri.path(), &snapshot).ok_or_else(ApiError::path_not_found)?;
+    let route = route::parse(&path, &snapshot).ok_or_else(ApiError::path_not_found)?;
     describe::request(about, &route, &wanted, &parts, &query);
     let reads = parts.method == Method::GET || parts.method == Method::HEAD;
     if reads && query.is_watch() {
@@ -135,6 +149,9 @@ async fn routed(
 ) -> Result<Response<Body>, ApiError> {
     match route {
         Route::Target(target) => {
+            if let Some(name) = &target.name {
+                check_name(name)?;
+            }
             if let Some(path) = target.subresource.as_deref()
                 && Subresource::parse(path, &target.resource).is_none()
             {
@@ -142,17 +159,21 @@ async fn routed(
             }
             resource_request(shared, identity, parts, body, query, target).await
         }
-        Route::Fixed(path) => {
-            if parts.method != Method::GET && parts.method != Method::HEAD {
-                return Err(method_not_allowed());
-            }
-            if path == ["metrics"] {
-                let text = Metrics::render(shared);
-                return Ok(respond::typed_text(metrics::CONTENT_TYPE, &text));
-            }
-            fixed(snapshot, parts, query, &path)
+        Route::Fixed(path, slash) => {
+            fixed::answer(shared, snapshot, parts, query, (&path, slash)).await
         }
     }
+}
+
+/// Refuses what can be no name of an object.
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let problem = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        _ if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    let why = format!("Name parameter invalid: \"{name}\": {problem}");
+    Err(ApiError::bad_request(why))
 }
 
 /// Subresources that are no part of a stored object.
@@ -172,17 +193,17 @@ async fn virtual_part(
             return Err(method_not_allowed());
         }
         let bytes = body::read(body, shared.load.limits.patience).await?;
-        let content_type = header_text(parts, &header::CONTENT_TYPE);
-        return verbs::token::create(shared, namespace, name, content_type, &bytes);
+        let content_type = content_type(parts);
+        return verbs::token::create(shared, namespace, name, &content_type, &bytes);
     }
     if target.resource.is("", "pods") && path == "binding" {
         if parts.method != Method::POST {
             return Err(method_not_allowed());
         }
         let bytes = body::read(body, shared.load.limits.patience).await?;
-        let content_type = header_text(parts, &header::CONTENT_TYPE);
+        let content_type = content_type(parts);
         let pods = &target.resource;
-        return verbs::binding::create(shared, pods, namespace, name, content_type, &bytes);
+        return verbs::binding::create(shared, pods, namespace, name, &content_type, &bytes);
     }
     if target.resource.is("", "pods") && path == "eviction" {
         if parts.method != Method::POST {
@@ -199,13 +220,17 @@ async fn virtual_part(
             rendering: Rendering::Full,
         };
         let bytes = body::read(body, shared.load.limits.patience).await?;
-        let content_type = header_text(parts, &header::CONTENT_TYPE);
-        return verbs::eviction::create(&call, content_type, &bytes);
+        return verbs::eviction::create(&call, &content_type(parts), &bytes);
     }
     if target.resource.is("", "pods") && verbs::container::is_part(path) {
         return Err(verbs::container::refuse(shared, namespace, name));
     }
     Err(ApiError::path_not_found())
+}
+
+/// The type of a body; case does not matter.
+fn content_type(parts: &Parts) -> String {
+    header_text(parts, &header::CONTENT_TYPE).to_ascii_lowercase()
 }
 
 fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
@@ -214,41 +239,6 @@ fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
         .get(name)
         .and_then(|h| h.to_str().ok())
         .unwrap_or_default()
-}
-
-fn fixed(
-    snapshot: &Arc<Snapshot>,
-    parts: &Parts,
-    query: &Query,
-    path: &[&str],
-) -> Result<Response<Body>, ApiError> {
-    let accept = header_text(parts, &header::ACCEPT);
-    match path {
-        ["healthz" | "livez" | "readyz", rest @ ..] => Ok(health(path[0], rest, query)),
-        ["version"] => Ok(json_value(StatusCode::OK, &discovery::version())),
-        ["api"] => Ok(discovery::core_root(snapshot, accept)),
-        ["apis"] => Ok(discovery::groups_root(snapshot, accept)),
-        ["api", version] => discovery::resources(snapshot, "", version),
-        ["apis", group] => Ok(discovery::group(snapshot, group)),
-        ["apis", group, version] => discovery::resources(snapshot, group, version),
-        ["openapi", "v2"] => openapi::v2::answer(snapshot, accept),
-        ["openapi", "v3", rest @ ..] => openapi::answer(snapshot, rest, query),
-        [] => Ok(discovery::paths()),
-        ["api" | "apis", ..] => Err(ApiError::path_not_found()),
-        _ => Ok(respond::no_such_page()),
-    }
-}
-
-fn health(endpoint: &str, rest: &[&str], query: &Query) -> Response<Body> {
-    if !matches!(rest, [] | ["ping" | "etcd" | "log"]) {
-        return respond::no_such_page();
-    }
-    let text = if query.has("verbose") {
-        format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{endpoint} check passed\n")
-    } else {
-        "ok".to_owned()
-    };
-    respond::text(&text)
 }
 
 pub(crate) fn method_not_allowed() -> ApiError {
@@ -276,7 +266,7 @@ async fn resource_request(
         _ => Asked::Object,
     };
     let (rendering, notation) = accept::negotiate(accepts, asked)?;
-    let content_type = header_text(parts, &header::CONTENT_TYPE).to_owned();
+    let content_type = content_type(parts);
     let user_agent = header_text(parts, &header::USER_AGENT);
     let subresource = target
         .subresource
@@ -301,7 +291,8 @@ async fn resource_request(
         (&Method::PATCH, Some(_)) => verbs::update::check_patch_type(&call, &content_type)?,
         _ => {}
     }
-    let patience = shared.load.limits.patience;
+    let most = shared.load.limits.patience;
+    let patience = query.timeout()?.map_or(most, |wanted| wanted.min(most));
     let read = async |body: Body| body::read(body, patience).await;
     let has_name = call.name.is_some();
     if call.resource.style == Style::Review {

@@ -1,11 +1,15 @@
 //! Query parameters.
 
 use std::collections::HashMap;
+use std::num::{IntErrorKind, ParseIntError};
+use std::time::Duration;
 
 use http::{Method, Uri};
 use serde_json::json;
 
+use super::escapes;
 use crate::error::{ApiError, Cause};
+use crate::go_text;
 
 /// The longest name of a manager, in bytes.
 const MAX_MANAGER: usize = 128;
@@ -39,20 +43,35 @@ pub(crate) enum At {
 
 /// The parameters of one request.
 #[derive(Debug)]
-pub(crate) struct Query(HashMap<String, String>);
+pub(crate) struct Query(HashMap<String, Vec<String>>);
 
 impl Query {
-    pub(crate) fn parse(uri: &Uri) -> Result<Self, ApiError> {
-        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri)
-            .map_err(|e| ApiError::bad_request(e.to_string()))?;
-        Ok(Self(pairs.0.into_iter().collect()))
+    /// What can be read of it: pairs that cannot be are not there.
+    pub(crate) fn parse(uri: &Uri) -> Self {
+        let readable = |pair: &&str| !pair.contains(';') && escapes::is_well_formed(pair);
+        let mut all: HashMap<String, Vec<String>> = HashMap::new();
+        let text = uri.query().unwrap_or_default();
+        for pair in text.split('&').filter(readable) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let [name, value] =
+                [name, value].map(|text| escapes::decode(&text.replace('+', " ")).into_owned());
+            all.entry(name).or_default().push(value);
+        }
+        Self(all)
+    }
+
+    /// Every value of a parameter.
+    pub(crate) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.0.get(name).into_iter().flatten().map(String::as_str)
+    }
+
+    /// The first value of a parameter, the empty one included.
+    fn first(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .map(String::as_str)
-            .filter(|v| !v.is_empty())
+        self.first(name).filter(|v| !v.is_empty())
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -61,27 +80,44 @@ impl Query {
 
     /// Whatever is there means yes, unless it is a way to write no.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        let text = self.0.get(name);
+        let text = self.first(name);
         text.is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parse = |text: &str| {
-            text.parse().map_err(|_| {
-                ApiError::bad_request(format!(
-                    "strconv.ParseInt: parsing \"{text}\": invalid syntax"
-                ))
+            text.parse().map_err(|error: ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": {why}"))
             })
         };
         self.get(name).map(parse).transpose()
     }
 
-    /// A time in seconds, if there is one that is more than nothing.
-    pub(crate) fn seconds(&self, name: &str) -> Result<Option<u64>, ApiError> {
-        let seconds = self.integer(name)?;
-        Ok(seconds
-            .and_then(|s| u64::try_from(s).ok())
-            .filter(|s| *s > 0))
+    /// How long a watch shall last, if anything is said of it.
+    pub(crate) fn lasts(&self) -> Result<Option<Duration>, ApiError> {
+        let seconds = self.integer("timeoutSeconds")?;
+        let lasts = |s| Duration::from_secs(u64::try_from(s).unwrap_or_default());
+        Ok(seconds.filter(|s| *s != 0).map(lasts))
+    }
+
+    /// How long the client wants to wait for an answer, if anything is said of it.
+    pub(crate) fn timeout(&self) -> Result<Option<Duration>, ApiError> {
+        let Some(text) = self.get("timeout") else {
+            return Ok(None);
+        };
+        match go_text::duration(text) {
+            Some(nanos) => Ok(u64::try_from(nanos)
+                .ok()
+                .filter(|n| *n > 0)
+                .map(Duration::from_nanos)),
+            None => Err(ApiError::bad_request(format!(
+                "invalid timeout specified in the request URL - time: invalid duration \"{text}\""
+            ))),
+        }
     }
 
     pub(crate) fn is_watch(&self) -> bool {

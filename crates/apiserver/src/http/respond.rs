@@ -67,6 +67,19 @@ pub(crate) async fn as_yaml(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from(text))
 }
 
+/// An answer that is the same for everybody.
+pub(crate) fn public(mut answer: Response<Body>) -> Response<Body> {
+    let value = HeaderValue::from_static("public");
+    answer.headers_mut().insert(header::CACHE_CONTROL, value);
+    answer
+}
+
+/// JSON that people look at, laid out for them.
+pub(crate) fn json_for_people(value: &Value) -> Response<Body> {
+    let text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    json_bytes(StatusCode::OK, Bytes::from(text))
+}
+
 /// An answer that will be the same whenever it is asked for.
 pub(crate) fn for_ever(mut answer: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public, immutable");
@@ -74,13 +87,49 @@ pub(crate) fn for_ever(mut answer: Response<Body>) -> Response<Body> {
     answer
 }
 
-/// For paths that are not of the API.
-pub(crate) fn no_such_page() -> Response<Body> {
-    let text = "404 page not found\n";
-    response(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
+/// An answer of a type of its own that anybody may keep for an hour.
+pub(crate) fn for_an_hour(content_type: &'static str, value: &Value) -> Response<Body> {
+    let mut answer = json_as(content_type, value);
+    let value = HeaderValue::from_static("public, max-age=3600");
+    answer.headers_mut().insert(header::CACHE_CONTROL, value);
+    answer
 }
 
-/// JSON with a content type of its own, for aggregated discovery.
+/// For paths that are not of the API.
+pub(crate) fn no_such_page() -> Response<Body> {
+    plain(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// For documents that are not there: an answer without a body.
+pub(crate) fn nothing_here() -> Response<Body> {
+    response(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "")
+}
+
+/// For requests that are no HTTP.
+pub(crate) fn no_request() -> Response<Body> {
+    plain(StatusCode::BAD_REQUEST, "400 Bad Request")
+}
+
+/// The same place under another name.
+pub(crate) fn moved(to: &str) -> Response<Body> {
+    let mut answer = response(StatusCode::MOVED_PERMANENTLY, "application/json", "");
+    if let Ok(value) = HeaderValue::from_str(to) {
+        answer.headers_mut().insert(header::LOCATION, value);
+    }
+    answer
+}
+
+/// A text that no browser may take for anything else.
+fn plain(code: StatusCode, text: &'static str) -> Response<Body> {
+    let mut answer = response(code, "text/plain; charset=utf-8", text);
+    let value = HeaderValue::from_static("nosniff");
+    answer
+        .headers_mut()
+        .insert(header::X_CONTENT_TYPE_OPTIONS, value);
+    answer
+}
+
+/// JSON with a content type of its own.
 pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Body> {
     response(
         StatusCode::OK,
@@ -90,7 +139,7 @@ pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Bod
 }
 
 /// Bytes of a type of their own.
-pub(crate) fn bytes_as(content_type: &'static str, bytes: Vec<u8>) -> Response<Body> {
+pub(crate) fn bytes_as(content_type: &'static str, bytes: impl Into<Body>) -> Response<Body> {
     response(StatusCode::OK, content_type, bytes)
 }
 

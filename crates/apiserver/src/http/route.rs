@@ -1,8 +1,7 @@
-//! From a URL path to what it names.
+//! From a decoded URL path to what it names.
 
 use std::sync::Arc;
 
-use crate::authorization::attributes::decode;
 use crate::registry::{Resource, Snapshot};
 
 /// A resource, or an object or subresource of it.
@@ -17,24 +16,36 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) enum Route<'a> {
     Target(Target),
-    /// Anything that is not a resource.
-    Fixed(Vec<&'a str>),
+    /// Anything that is not a resource, and whether its path ends in a slash.
+    Fixed(Vec<&'a str>, bool),
 }
 
 pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>> {
-    let segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    let inner = path.strip_prefix('/')?;
+    let ended = inner.trim_end_matches('/');
+    let segments: Vec<&str> = match ended {
+        "" => Vec::new(),
+        _ => ended.split('/').collect(),
+    };
     let (group, version, rest) = match segments.as_slice() {
         ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
-        ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
-        _ => return Some(Route::Fixed(segments)),
+        ["apis", group, version, rest @ ..]
+            if !rest.is_empty() && !group.is_empty() && snapshot.groups.contains_key(*group) =>
+        {
+            (*group, *version, rest)
+        }
+        _ => return Some(Route::Fixed(segments, ended.len() < inner.len())),
     };
+    if rest.iter().any(|segment| segment.is_empty()) {
+        return None;
+    }
     let resources = snapshot.group_version(group, version)?;
     let target =
         |resource: &str, namespace: Option<&str>, name: Option<&str>, subresource: Option<&str>| {
             Some(Route::Target(Target {
                 resource: resources.get(resource)?.clone(),
                 namespace: namespace.map(str::to_owned),
-                name: name.map(|n| decode(n).into_owned()),
+                name: name.map(str::to_owned),
                 subresource: subresource.map(str::to_owned),
             }))
         };

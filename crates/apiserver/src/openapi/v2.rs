@@ -1,12 +1,12 @@
 //! OpenAPI v2: all groups in one document, as JSON, or as the protobuf that client-go asks for.
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
 
 use super::{document, gnostic};
 use crate::error::{ApiError, Reason};
-use crate::http::respond;
+use crate::http::{cached, respond};
 use crate::registry::Snapshot;
 
 /// The form that client-go asks for, in its two spellings.
@@ -16,29 +16,43 @@ const PROTOBUF: [&str; 2] = [
 ];
 
 /// Answers `/openapi/v2`.
-pub(crate) fn answer(snapshot: &Snapshot, accept: &str) -> Result<Response<Body>, ApiError> {
-    let accepted = || {
-        accept
-            .split(',')
-            .filter_map(|entry| entry.split(';').next())
-    };
+pub(crate) fn answer(
+    snapshot: &Snapshot,
+    headers: &HeaderMap,
+    accept: &str,
+) -> Result<Response<Body>, ApiError> {
     let json = |media: &str| matches!(media, "application/json" | "application/*" | "*/*");
-    for media in accepted().map(str::trim) {
-        if PROTOBUF.contains(&media) {
-            let bytes = gnostic::encode(&whole(snapshot));
-            return Ok(respond::bytes_as(PROTOBUF[0], bytes));
+    let mut accepted = accept
+        .split(',')
+        .filter_map(|entry| entry.split(';').next())
+        .map(str::trim)
+        .filter(|media| json(media) || PROTOBUF.contains(media));
+    let media = match accepted.next() {
+        Some(media) if PROTOBUF.contains(&media) => PROTOBUF[0],
+        Some(_) => "application/json",
+        None if accept.is_empty() => "application/json",
+        None => {
+            return Err(ApiError::new(
+                Reason::NotAcceptable,
+                "only application/json and the protobuf form of OpenAPI v2 are served here",
+            ));
         }
-        if json(media) {
-            break;
-        }
-    }
-    if accept.is_empty() || accepted().any(|media| json(media.trim())) {
-        return Ok(respond::json_value(StatusCode::OK, &whole(snapshot)));
-    }
-    Err(ApiError::new(
-        Reason::NotAcceptable,
-        "only application/json and the protobuf form of OpenAPI v2 are served here",
-    ))
+    };
+    let document = whole(snapshot);
+    let contents = serde_json::to_vec(&document).unwrap_or_default();
+    let name = cached::name_of(&contents);
+    let known = cached::is_known(headers, &name);
+    let contents = match media {
+        _ if known => Vec::new(),
+        "application/json" => contents,
+        _ => gnostic::encode(&document),
+    };
+    let answer = cached::named(respond::bytes_as(media, contents), &name);
+    Ok(if known {
+        cached::unchanged(answer)
+    } else {
+        answer
+    })
 }
 
 fn whole(snapshot: &Snapshot) -> Value {

@@ -2,6 +2,11 @@
 
 use crate::error::ApiError;
 
+/// It ends before it should.
+fn cut_off() -> ApiError {
+    ApiError::bad_request("unexpected EOF")
+}
+
 pub(super) fn broken() -> ApiError {
     ApiError::bad_request("the protobuf body is malformed")
 }
@@ -29,7 +34,7 @@ impl<'a> Reader<'a> {
     pub(super) fn varint(&mut self) -> Result<u64, ApiError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first().ok_or_else(broken)?;
+            let (byte, rest) = self.0.split_first().ok_or_else(cut_off)?;
             self.0 = rest;
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
@@ -41,7 +46,7 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], ApiError> {
         let length = usize::try_from(length).map_err(|_| broken())?;
-        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(broken)?;
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(cut_off)?;
         self.0 = rest;
         Ok(taken)
     }

@@ -96,6 +96,7 @@ fn generate() -> Map<String, Value> {
         api::authorization::v1::SelfSubjectRulesReview,
         api::authorization::v1::SubjectAccessReview,
         api::authorization::v1::LocalSubjectAccessReview,
+        api::authentication::v1::TokenRequest,
         api::authentication::v1::TokenReview,
         api::authentication::v1::SelfSubjectReview,
         CustomResourceDefinition,

@@ -20,6 +20,7 @@ pub(crate) use admission::admit_delete;
 pub(crate) use decoding::{Sent, decode};
 pub(crate) use insert::insert;
 pub(crate) use modify::{is_finished, modify};
+pub(super) use type_meta::unreadable;
 
 /// Which write it is, for what differs between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,8 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// Under load, changes share chunks: no more than one chunk of a watch in this time, once [`AT_ONCE`] have gone
 /// out without a pause. Each chunk costs both sides a record, a system call and a wake-up.
 const SPACING: Duration = Duration::from_millis(5);
+/// A watch that is about to end tells a little before where its client can go on.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// So many chunks go out as soon as there is something to say.
 const AT_ONCE: u32 = 20;
 /// How long a watch lasts if the client does not say.
@@ -103,9 +105,7 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
     let streaming = query.flag("sendInitialEvents");
     read::options::check_watch(query)?;
     let from = query.resource_version().map_err(ApiError::unknown)?;
-    let timeout = query
-        .seconds("timeoutSeconds")?
-        .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+    let lasts = query.lasts()?.unwrap_or(DEFAULT_TIMEOUT);
     let include = read::include(call, query)?;
     let now = Instant::now();
     let wake = call.shared.store.subscribe(&call.resource.table);
@@ -123,8 +123,8 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         pace: Pace { due: now },
         wake,
         initial: VecDeque::new(),
-        deadline: now + timeout,
-        next_bookmark: now + BOOKMARK_EVERY,
+        deadline: now + lasts,
+        next_bookmark: next_bookmark(now, now + lasts),
         stopping: call.shared.stopping.clone(),
         done: false,
     };
@@ -243,7 +243,7 @@ impl Watcher {
                 () = tokio::time::sleep_until(self.deadline) => self.done = true,
                 () = self.stopping.cancelled() => self.done = true,
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
-                    self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
+                    self.next_bookmark = next_bookmark(Instant::now(), self.deadline);
                     self.seen = self.seen.max(self.caught_up());
                     return Some(Bytes::from(self.bookmark(false)));
                 }
@@ -314,6 +314,16 @@ impl Watcher {
     }
 }
 
+/// When a watch that ends at `deadline` sends its next bookmark.
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let regular = now + BOOKMARK_EVERY;
+    let last = deadline.checked_sub(BOOKMARK_BEFORE_END);
+    match last.filter(|last| *last > now) {
+        Some(last) => last.min(regular),
+        None => regular,
+    }
+}
+
 /// An object with another version.
 fn at_version(object: &Arc<Stored>, version: u64) -> Arc<Stored> {
     let mut value = object.value();
@@ -358,6 +368,16 @@ fn encode(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bookmarks_come_each_minute_and_before_the_end() {
+        let start = Instant::now();
+        let after = |lasts| next_bookmark(start, start + Duration::from_secs(lasts)) - start;
+        assert_eq!(after(600), BOOKMARK_EVERY);
+        assert_eq!(after(10), Duration::from_secs(8));
+        // Too late for another.
+        assert_eq!(after(2), BOOKMARK_EVERY);
+    }
 
     #[test]
     fn chunks_wait_only_where_they_come_faster_than_the_pace() {

@@ -1,6 +1,10 @@
 //! What is wrong with a text that is no JSON, in the words of Go's decoder: clients print them, and people search for
 //! them.
 
+/// How deep the decoder follows objects and lists.
+const DEEPEST: usize = 127;
+const TOO_DEEP: &str = "exceeded max depth";
+
 /// Where the scanner is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
@@ -34,11 +38,17 @@ pub(super) fn problem(text: &[u8]) -> Option<String> {
             }
             (Expect::Value | Expect::ValueOrEnd, b'{') => {
                 open.push(byte);
+                if open.len() > DEEPEST {
+                    return Some(TOO_DEEP.to_owned());
+                }
                 expect = Expect::KeyOrEnd;
                 at += 1;
             }
             (Expect::Value | Expect::ValueOrEnd, b'[') => {
                 open.push(byte);
+                if open.len() > DEEPEST {
+                    return Some(TOO_DEEP.to_owned());
+                }
                 expect = Expect::ValueOrEnd;
                 at += 1;
             }

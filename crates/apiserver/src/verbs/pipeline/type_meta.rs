@@ -75,7 +75,7 @@ pub(super) fn check(call: &Call, value: &mut Value, sent: &Sent<'_>) -> Result<(
 }
 
 /// What is of another type than what says the kind of an object, and where.
-fn unreadable(value: &Value) -> Option<String> {
+pub(in crate::verbs) fn unreadable(value: &Value) -> Option<String> {
     if !value.is_object() {
         let found = type_name(value);
         return Some(format!("{found} into Go value of type {TYPE_META}"));

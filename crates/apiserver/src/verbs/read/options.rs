@@ -10,7 +10,7 @@ const INITIAL: &str = "sendInitialEvents";
 
 /// Refuses combinations for a list that make no sense.
 pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
-    query.seconds("timeoutSeconds")?;
+    query.lasts()?;
     let version = query.get("resourceVersion");
     let goes_on = query.get("continue").is_some();
     let mut causes = Vec::new();
