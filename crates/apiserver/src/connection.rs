@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -46,6 +46,9 @@ impl Entrance {
     /// Shakes hands; none if that comes to nothing.
     async fn enter(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
         if speaks_plainly(&stream).await {
+            // What is left unread when a connection is closed may cost the client the answer.
+            let mut request = [0; 4096];
+            drop(stream.read(&mut request).await);
             drop(stream.write_all(NOT_PLAIN).await);
             return None;
         }

@@ -37,21 +37,26 @@ pub(crate) fn printed(value: &Value) -> String {
     }
 }
 
-/// The nanoseconds of a duration such as `1h15m30.5s`.
-pub(crate) fn duration(text: &str) -> Option<i128> {
+/// The nanoseconds of a duration such as `1h15m30.5s`, or what is wrong with it.
+pub(crate) fn duration(text: &str) -> Result<i128, String> {
+    let invalid = || format!("time: invalid duration \"{text}\"");
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
     if rest == "0" {
-        return Some(0);
+        return Ok(0);
     }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let of_number = |c: char| c.is_ascii_digit() || c == '.';
     let mut total = 0.0;
-    while {
-        let digits = |c: char| !c.is_ascii_digit() && c != '.';
-        let (number, after) = rest.split_at(rest.find(digits)?);
-        let unit = after.find(|c: char| c.is_ascii_digit() || c == '.');
-        let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
+    while !rest.is_empty() {
+        let number = rest.find(|c| !of_number(c)).unwrap_or(rest.len());
+        let (number, after) = rest.split_at(number);
+        let number: f64 = number.parse().map_err(|_| invalid())?;
+        let (unit, after) = after.split_at(after.find(of_number).unwrap_or(after.len()));
         let nanos = match unit {
             "ns" => 1.0,
             "us" | "µs" | "μs" => 1e3,
@@ -59,18 +64,22 @@ pub(crate) fn duration(text: &str) -> Option<i128> {
             "s" => 1e9,
             "m" => 60e9,
             "h" => 3600e9,
-            _ => return None,
+            "" => return Err(format!("time: missing unit in duration \"{text}\"")),
+            _ => {
+                return Err(format!(
+                    "time: unknown unit \"{unit}\" in duration \"{text}\""
+                ));
+            }
         };
-        total += number.parse::<f64>().ok()? * nanos;
+        total += number * nanos;
         rest = after;
-        !rest.is_empty()
-    } {}
+    }
     #[expect(
         clippy::cast_possible_truncation,
         reason = "what is too large for that lasts for ever anyway"
     )]
     let nanos = total as i128;
-    Some(sign * nanos)
+    Ok(sign * nanos)
 }
 
 #[cfg(test)]
@@ -81,17 +90,21 @@ mod tests {
     #[test]
     fn durations_are_read_as_go_reads_them() {
         for (text, nanos) in [
-            ("1h15m30.5s", Some(4_530_500_000_000)),
-            ("-1.5h", Some(-5_400_000_000_000)),
-            ("1ns", Some(1)),
-            ("0", Some(0)),
-            ("", None),
-            ("5", None),
-            ("s", None),
-            ("5x", None),
-            ("abc", None),
+            ("1h15m30.5s", 4_530_500_000_000),
+            ("-1.5h", -5_400_000_000_000),
+            ("1ns", 1),
+            ("0", 0),
         ] {
-            assert_eq!(duration(text), nanos, "{text}");
+            assert_eq!(duration(text), Ok(nanos), "{text}");
+        }
+        for (text, why) in [
+            ("", "invalid duration \"\""),
+            ("s", "invalid duration \"s\""),
+            ("abc", "invalid duration \"abc\""),
+            ("5", "missing unit in duration \"5\""),
+            ("5x", "unknown unit \"x\" in duration \"5x\""),
+        ] {
+            assert_eq!(duration(text), Err(format!("time: {why}")));
         }
     }
 

@@ -2,11 +2,10 @@
 //! lets its administrator do.
 
 use berth_e2e::eventually;
-use kube::Client;
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::{Answer, Served, client_of, raw};
+use crate::server::{Answer, Served, raw};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -72,16 +71,10 @@ async fn give(server: &Served, namespace: &str, user: &str, rules: Value) {
     .await;
 }
 
-async fn with_token(server: &Served, token: Option<&str>) -> Client {
-    let mut config = server.config().await;
-    config.auth_info.token = token.map(|t| t.to_owned().into());
-    client_of(config)
-}
-
 #[tokio::test]
 async fn who_says_nothing_is_anonymous_and_who_lies_is_nobody() {
     let server = server().await;
-    let nobody = with_token(&server, None).await;
+    let nobody = server.with_token(None).await;
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
         let answer = raw(&nobody, "GET", path, &[], "").await;
         assert_eq!(answer.code, 200, "{path}: {}", answer.text);
@@ -106,7 +99,7 @@ async fn who_says_nothing_is_anonymous_and_who_lies_is_nobody() {
             (403, &json!(message))
         );
     }
-    let liar = with_token(&server, Some("made-up")).await;
+    let liar = server.with_token(Some("made-up")).await;
     let answer = raw(&liar, "GET", "/version", &[], "").await;
     assert_eq!(
         (answer.code, &answer.json["reason"]),
@@ -395,7 +388,7 @@ async fn a_service_account_gets_a_token_that_dies_with_it() {
         json!({"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, "boundObjectRef": null})
     );
     let token = answer.json["status"]["token"].as_str().unwrap().to_owned();
-    let bot = with_token(&server, Some(&token)).await;
+    let bot = server.with_token(Some(&token)).await;
     let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let answer = raw(&bot, "POST", whoami, &[JSON], "{}").await;
     let info = &answer.json["status"]["userInfo"];
@@ -428,7 +421,7 @@ async fn a_service_account_gets_a_token_that_dies_with_it() {
         .as_str()
         .unwrap()
         .to_owned();
-    let client = with_token(&server, Some(&elsewhere)).await;
+    let client = server.with_token(Some(&elsewhere)).await;
     assert_eq!(raw(&client, "GET", "/version", &[], "").await.code, 401);
 
     let answer = server
@@ -481,7 +474,9 @@ async fn impersonation_takes_the_right_to_it() {
     let token = server
         .raw("POST", &format!("{accounts}/bot/token"), &[JSON], "{}")
         .await;
-    let bot = with_token(&server, token.json["status"]["token"].as_str()).await;
+    let bot = server
+        .with_token(token.json["status"]["token"].as_str())
+        .await;
     let answer = raw(&bot, "GET", "/api", &[("impersonate-user", "bob")], "").await;
     assert_eq!(
         (answer.code, &answer.json["reason"]),

@@ -14,6 +14,8 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+use crate::certificates;
+
 /// What `kubectl edit` opens objects with: somebody who wants seven of everything.
 const EDITOR: &str = "sed -i \"s/replicas:.*/replicas: 7/\"";
 
@@ -72,8 +74,14 @@ pub(crate) async fn forgetful() -> Served {
 
 async fn start(flags: &[String]) -> Shared {
     let folder = tempfile::tempdir().unwrap();
+    let credentials = folder.path().join("credentials");
     if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-        let real = RealServer::start_with(Path::new(&assets), folder.path(), flags).await;
+        let mut flags = flags.to_vec();
+        flags.push(format!(
+            "--client-ca-file={}",
+            certificates::found(&credentials).display()
+        ));
+        let real = RealServer::start_with(Path::new(&assets), folder.path(), &flags).await;
         return Shared {
             kubeconfig: folder.path().join("kubeconfig"),
             folder,
@@ -87,7 +95,10 @@ async fn start(flags: &[String]) -> Shared {
         .enable_all()
         .build()
         .unwrap();
-    let started = runtime.spawn(Server::start(ServerConfig::default()));
+    let started = runtime.spawn(Server::start(ServerConfig {
+        credentials: Some(credentials),
+        ..ServerConfig::default()
+    }));
     let server = started.await.unwrap().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, server.kubeconfig("shared")).unwrap();
@@ -136,6 +147,18 @@ impl Served {
     /// How the client reaches the server, for clients that differ in something.
     pub(crate) async fn config(&self) -> Config {
         config(&self.shared.kubeconfig).await
+    }
+
+    /// The keys of the authority whose certificates the server accepts from clients.
+    pub(crate) fn credentials(&self) -> PathBuf {
+        self.shared.folder.path().join("credentials")
+    }
+
+    /// The same server by way of a client with nothing but this token.
+    pub(crate) async fn with_token(&self, token: Option<&str>) -> Client {
+        let mut config = self.config().await;
+        config.auth_info.token = token.map(|t| t.to_owned().into());
+        client_of(config)
     }
 
     /// The same server by way of a client that does not come back when it is told to.

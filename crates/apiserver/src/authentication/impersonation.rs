@@ -225,7 +225,7 @@ impl Attempt<'_> {
         }
         for (key, values) in &wanted.extra {
             if constrained && let Some(why) = unfit(key, values) {
-                return Err(self.never(AUTHENTICATION, "userextras", "", why));
+                return Err(self.never(AUTHENTICATION, "userextras", "", &why));
             }
             for value in values {
                 self.may_be(AUTHENTICATION, ("userextras", key), "", value)?;
@@ -245,12 +245,21 @@ impl Attempt<'_> {
 }
 
 /// Why nobody has such extra values.
-fn unfit(key: &str, values: &[String]) -> Option<&'static str> {
+fn unfit(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
-        return Some("impersonating the empty string key in extra is not allowed");
+        return Some("impersonating the empty string key in extra is not allowed".to_owned());
+    }
+    let problem = match key.split_once('/') {
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => names::subdomain(domain),
+        _ => Some("must be a domain-prefixed path (such as \"acme.io/foo\")".to_owned()),
+    };
+    if let Some(problem) = problem {
+        return Some(format!(
+            "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \"{key}\": {problem}"
+        ));
     }
     let empty = values.iter().any(String::is_empty);
-    empty.then_some("impersonating the empty string value in extra is not allowed")
+    empty.then(|| "impersonating the empty string value in extra is not allowed".to_owned())
 }
 
 /// Who the request is made as: the identity itself, or the one it may stand in for.

@@ -181,7 +181,7 @@ impl Signer {
     }
 
     /// Where whoever wants to check a token finds the key, asked at this host.
-    pub(crate) fn configuration(&self, host: &str) -> Value {
+    pub(crate) fn configuration(host: &str) -> Value {
         json!({
             "issuer": ISSUER, "jwks_uri": format!("https://{host}/openid/v1/jwks"),
             "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
@@ -256,11 +256,11 @@ impl Signer {
         };
         let is_there = |table, named| exists(table, &bound.namespace, named);
         // The node of a pod may go before the pod does.
-        let node = bound.node.as_ref().filter(|_| bound.pod.is_none());
+        let alone = bound.node.as_ref().filter(|_| bound.pod.is_none());
         let alive = is_there("serviceaccounts", &bound.serviceaccount)
             && bound.pod.as_ref().is_none_or(|p| is_there("pods", p))
             && bound.secret.as_ref().is_none_or(|s| is_there("secrets", s))
-            && node.is_none_or(|n| exists("nodes", "", n));
+            && alone.is_none_or(|n| exists("nodes", "", n));
         if !alive {
             return Err(Refused::Revoked);
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::accept::{self, Notation};
 use super::query::Query;
 use super::{header_text, health, method_not_allowed, respond};
+use crate::authentication::service_account::Signer;
 use crate::error::ApiError;
 use crate::metrics::{self, Metrics};
 use crate::registry::Snapshot;
@@ -26,7 +27,7 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, ApiError> {
     let only_get = matches!(
         path,
-        ["version"] | ["api"] | ["api", _] | ["apis", _, _] | ["metrics"]
+        ["version" | "api" | "metrics"] | ["api", _] | ["apis", _, _]
     );
     let looks = parts.method == Method::GET || path == ["metrics"] && parts.method == Method::HEAD;
     if only_get && !looks {
@@ -72,7 +73,7 @@ pub(super) async fn answer(
         [".well-known", "openid-configuration"] => {
             let host = parts.uri.authority().map(http::uri::Authority::as_str);
             let host = host.unwrap_or_else(|| header_text(parts, &header::HOST));
-            let issuer = shared.authenticator.accounts.configuration(host);
+            let issuer = Signer::configuration(host);
             Ok(respond::for_an_hour("application/json", &issuer))
         }
         ["openid", "v1", "jwks"] => {

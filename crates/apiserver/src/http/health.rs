@@ -26,15 +26,13 @@ pub(super) fn answer(endpoint: &str, rest: &[&str], query: &Query) -> Response<B
         return respond::text("ok");
     }
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let mut told = String::new();
-    for check in checks(endpoint) {
-        let result = if excluded.contains(check) {
-            "excluded: ok"
-        } else {
-            "ok"
-        };
-        told += &format!("[+]{check} {result}\n");
-    }
+    let mut told: Vec<String> = checks(endpoint)
+        .iter()
+        .map(|check| {
+            let is_out = excluded.contains(check);
+            format!("[+]{check} {}ok", if is_out { "excluded: " } else { "" })
+        })
+        .collect();
     let strange: Vec<String> = excluded
         .iter()
         .filter(|name| !checks(endpoint).contains(name))
@@ -42,7 +40,10 @@ pub(super) fn answer(endpoint: &str, rest: &[&str], query: &Query) -> Response<B
         .collect();
     if !strange.is_empty() {
         let names = strange.join(",");
-        told += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
+        told.push(format!(
+            "warn: some health checks cannot be excluded: no matches for {names}"
+        ));
     }
-    respond::text(&format!("{told}{endpoint} check passed\n"))
+    told.push(format!("{endpoint} check passed\n"));
+    respond::text(&told.join("\n"))
 }

@@ -149,9 +149,6 @@ async fn routed(
 ) -> Result<Response<Body>, ApiError> {
     match route {
         Route::Target(target) => {
-            if let Some(name) = &target.name {
-                check_name(name)?;
-            }
             if let Some(path) = target.subresource.as_deref()
                 && Subresource::parse(path, &target.resource).is_none()
             {
@@ -258,6 +255,9 @@ async fn resource_request(
     query: &Query,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
+    if let Some(name) = &target.name {
+        check_name(name)?;
+    }
     let accepts = header_text(parts, &header::ACCEPT);
     let asked = match parts.method {
         Method::GET | Method::DELETE if target.name.is_some() => Asked::Object,

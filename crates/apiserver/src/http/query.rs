@@ -109,15 +109,13 @@ impl Query {
         let Some(text) = self.get("timeout") else {
             return Ok(None);
         };
-        match go_text::duration(text) {
-            Some(nanos) => Ok(u64::try_from(nanos)
-                .ok()
-                .filter(|n| *n > 0)
-                .map(Duration::from_nanos)),
-            None => Err(ApiError::bad_request(format!(
-                "invalid timeout specified in the request URL - time: invalid duration \"{text}\""
-            ))),
-        }
+        let nanos = go_text::duration(text).map_err(|why| {
+            ApiError::bad_request(format!(
+                "invalid timeout specified in the request URL - {why}"
+            ))
+        })?;
+        let nanos = u64::try_from(nanos).unwrap_or_default();
+        Ok((nanos > 0).then(|| Duration::from_nanos(nanos)))
     }
 
     pub(crate) fn is_watch(&self) -> bool {

@@ -126,10 +126,13 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         deadline: now + lasts,
         next_bookmark: next_bookmark(now, now + lasts),
         stopping: call.shared.stopping.clone(),
-        done: false,
+        // Less than nothing is over before anything is told.
+        done: lasts.is_zero(),
     };
     let unset = from.is_none_or(|v| v == 0);
-    if streaming || (unset && !query.has("sendInitialEvents")) {
+    if watcher.done {
+        // Nothing is told.
+    } else if streaming || (unset && !query.has("sendInitialEvents")) {
         watcher.send_state(streaming && bookmarks);
     } else if unset {
         watcher.seen = call.shared.store.version();

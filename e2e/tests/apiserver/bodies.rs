@@ -1,0 +1,307 @@
+//! Bodies that are too large, of no type that is known, or no objects.
+
+use serde_json::{Value, json};
+
+use crate::objects::{JSON, Objects, map, said};
+use crate::server;
+
+/// The most that a server reads.
+const MOST: usize = 3 << 20;
+const YAML: (&str, &str) = ("content-type", "application/yaml");
+const PROTOBUF: (&str, &str) = ("content-type", "application/vnd.kubernetes.protobuf");
+
+#[tokio::test]
+async fn nothing_of_more_than_three_mebibytes_is_read() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({}))).await;
+    let large = "x".repeat(MOST);
+    let data = format!("{{\"data\":{{\"k\":\"{large}\"}}}}");
+    let typed = |name: &'static str| ("content-type", name);
+    let operations =
+        format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{{\"k\":\"{large}\"}}}}]");
+    let options = format!("{{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"x\":\"{large}\"}}");
+    let yaml = format!("data:\n  k: {large}\n");
+    let protobuf = [b"k8s\0".as_slice(), large.as_bytes()].concat();
+    let path = |rest: &str| format!("/api/v1/namespaces/{namespace}/{rest}");
+    let (all, one) = (path("configmaps"), path("configmaps/a"));
+    let (applied, token) = (
+        path("configmaps/a?fieldManager=m"),
+        path("serviceaccounts/default/token"),
+    );
+    let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    for (method, path, header, body) in [
+        ("POST", &*all, JSON, data.as_bytes()),
+        ("POST", &all, YAML, yaml.as_bytes()),
+        ("POST", &all, PROTOBUF, &protobuf),
+        ("POST", review, JSON, data.as_bytes()),
+        ("POST", &token, JSON, data.as_bytes()),
+        ("PUT", &one, JSON, data.as_bytes()),
+        ("PUT", &one, YAML, yaml.as_bytes()),
+        (
+            "PATCH",
+            &one,
+            typed("application/json-patch+json"),
+            operations.as_bytes(),
+        ),
+        (
+            "PATCH",
+            &one,
+            typed("application/merge-patch+json"),
+            data.as_bytes(),
+        ),
+        (
+            "PATCH",
+            &one,
+            typed("application/strategic-merge-patch+json"),
+            data.as_bytes(),
+        ),
+        (
+            "PATCH",
+            &applied,
+            typed("application/apply-patch+yaml"),
+            data.as_bytes(),
+        ),
+        ("DELETE", &one, JSON, options.as_bytes()),
+        ("DELETE", &all, JSON, options.as_bytes()),
+    ] {
+        let answer = server.raw(method, path, &[header], body).await;
+        let expected = "Request entity too large: limit is 3145728";
+        assert_eq!(said(&answer), (413, expected), "{method} {path} {header:?}");
+        assert_eq!(answer.json["reason"], "RequestEntityTooLarge");
+    }
+    // The last byte that is read, and what a map may hold.
+    let (begin, end) = (r#"{"metadata":{"name":"b"},"data":{"k":""#, r#""}}"#);
+    for (over, code) in [(0, 422), (1, 413)] {
+        let fill = "x".repeat(MOST + over - begin.len() - end.len());
+        let answer = maps
+            .send("POST", "", &[JSON], format!("{begin}{fill}{end}"))
+            .await;
+        assert_eq!(answer.code, code, "{}", answer.text);
+    }
+    // Who only looks may send what they like: nobody reads it.
+    let answer = server.raw("GET", &one, &[JSON], data).await;
+    assert_eq!(answer.json["metadata"]["name"], "a", "{}", answer.text);
+    assert_eq!(answer.json["data"], Value::Null);
+}
+
+#[tokio::test]
+async fn bodies_of_all_types_are_read_and_of_no_others() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    let body = r#"{"metadata": {"name": "never"}}"#;
+    let post = async |header: &str| {
+        let header = ("content-type", header);
+        maps.send("POST", "?dryRun=All", &[header], body).await
+    };
+    for known in [
+        "application/json",
+        "APPLICATION/JSON",
+        "application/json; charset=utf-8",
+        "application/json;charset=utf-16",
+        "application/json;",
+        "application/yaml",
+        "",
+    ] {
+        let answer = post(known).await;
+        assert_eq!(answer.code, 201, "{known}: {}", answer.text);
+    }
+    let answer = maps.send("POST", "?dryRun=All", &[], body).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    for strange in [
+        "text/plain",
+        "text/yaml",
+        "application/x-yaml",
+        "application/*",
+        "*/*",
+        "json",
+        ";",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
+        let answer = post(strange).await;
+        let (code, message) = said(&answer);
+        assert!(
+            code == 415
+                && message.starts_with(
+                    "the body of the request was in an unknown format - accepted media types"
+                ),
+            "{strange}: {}",
+            answer.text
+        );
+    }
+}
+
+/// What is said of a body that is no object.
+fn unrecognized(why: &str) -> String {
+    format!("the object provided is unrecognized (must be of type ConfigMap): {why}")
+}
+
+#[tokio::test]
+async fn json_that_is_no_object_is_named() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    let type_meta = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    let parse = |why: &str| {
+        unrecognized(&format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    };
+    let into =
+        |found: &str| format!("json: cannot unmarshal {found} into Go value of type {type_meta}");
+    let of = |what: &str| {
+        format!(
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal {what}"
+        )
+    };
+    let deep = "exceeded max depth";
+    for (body, message) in [
+        ("[]".to_owned(), parse(&format!("{} (5b5d)", into("array")))),
+        ("1".to_owned(), parse(&format!("{} (31)", into("number")))),
+        (
+            "\"a\"".to_owned(),
+            parse(&format!("{} (226122)", into("string"))),
+        ),
+        (
+            "true".to_owned(),
+            parse(&format!("{} (74727565)", into("bool"))),
+        ),
+        (
+            "{\"kind\":1}".to_owned(),
+            parse(
+                "json: cannot unmarshal number into Go struct field .kind of type string ({\"kind\":1})",
+            ),
+        ),
+        (
+            "kind: ConfigMap\nmetadata:\n  name: fromyaml".to_owned(),
+            parse(
+                "invalid character 'k' looking for beginning of value \
+                 (6b696e643a20436f6e6669674d61700a6d657461646174613a0a20206e61 ...)",
+            ),
+        ),
+        (
+            "[".repeat(20_000),
+            parse(&format!("{deep} ({} ...)", "5b".repeat(30))),
+        ),
+        (
+            "{\"a\":".repeat(20_000),
+            parse(&format!("{deep} ({} ...)", "{\"a\":".repeat(6))),
+        ),
+        (
+            "{\"metadata\":[]}".to_owned(),
+            of("array into Go struct field ObjectMeta.metadata of type v1.ObjectMeta"),
+        ),
+        (
+            "{\"data\":{\"k\":1}}".to_owned(),
+            of("number into Go struct field ConfigMap.data of type string"),
+        ),
+    ] {
+        let answer = maps
+            .send("POST", "?dryRun=All", &[JSON], body.clone())
+            .await;
+        let (code, found) = said(&answer);
+        // Where the decoder names what it was in, it does so in its own way.
+        let found = found.replace("ConfigMap.metadata of", "ObjectMeta.metadata of");
+        assert_eq!(
+            (code, found.as_str()),
+            (400, message.as_str()),
+            "{}",
+            &body[..body.len().min(60)]
+        );
+    }
+    let required = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
+    for nothing in ["null", "{}", "{\"metadata\":null}"] {
+        let answer = maps.send("POST", "?dryRun=All", &[JSON], nothing).await;
+        assert_eq!(said(&answer), (422, required), "{nothing}");
+    }
+    // What is no text is replaced, as in any text that Go decodes.
+    let answer = maps
+        .send(
+            "POST",
+            "?dryRun=All",
+            &[JSON],
+            b"{\"metadata\":{\"name\":\"n\"},\"data\":{\"k\":\"\xff\"}}".as_slice(),
+        )
+        .await;
+    assert_eq!(
+        (answer.code, &answer.json["data"]["k"]),
+        (201, &json!("\u{fffd}"))
+    );
+}
+
+#[tokio::test]
+async fn yaml_and_protobuf_that_are_no_objects_are_told_in_a_line() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    for body in [
+        "a: b: c",
+        "a:\n\t- b",
+        "{",
+        "metadata:\n  name: [",
+        "%",
+        "\"",
+        "a: !!binary x",
+    ] {
+        let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
+        let (code, message) = said(&answer);
+        let why = message.strip_prefix(&unrecognized("yaml: "));
+        assert!(
+            code == 400 && why.is_some_and(|why| !why.is_empty() && !why.contains('\n')),
+            "{body}: {}",
+            answer.text
+        );
+    }
+    for (body, code) in [
+        ("metadata: {name: never}\ndata: {k: v}\n", 201),
+        ("", 422),
+        ("null", 422),
+    ] {
+        let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
+        assert_eq!(answer.code, code, "{body}: {}", answer.text);
+    }
+    let apply = ("content-type", "application/apply-patch+yaml");
+    let answer = maps
+        .send("PATCH", "/a?fieldManager=m", &[apply], "a: [")
+        .await;
+    let (code, message) = said(&answer);
+    assert!(
+        code == 400
+            && message.starts_with("error decoding YAML: error converting YAML to JSON: yaml: "),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
+
+    let prefix =
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    let named = b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap";
+    for (body, why) in [
+        (&b""[..], "empty data (<empty>)".to_owned()),
+        (b"k8s\0", "empty body (6b387300)".to_owned()),
+        (b"abc", format!("{prefix} (616263)")),
+        (b"{}", format!("{prefix} ({{}})")),
+        (
+            b"k8s\0\xff\xff\xff",
+            "unexpected EOF (6b387300ffffff)".to_owned(),
+        ),
+        (
+            &[named.as_slice(), b"\x12\xff"].concat(),
+            "unexpected EOF (6b3873000a0f0a0276311209436f6e6669674d617012ff)".to_owned(),
+        ),
+    ] {
+        let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], body).await;
+        assert_eq!(
+            said(&answer),
+            (400, unrecognized(&why).as_str()),
+            "{body:?}"
+        );
+    }
+    // A list of fields that is cut short is found out when the object is read.
+    let short = [named.as_slice(), b"\x12\x05\n\t\n\x01x"].concat();
+    let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], short).await;
+    assert!(
+        answer.code == 400 && said(&answer).1.contains("unexpected EOF"),
+        "{}",
+        answer.text
+    );
+}

@@ -1,0 +1,181 @@
+//! Client certificates: whom they stand for, and those of strangers.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Client;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, date_time_ymd,
+};
+use serde_json::{Value, json};
+
+use crate::objects::JSON;
+use crate::server::{Served, client_of, raw};
+use crate::{server, server::Answer};
+
+/// What the embedded server calls its authority.
+const AUTHORITY: &str = "berth-ca";
+const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+
+fn named(name: &str) -> DistinguishedName {
+    let mut distinguished = DistinguishedName::new();
+    distinguished.push(DnType::CommonName, name);
+    distinguished
+}
+
+fn authority() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named(AUTHORITY);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+/// Founds an authority in a folder, for a server that has none of its own; its certificate.
+pub(crate) fn found(folder: &Path) -> PathBuf {
+    let key = KeyPair::generate().unwrap();
+    let certificate = authority().self_signed(&key).unwrap();
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join("ca.key"), key.serialize_pem()).unwrap();
+    let file = folder.join("ca.crt");
+    std::fs::write(&file, certificate.pem()).unwrap();
+    file
+}
+
+/// A certificate for a user in groups, good until somebody changes that.
+fn of(user: &str, groups: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    if !user.is_empty() {
+        params.distinguished_name.push(DnType::CommonName, user);
+    }
+    for (place, group) in groups.iter().enumerate() {
+        // The library keeps one value of each type: the second group has the same type under its number.
+        let kind = match place {
+            0 => DnType::OrganizationName,
+            _ => DnType::CustomDnType(vec![2, 5, 4, 10]),
+        };
+        params.distinguished_name.push(kind, *group);
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params
+}
+
+/// A client with the certificate, and a token if there is one.
+async fn client(
+    server: &Served,
+    credentials: &Path,
+    params: CertificateParams,
+    token: Option<&str>,
+) -> Client {
+    let issuer = std::fs::read_to_string(credentials.join("ca.key")).unwrap();
+    let issuer = Issuer::new(authority(), KeyPair::from_pem(&issuer).unwrap());
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
+    let mut config = server.config().await;
+    let bearer = config.auth_info.token.take();
+    config.auth_info.token = token.map(|token| match token {
+        "administrator" => bearer.unwrap(),
+        other => other.to_owned().into(),
+    });
+    config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
+    config.auth_info.client_key_data = Some(STANDARD.encode(key.serialize_pem()).into());
+    client_of(config)
+}
+
+async fn whoami(client: &Client) -> Answer {
+    raw(client, "POST", WHOAMI, &[JSON], "{}").await
+}
+
+/// User and groups.
+fn told(answer: &Answer) -> (&Value, &Value) {
+    let info = &answer.json["status"]["userInfo"];
+    (&info["username"], &info["groups"])
+}
+
+#[tokio::test]
+async fn a_client_certificate_says_who_somebody_is() {
+    let server = server().await;
+    let own = server.credentials();
+    let carol = client(&server, &own, of("carol", &["devs", "ops"]), None).await;
+    let answer = whoami(&carol).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let groups = json!(["devs", "ops", "system:authenticated"]);
+    assert_eq!(told(&answer), (&json!("carol"), &groups));
+    let credential =
+        &answer.json["status"]["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"];
+    let digest = credential[0].as_str().unwrap();
+    let digest = digest.strip_prefix("X509SHA256=").unwrap();
+    assert!(digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit()));
+    // Known, and allowed nothing.
+    let path = "/api/v1/namespaces/default/configmaps";
+    let answer = raw(&carol, "GET", path, &[], "").await;
+    let message = r#"configmaps is forbidden: User "carol" cannot list resource "configmaps" in API group "" in the namespace "default""#;
+    assert_eq!(
+        (answer.code, &answer.json["message"]),
+        (403, &json!(message))
+    );
+    let root = client(&server, &own, of("root", &["system:masters"]), None).await;
+    assert_eq!(raw(&root, "GET", path, &[], "").await.code, 200);
+    // The certificate counts, whatever token there is besides.
+    for token in ["administrator", "made-up"] {
+        let carol = client(&server, &own, of("carol", &[]), Some(token)).await;
+        let answer = whoami(&carol).await;
+        assert_eq!(told(&answer).0, "carol", "{token}: {}", answer.text);
+    }
+    // One that names nobody, or that nobody, proves nothing.
+    for user in ["", "system:anonymous"] {
+        let nobody = client(&server, &own, of(user, &["devs"]), None).await;
+        let answer = whoami(&nobody).await;
+        let message = answer.json["message"].as_str().unwrap_or_default();
+        assert!(
+            answer.code == 403 && message.contains(r#"User "system:anonymous" cannot create"#),
+            "{user}: {}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_good_is_refused_by_an_answer() {
+    let server = server().await;
+    let own = server.credentials();
+    let elsewhere = tempfile::tempdir().unwrap();
+    found(elsewhere.path());
+    let mut expired = of("carol", &[]);
+    (expired.not_before, expired.not_after) =
+        (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+    let mut to_come = of("carol", &[]);
+    (to_come.not_before, to_come.not_after) =
+        (date_time_ymd(2100, 1, 1), date_time_ymd(2101, 1, 1));
+    let mut of_a_server = of("carol", &[]);
+    of_a_server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let stranger = (elsewhere.path(), of("carol", &["system:masters"]));
+    for (what, (authority, params)) in [
+        ("stranger", stranger),
+        ("expired", (&*own, expired)),
+        ("to come", (&*own, to_come)),
+        ("of a server", (&*own, of_a_server)),
+    ] {
+        let client = client(&server, authority, params, None).await;
+        for path in ["/version", "/healthz", "/api/v1/namespaces"] {
+            let answer = raw(&client, "GET", path, &[], "").await;
+            let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "Unauthorized", "reason": "Unauthorized", "code": 401});
+            assert_eq!(
+                (answer.code, &answer.json),
+                (401, &expected),
+                "{what} {path}"
+            );
+        }
+    }
+    // A token may make up for it.
+    for (token, code) in [("administrator", 201), ("made-up", 401)] {
+        let params = of("carol", &[]);
+        let client = client(&server, elsewhere.path(), params, Some(token)).await;
+        let answer = whoami(&client).await;
+        assert_eq!(answer.code, code, "{token}: {}", answer.text);
+        assert_ne!(told(&answer).0, "carol");
+    }
+}

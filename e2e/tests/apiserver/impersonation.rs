@@ -1,0 +1,348 @@
+//! Acting as somebody else: what it takes to be a user, a group, a service account, a node; for anything, or for one
+//! verb only. Each test is its own somebody, as a kube-apiserver remembers in which way somebody has succeeded.
+
+use berth_e2e::eventually;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::objects::JSON;
+use crate::server;
+use crate::server::{Answer, Served, raw};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+
+/// A service account with rights in the cluster, and nothing else but what everybody has.
+struct Actor {
+    client: Client,
+    user: String,
+}
+
+impl Actor {
+    async fn new(server: &Served, rules: Value) -> Self {
+        let namespace = server.namespace().await;
+        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+        let create = async |path: &str, object: Value| {
+            let answer = server.raw("POST", path, &[JSON], object.to_string()).await;
+            assert_eq!(answer.code, 201, "{}", answer.text);
+            answer.json
+        };
+        create(&accounts, json!({"metadata": {"name": "actor"}})).await;
+        let token = create(&format!("{accounts}/actor/token"), json!({})).await;
+        let token = token["status"]["token"].as_str().unwrap();
+        let name = format!("acts-{namespace}");
+        // The last rule tells when they are all known.
+        let mut rules = rules.as_array().unwrap().clone();
+        rules.push(json!({"nonResourceURLs": ["/ready"], "verbs": ["get"]}));
+        let role = json!({"metadata": {"name": name}, "rules": rules});
+        create(&format!("{RBAC}/clusterroles"), role).await;
+        let binding = json!({"metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "actor"}]});
+        create(&format!("{RBAC}/clusterrolebindings"), binding).await;
+        let client = server.with_token(Some(token)).await;
+        eventually("the rights to be known", async || {
+            match raw(&client, "GET", "/ready", &[], "").await.code {
+                404 => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+        let user = format!("system:serviceaccount:{namespace}:actor");
+        Self { client, user }
+    }
+
+    /// Asks the server who it takes them for.
+    async fn whoami(&self, headers: &[(&str, &str)]) -> Answer {
+        let headers = [&[JSON], headers].concat();
+        raw(&self.client, "POST", WHOAMI, &headers, "{}").await
+    }
+
+    async fn refused(&self, headers: &[(&str, &str)], expected: &str) {
+        let answer = self.whoami(headers).await;
+        let expected = expected.replace("ACTOR", &self.user);
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (403, &json!(expected)),
+            "{headers:?}"
+        );
+    }
+}
+
+fn rule(verb: &str, group: &str, resource: &str, names: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": [resource], "verbs": [verb], "resourceNames": names})
+}
+
+#[tokio::test]
+async fn the_plain_verb_is_asked_for_each_part_of_somebody() {
+    let server = server().await;
+    let rules = json!([
+        rule("impersonate", "", "users", &["bob"]),
+        rule("impersonate", "", "groups", &["devs"]),
+        rule("impersonate", "", "serviceaccounts", &["bot"]),
+        rule("impersonate", AUTHENTICATION, "uids", &["77"]),
+        rule(
+            "impersonate",
+            AUTHENTICATION,
+            "userextras/scopes",
+            &["view"]
+        ),
+    ]);
+    let actor = Actor::new(&server, rules).await;
+    let bob = ("impersonate-user", "bob");
+    let bot = ("impersonate-user", "system:serviceaccount:some:bot");
+    let devs = ("impersonate-group", "devs");
+    let own = [
+        "system:serviceaccounts",
+        "system:serviceaccounts:some",
+        "system:authenticated",
+    ];
+    for (headers, expected) in [
+        (
+            &[bob][..],
+            json!({"username": "bob", "groups": ["system:authenticated"]}),
+        ),
+        (
+            &[bob, devs],
+            json!({"username": "bob", "groups": ["devs", "system:authenticated"]}),
+        ),
+        (
+            &[bob, ("impersonate-uid", "77")],
+            json!({"username": "bob", "uid": "77", "groups": ["system:authenticated"]}),
+        ),
+        (
+            &[bob, ("impersonate-extra-scopes", "view")],
+            json!({"username": "bob", "groups": ["system:authenticated"], "extra": {"scopes": ["view"]}}),
+        ),
+        (&[bot], json!({"username": bot.1, "groups": own})),
+        (
+            &[bot, devs],
+            json!({"username": bot.1, "groups": ["devs", "system:authenticated"]}),
+        ),
+    ] {
+        let answer = actor.whoami(headers).await;
+        let found = &answer.json["status"]["userInfo"];
+        assert_eq!(
+            (answer.code, found),
+            (201, &expected),
+            "{headers:?}: {}",
+            answer.text
+        );
+    }
+    // Each part that is more than that is refused. Only whether: the words depend on the way that is tried first.
+    for headers in [
+        &[("impersonate-user", "eve")][..],
+        &[bob, devs, ("impersonate-group", "ops")],
+        &[bob, ("impersonate-uid", "78")],
+        &[
+            bob,
+            ("impersonate-extra-scopes", "view"),
+            ("impersonate-extra-scopes", "edit"),
+        ],
+        &[bob, ("impersonate-extra-other", "view")],
+        &[("impersonate-user", "system:serviceaccount:some:other")],
+        &[bot, ("impersonate-group", "system:serviceaccounts")],
+        &[("impersonate-user", "system:serviceaccount:some")],
+        &[("impersonate-user", "system:anonymous")],
+    ] {
+        let answer = actor.whoami(headers).await;
+        assert_eq!(answer.code, 403, "{headers:?}: {}", answer.text);
+    }
+    for headers in [
+        &[devs][..],
+        &[("impersonate-uid", "77")],
+        &[("impersonate-extra-scopes", "view")],
+    ] {
+        let answer = actor.whoami(headers).await;
+        let said = answer.json["message"].as_str().unwrap_or_default();
+        assert!(
+            answer.code == 400 && said.ends_with("without impersonating a user name"),
+            "{headers:?}: {}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn somebody_may_be_allowed_to_act_as_another_for_one_verb() {
+    let server = server().await;
+    let on = |verb: &str, mode: &str| {
+        let verb = format!("impersonate-on:{mode}:{verb}");
+        json!({"apiGroups": [AUTHENTICATION], "resources": ["selfsubjectreviews"], "verbs": [verb]})
+    };
+    let rules = json!([
+        on("create", "user-info"),
+        rule("impersonate:user-info", AUTHENTICATION, "users", &["carl"]),
+        rule(
+            "impersonate:user-info",
+            AUTHENTICATION,
+            "groups",
+            &["devs", "system:masters"]
+        ),
+        rule("impersonate:user-info", AUTHENTICATION, "uids", &["77"]),
+        rule(
+            "impersonate:user-info",
+            AUTHENTICATION,
+            "userextras/acme.io/scopes",
+            &["view"]
+        ),
+        on("create", "serviceaccount"),
+        rule(
+            "impersonate:serviceaccount",
+            AUTHENTICATION,
+            "serviceaccounts",
+            &["bot"]
+        ),
+        on("create", "arbitrary-node"),
+        rule(
+            "impersonate:arbitrary-node",
+            AUTHENTICATION,
+            "nodes",
+            &["n1"]
+        ),
+    ]);
+    let actor = Actor::new(&server, rules).await;
+    let carl = ("impersonate-user", "carl");
+    let bot = ("impersonate-user", "system:serviceaccount:some:bot");
+    let node = ("impersonate-user", "system:node:n1");
+    let own = [
+        "system:serviceaccounts",
+        "system:serviceaccounts:some",
+        "system:authenticated",
+    ];
+    for (headers, expected) in [
+        (
+            &[carl][..],
+            json!({"username": "carl", "groups": ["system:authenticated"]}),
+        ),
+        (
+            &[
+                carl,
+                ("impersonate-group", "devs"),
+                ("impersonate-uid", "77"),
+                ("impersonate-extra-acme.io%2fscopes", "view"),
+            ],
+            json!({"username": "carl", "uid": "77", "groups": ["devs", "system:authenticated"],
+                "extra": {"acme.io/scopes": ["view"]}}),
+        ),
+        (&[bot], json!({"username": bot.1, "groups": own})),
+        (
+            &[node],
+            json!({"username": node.1, "groups": ["system:nodes", "system:authenticated"]}),
+        ),
+    ] {
+        let answer = actor.whoami(headers).await;
+        let found = &answer.json["status"]["userInfo"];
+        assert_eq!(
+            (answer.code, found),
+            (201, &expected),
+            "{headers:?}: {}",
+            answer.text
+        );
+    }
+    // Another verb.
+    let list = "/api/v1/namespaces/default/pods";
+    let answer = raw(&actor.client, "GET", list, &[carl], "").await;
+    assert_eq!(answer.code, 403, "{}", answer.text);
+    for headers in [
+        &[("impersonate-user", "eve")][..],
+        &[carl, ("impersonate-group", "ops")],
+        &[carl, ("impersonate-group", "system:masters")],
+        &[carl, ("impersonate-uid", "78")],
+        &[carl, ("impersonate-extra-acme.io%2fother", "view")],
+        &[("impersonate-user", "system:serviceaccount:some:other")],
+        &[("impersonate-user", "system:node:n2")],
+        &[node, ("impersonate-group", "devs")],
+        &[bot, ("impersonate-group", "devs")],
+    ] {
+        let answer = actor.whoami(headers).await;
+        assert_eq!(answer.code, 403, "{headers:?}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn refusals_name_the_first_thing_that_is_missing() {
+    let server = server().await;
+    let nothing = Actor::new(&server, json!([])).await;
+    let reviews = r#"resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope"#;
+    for (user, mode) in [
+        ("eve", "user-info"),
+        ("system:serviceaccount:some:bot", "serviceaccount"),
+        ("system:node:n1", "arbitrary-node"),
+    ] {
+        let expected = format!(
+            "selfsubjectreviews.authentication.k8s.io is forbidden: User \"ACTOR\" cannot \
+             impersonate-on:{mode}:create {reviews}"
+        );
+        nothing
+            .refused(&[("impersonate-user", user)], &expected)
+            .await;
+    }
+    let path = raw(
+        &nothing.client,
+        "GET",
+        "/api",
+        &[("impersonate-user", "eve")],
+        "",
+    )
+    .await;
+    let expected = format!(
+        "forbidden: User \"{}\" cannot impersonate-on:user-info:get path \"/api\"",
+        nothing.user
+    );
+    assert_eq!(path.json["message"], expected);
+    let rules = json!([
+        {"apiGroups": [AUTHENTICATION], "resources": ["selfsubjectreviews"],
+            "verbs": ["impersonate-on:user-info:create"]},
+        rule("impersonate:user-info", AUTHENTICATION, "users", &["carl"]),
+        rule("impersonate:user-info", AUTHENTICATION, "groups", &["system:masters"]),
+    ]);
+    let some = Actor::new(&server, rules).await;
+    let carl = ("impersonate-user", "carl");
+    let scope = r#"in API group "authentication.k8s.io" at the cluster scope"#;
+    for (headers, what, resource, why) in [
+        (
+            &[("impersonate-user", "zed")][..],
+            r#"users.authentication.k8s.io "zed""#,
+            "users",
+            "",
+        ),
+        (
+            &[carl, ("impersonate-group", "g")],
+            r#"groups.authentication.k8s.io "g""#,
+            "groups",
+            "",
+        ),
+        (
+            &[carl, ("impersonate-group", "system:masters")],
+            r#"groups.authentication.k8s.io "system:masters""#,
+            "groups",
+            ": impersonating the system:masters group is not allowed",
+        ),
+        (
+            &[carl, ("impersonate-uid", "7")],
+            r#"uids.authentication.k8s.io "7""#,
+            "uids",
+            "",
+        ),
+        (
+            &[carl, ("impersonate-extra-acme.io%2fscopes", "view")],
+            r#"userextras.authentication.k8s.io "view""#,
+            "userextras/acme.io/scopes",
+            "",
+        ),
+        (
+            &[carl, ("impersonate-extra-scopes", "view")],
+            "userextras.authentication.k8s.io",
+            "userextras",
+            ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \"scopes\": must be a \
+             domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+    ] {
+        let expected = format!(
+            "{what} is forbidden: User \"ACTOR\" cannot impersonate:user-info resource \"{resource}\" {scope}{why}"
+        );
+        some.refused(headers, &expected).await;
+    }
+}

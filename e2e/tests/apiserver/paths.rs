@@ -1,0 +1,280 @@
+//! What a path and a query name, however strangely they are written.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::objects::{JSON, Objects, map};
+use crate::server;
+
+const NO_PAGE: &str = "404 page not found\n";
+const NO_RESOURCE: &str = "the server could not find the requested resource";
+
+#[tokio::test]
+async fn a_path_is_decoded_before_anything_looks_at_it() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({}))).await;
+    let kind = async |path: &str| {
+        let answer = server.raw("GET", path, &[], "").await;
+        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
+        answer.json["kind"].clone()
+    };
+    for (path, expected) in [
+        ("/api/v1/namespaces/default/", "Namespace"),
+        ("/api/v1/namespaces/default//", "Namespace"),
+        ("/api/v1/namespaces/", "NamespaceList"),
+        ("/api/v1/namespaces/%64efault", "Namespace"),
+        ("/api/v1/n%61mespaces", "NamespaceList"),
+        ("/api/v1/namespaces/default%2Fconfigmaps", "ConfigMapList"),
+        ("/%61pi/v1", "APIResourceList"),
+        ("/api/", "APIVersions"),
+        ("/apis/", "APIGroupList"),
+        ("/apis/apps/", "APIGroup"),
+        ("/api/v1/", "APIResourceList"),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Adiscovery",
+            "ClusterRole",
+        ),
+    ] {
+        assert_eq!(kind(path).await, expected, "{path}");
+    }
+    assert_eq!(
+        kind(&format!("/api/v1/namespaces/{namespace}/configmaps/%61")).await,
+        "ConfigMap"
+    );
+}
+
+#[tokio::test]
+async fn paths_that_name_nothing_are_told_so() {
+    let server = server().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for path in [
+        "//api/v1",
+        "/API/v1",
+        "/apis/nope",
+        "/apis/nope/v1",
+        "/apis/nope/v1/x",
+        "/healthz/",
+        "/healthz//ping",
+        "/healthz/nope",
+        "/metrics/",
+        "/openapi/v2/",
+        "/favicon.ico",
+        "/swagger.json",
+    ] {
+        let answer = server.raw("GET", path, &[], "").await;
+        assert_eq!(
+            (answer.code, answer.text.as_str()),
+            (404, NO_PAGE),
+            "{path}"
+        );
+        assert_eq!(
+            answer.headers["x-content-type-options"], "nosniff",
+            "{path}"
+        );
+    }
+    for path in [
+        "/api//v1/namespaces",
+        "/api/v1//namespaces/default",
+        "/api/v1/namespaces/../namespaces",
+        "/api/v1/namespaces/./default",
+        "/api/v1/../../healthz",
+        "/api/v2",
+        "/api/v2/pods",
+        "/apis/apps/v2",
+        "/apis/apps/v2/deployments",
+        "/api/v1/Namespaces",
+        "/api/v1/configmaps/a",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/namespaces/default/configmaps//a",
+        "/api/v1/namespaces/default/configmaps/a%2Fb",
+        "/api/v1/namespaces/default/configmaps/..%2F..",
+        "/api/v1/namespaces/default/configmaps/a/b/c",
+    ] {
+        let answer = server.raw("GET", path, &[], "").await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (404, &json!(NO_RESOURCE)),
+            "{path}: {}",
+            answer.text
+        );
+    }
+    // Broken escapes are no HTTP.
+    for path in [format!("{maps}/a%zz"), "/%".to_owned()] {
+        let answer = server.raw("GET", &path, &[], "").await;
+        assert_eq!(
+            (answer.code, answer.text.as_str()),
+            (400, "400 Bad Request")
+        );
+    }
+    // Names that could be steps of a path, or escapes, are names of nothing.
+    let merge = ("content-type", "application/merge-patch+json");
+    for (name, why) in [
+        ("..", "\"..\": may not be '..'"),
+        ("%2e", "\".\": may not be '.'"),
+        ("a%25b", "\"a%b\": may not contain '%'"),
+    ] {
+        for (method, header, body) in [
+            ("GET", JSON, ""),
+            ("DELETE", JSON, ""),
+            ("PATCH", merge, "{}"),
+        ] {
+            let answer = server
+                .raw(method, &format!("{maps}/{name}"), &[header], body)
+                .await;
+            let expected = format!("Name parameter invalid: {why}");
+            assert_eq!(
+                (answer.code, &answer.json["message"]),
+                (400, &json!(expected)),
+                "{method} {name}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn methods_are_for_what_they_are_for() {
+    let server = server().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let not_allowed = "the server does not allow this method on the requested resource";
+    for method in ["HEAD", "OPTIONS", "TRACE"] {
+        for (path, code) in [
+            (maps, 405),
+            ("/api/v1/namespaces/default", 405),
+            ("/api", 405),
+            ("/api/v1", 405),
+            ("/apis/apps/v1", 405),
+            ("/version", 405),
+            ("/healthz", 200),
+            ("/apis", 200),
+            ("/apis/apps", 200),
+            ("/openapi/v2", 200),
+            ("/openapi/v3", 200),
+            ("/", 200),
+            ("/nothing", 404),
+        ] {
+            let answer = server.raw(method, path, &[], "").await;
+            assert_eq!(answer.code, code, "{method} {path}: {}", answer.text);
+            if method == "HEAD" {
+                assert_eq!(answer.text, "", "{path}");
+            } else if code == 405 {
+                assert_eq!(answer.json["message"], not_allowed);
+            }
+        }
+    }
+    for (method, path) in [
+        ("POST", "/api/v1/namespaces/default/configmaps/a"),
+        ("PUT", maps),
+        ("PATCH", maps),
+        ("DELETE", "/version"),
+        (
+            "GET",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces/default/serviceaccounts/default/token",
+        ),
+    ] {
+        let answer = server.raw(method, path, &[JSON], "{}").await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (405, &json!(not_allowed)),
+            "{method} {path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_query_says_that_nobody_understands_is_left_out() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    for name in ["a", "b", "c"] {
+        maps.create(&map(name, json!({}), json!({}))).await;
+    }
+    let long = format!("?{}", "a".repeat(60_000));
+    for (query, count) in [
+        ("?foo=bar&foo=baz", 3),
+        ("?%zz=1", 3),
+        ("?limit=%zz", 3),
+        ("?limit=1;x=2", 3),
+        ("?limit=-1", 3),
+        ("?timeoutSeconds=-5", 3),
+        ("?timeout=0s", 3),
+        ("?timeout=-1s", 3),
+        ("?timeout=1h30m", 3),
+        ("?pretty=maybe", 3),
+        // The first counts.
+        ("?limit=2&limit=1", 2),
+        ("?limit=1&&foo", 1),
+        (long.as_str(), 3),
+    ] {
+        let answer = maps.get(query).await;
+        let items = answer.json["items"].as_array().map(Vec::len);
+        assert_eq!((answer.code, items), (200, Some(count)), "{query}");
+    }
+    let timeout = |why: &str| format!("invalid timeout specified in the request URL - time: {why}");
+    let invalid = |text: &str| timeout(&format!("invalid duration \"{text}\""));
+    let range = "strconv.ParseInt: parsing \"99999999999999999999\": value out of range";
+    for (query, message) in [
+        ("?timeout=abc", invalid("abc")),
+        ("?timeout=5", timeout("missing unit in duration \"5\"")),
+        (
+            "?timeout=5x",
+            timeout("unknown unit \"x\" in duration \"5x\""),
+        ),
+        ("?timeoutSeconds=99999999999999999999", range.to_owned()),
+    ] {
+        let answer = maps.get(query).await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (400, &json!(message)),
+            "{query}"
+        );
+    }
+    for (method, path) in [("POST", ""), ("DELETE", "/none")] {
+        let answer = maps
+            .send(method, &format!("{path}?timeout=x"), &[JSON], "{}")
+            .await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (400, &json!(invalid("x")))
+        );
+    }
+    let health = server.raw("GET", "/healthz?timeout=x", &[], "").await;
+    assert_eq!(health.code, 400, "{}", health.text);
+    // A name of any length is the name of nothing.
+    let name = "a".repeat(9000);
+    let answer = maps.get(&format!("/{name}")).await;
+    assert_eq!(
+        (answer.code, &answer.json["message"]),
+        (404, &json!(format!("configmaps \"{name}\" not found")))
+    );
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_it_is_asked_to() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({}))).await;
+    let watch = async |seconds: i32| {
+        let query = format!("?watch=true&timeoutSeconds={seconds}");
+        let ended = tokio::time::timeout(Duration::from_mins(1), maps.get(&query)).await;
+        ended.unwrap()
+    };
+    let answer = watch(1).await;
+    assert_eq!((answer.code, answer.text.lines().count()), (200, 1));
+    // At once, and perhaps before anything is told.
+    let answer = watch(-5).await;
+    assert!(
+        answer.code == 200 && answer.text.lines().count() <= 1,
+        "{}",
+        answer.text
+    );
+    let one: Value = maps.get("/a?watch=true&timeoutSeconds=1").await.json;
+    assert_eq!(one["kind"], "ConfigMap");
+}

@@ -1,0 +1,366 @@
+//! Tokens of service accounts: what they are for, what they are bound to, and how others check them.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::objects::JSON;
+use crate::server;
+use crate::server::{Answer, Served, raw};
+
+const OWN: &str = "https://kubernetes.default.svc";
+
+/// A namespace with the account `bot`.
+struct Scene<'a> {
+    server: &'a Served,
+    namespace: String,
+}
+
+impl<'a> Scene<'a> {
+    async fn new(server: &'a Served) -> Self {
+        let namespace = server.namespace().await;
+        let scene = Self { server, namespace };
+        scene
+            .create("serviceaccounts", json!({"metadata": {"name": "bot"}}))
+            .await;
+        scene
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/api/v1/namespaces/{}/{rest}", self.namespace)
+    }
+
+    async fn create(&self, plural: &str, object: Value) -> Value {
+        let path = self.path(plural);
+        let answer = self
+            .server
+            .raw("POST", &path, &[JSON], object.to_string())
+            .await;
+        assert_eq!(answer.code, 201, "{}", answer.text);
+        answer.json
+    }
+
+    async fn request(&self, body: &Value) -> Answer {
+        let path = self.path("serviceaccounts/bot/token");
+        self.server
+            .raw("POST", &path, &[JSON], body.to_string())
+            .await
+    }
+
+    async fn token(&self, spec: &Value) -> String {
+        let answer = self.request(&json!({ "spec": spec })).await;
+        assert_eq!(answer.code, 201, "{}", answer.text);
+        answer.json["status"]["token"].as_str().unwrap().to_owned()
+    }
+
+    async fn bound_to(&self, kind: &str, name: &str) -> String {
+        let reference = json!({"kind": kind, "apiVersion": "v1", "name": name});
+        self.token(&json!({ "boundObjectRef": reference })).await
+    }
+
+    async fn review(&self, token: &str, audiences: &[&str]) -> Value {
+        let body = json!({"spec": {"token": token, "audiences": audiences}}).to_string();
+        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+        let answer = self.server.raw("POST", path, &[JSON], body).await;
+        assert_eq!(answer.code, 201, "{}", answer.text);
+        answer.json["status"].clone()
+    }
+}
+
+/// What a token says of itself; times and names of it left out.
+fn claims(token: &str) -> Value {
+    let part = token.split('.').nth(1).unwrap();
+    let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
+    for changing in ["exp", "iat", "nbf"] {
+        assert!(claims[changing].is_number(), "{claims}");
+        claims.as_object_mut().unwrap().remove(changing);
+    }
+    assert!(claims["jti"].is_string(), "{claims}");
+    claims.as_object_mut().unwrap().remove("jti");
+    claims
+}
+
+fn pod(name: &str, account: &str, node: Option<&str>) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"serviceAccountName": account, "nodeName": node,
+        "containers": [{"name": "c", "image": "i"}]}})
+}
+
+#[tokio::test]
+async fn a_token_is_good_for_its_audiences_only() {
+    let server = server().await;
+    let scene = Scene::new(&server).await;
+    let plain = scene.token(&json!({})).await;
+    let for_others = scene.token(&json!({"audiences": ["a", "b"]})).await;
+    for (token, audiences, expected) in [
+        (&plain, &[][..], &[OWN][..]),
+        (&plain, &["x", OWN], &[OWN]),
+        (&for_others, &["a"], &["a"]),
+        (&for_others, &["b", "c", "a"], &["b", "a"]),
+    ] {
+        let status = scene.review(token, audiences).await;
+        assert_eq!(
+            (&status["authenticated"], &status["audiences"]),
+            (&json!(true), &json!(expected))
+        );
+    }
+    for (token, audiences, has, wanted) in [
+        (
+            &plain,
+            &["x"][..],
+            format!("[\"{OWN}\"]"),
+            "[\"x\"]".to_owned(),
+        ),
+        (
+            &for_others,
+            &[],
+            "[\"a\" \"b\"]".to_owned(),
+            format!("[\"{OWN}\"]"),
+        ),
+    ] {
+        let why = format!(
+            "[invalid bearer token, token audiences {has} is invalid for the target audiences {wanted}]"
+        );
+        let expected = json!({"user": {}, "error": why});
+        assert_eq!(scene.review(token, audiences).await, expected);
+    }
+    assert_eq!(
+        scene.review("a.b.c", &[]).await,
+        json!({"user": {}, "error": "invalid bearer token"})
+    );
+    let client = server.with_token(Some(&for_others)).await;
+    assert_eq!(raw(&client, "GET", "/version", &[], "").await.code, 401);
+}
+
+#[tokio::test]
+async fn a_token_tells_of_what_it_is_bound_to() {
+    let server = server().await;
+    let scene = Scene::new(&server).await;
+    let node = format!("node-{}", scene.namespace);
+    let body = json!({"metadata": {"name": node}}).to_string();
+    let answer = server.raw("POST", "/api/v1/nodes", &[JSON], body).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let mut uids = BTreeMap::from([("node", answer.json["metadata"]["uid"].clone())]);
+    scene.create("pods", pod("free", "bot", None)).await;
+    let placed = scene
+        .create("pods", pod("placed", "bot", Some(&node)))
+        .await;
+    let secret = scene
+        .create("secrets", json!({"metadata": {"name": "s"}}))
+        .await;
+    uids.insert("placed", placed["metadata"]["uid"].clone());
+    uids.insert("secret", secret["metadata"]["uid"].clone());
+    let object = |name: &str, uid: &str| json!({"name": name, "uid": uids[uid]});
+    let key = |what: &str| format!("authentication.kubernetes.io/{what}");
+    for (kind, name, bound, extra) in [
+        ("Pod", "free", json!(null), &["pod-name", "pod-uid"][..]),
+        (
+            "Pod",
+            "placed",
+            json!({"pod": object("placed", "placed"), "node": object(&node, "node")}),
+            &["node-name", "node-uid", "pod-name", "pod-uid"],
+        ),
+        ("Secret", "s", json!({"secret": object("s", "secret")}), &[]),
+        (
+            "Node",
+            &node,
+            json!({"node": object(&node, "node")}),
+            &["node-name", "node-uid"],
+        ),
+    ] {
+        let token = scene.bound_to(kind, name).await;
+        let told = claims(&token);
+        assert_eq!(
+            (&told["aud"], &told["iss"], &told["sub"]),
+            (
+                &json!([OWN]),
+                &json!(OWN),
+                &json!(format!("system:serviceaccount:{}:bot", scene.namespace))
+            )
+        );
+        let mut found = told["kubernetes.io"].clone();
+        assert_eq!(found["namespace"], scene.namespace.as_str());
+        assert_eq!(found["serviceaccount"]["name"], "bot");
+        found
+            .as_object_mut()
+            .unwrap()
+            .retain(|k, _| k != "namespace" && k != "serviceaccount");
+        if bound.is_object() {
+            assert_eq!(found, bound, "{kind}");
+        }
+        let status = scene.review(&token, &[]).await;
+        let mut expected: Vec<String> = extra.iter().map(|what| key(what)).collect();
+        expected.push(key("credential-id"));
+        expected.sort();
+        let user = status["user"]["extra"].as_object().unwrap();
+        let mut names: Vec<String> = user.keys().cloned().collect();
+        names.sort();
+        assert_eq!(names, expected, "{kind} {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_dies_with_what_it_is_bound_to() {
+    let server = server().await;
+    let scene = Scene::new(&server).await;
+    scene.create("pods", pod("p", "bot", None)).await;
+    scene
+        .create("secrets", json!({"metadata": {"name": "s"}}))
+        .await;
+    for (kind, plural, name) in [("Pod", "pods", "p"), ("Secret", "secrets", "s")] {
+        // Not shown to anybody before its object is gone: a kube-apiserver remembers good tokens for a while.
+        let token = scene.bound_to(kind, name).await;
+        let path = scene.path(&format!("{plural}/{name}?gracePeriodSeconds=0"));
+        let answer = server.raw("DELETE", &path, &[], "").await;
+        assert_eq!(answer.code, 200, "{}", answer.text);
+        let gone = "[invalid bearer token, service account token has been invalidated]";
+        eventually("the token to be worth nothing", async || {
+            let status = scene.review(&token, &[]).await;
+            if status == json!({"user": {}, "error": gone}) {
+                Ok(())
+            } else {
+                Err(status)
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn requests_for_tokens_that_make_no_sense_are_refused() {
+    let server = server().await;
+    let scene = Scene::new(&server).await;
+    scene.create("pods", pod("p", "bot", None)).await;
+    scene.create("pods", pod("other", "another", None)).await;
+    let bound = |reference: Value| json!({"spec": {"boundObjectRef": reference}});
+    let cannot = "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: json: cannot unmarshal string into \
+                  Go struct field TokenRequestSpec.spec";
+    for (body, code, message) in [
+        (
+            bound(json!({"kind": "Pod", "apiVersion": "v1", "name": "other"})),
+            400,
+            "cannot bind token for serviceaccount \"bot\" to pod running with different serviceaccount name.".to_owned(),
+        ),
+        (
+            bound(json!({"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "nope"})),
+            409,
+            "Operation cannot be fulfilled on Pod \"p\": the UID in the bound object reference (nope) does not match \
+             the UID in record. The object might have been deleted and then recreated"
+                .to_owned(),
+        ),
+        (
+            bound(json!({"kind": "Pod", "apiVersion": "v1", "name": "none"})),
+            404,
+            "pods \"none\" not found".to_owned(),
+        ),
+        (
+            bound(json!({"kind": "Pod", "apiVersion": "v1"})),
+            400,
+            "Name parameter required.".to_owned(),
+        ),
+        (
+            bound(json!({"kind": "ConfigMap", "apiVersion": "v1", "name": "p"})),
+            400,
+            "cannot bind token to object of type /v1, Kind=ConfigMap".to_owned(),
+        ),
+        (
+            json!({"spec": {"expirationSeconds": "x"}}),
+            400,
+            format!("{cannot}.expirationSeconds of type int64"),
+        ),
+        (
+            json!({"spec": {"audiences": "x"}}),
+            400,
+            format!("{cannot}.audiences of type []string"),
+        ),
+        (
+            json!({"spec": {"expirationSeconds": (1_i64 << 32) + 1}}),
+            422,
+            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: 4294967297: \
+             may not specify a duration larger than 2^32 seconds"
+                .to_owned(),
+        ),
+        (
+            json!({"metadata": {"name": "zz"}}),
+            422,
+            "TokenRequest.authentication.k8s.io \"bot\" is invalid: metadata.name: Invalid value: \"zz\": must match \
+             the service account name if specified"
+                .to_owned(),
+        ),
+        (
+            json!({"metadata": {"namespace": "zz"}}),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request".to_owned(),
+        ),
+        (
+            json!("x"),
+            400,
+            "the object provided is unrecognized (must be of type TokenRequest): couldn't get version/kind; json \
+             parse error: json: cannot unmarshal string into Go value of type struct { APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (227822)"
+                .to_owned(),
+        ),
+    ] {
+        let answer = scene.request(&body).await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (code, &json!(message)),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn others_find_the_key_that_tokens_are_checked_with() {
+    let server = server().await;
+    let scene = Scene::new(&server).await;
+    let token = scene.token(&json!({})).await;
+    let bot = server.with_token(Some(&token)).await;
+    let found = raw(&bot, "GET", "/.well-known/openid-configuration", &[], "").await;
+    assert_eq!(found.code, 200, "{}", found.text);
+    assert_eq!(
+        (
+            &found.json["issuer"],
+            &found.json["id_token_signing_alg_values_supported"]
+        ),
+        (&json!(OWN), &json!(["ES256"]))
+    );
+    assert_eq!(found.headers["cache-control"], "public, max-age=3600");
+    let uri = found.json["jwks_uri"].as_str().unwrap();
+    let path = uri.find("/openid/").map(|at| &uri[at..]);
+    assert_eq!(path, Some("/openid/v1/jwks"), "{uri}");
+    let keys = raw(&bot, "GET", "/openid/v1/jwks", &[], "").await;
+    assert_eq!(keys.headers["content-type"], "application/jwk-set+json");
+    let header = token.split('.').next().unwrap();
+    let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
+    let key = &keys.json["keys"][0];
+    assert_eq!(
+        (
+            &key["kid"],
+            &key["kty"],
+            &key["crv"],
+            &key["alg"],
+            &key["use"]
+        ),
+        (
+            &header["kid"],
+            &json!("EC"),
+            &json!("P-256"),
+            &json!("ES256"),
+            &json!("sig")
+        )
+    );
+    for coordinate in ["x", "y"] {
+        let bytes = URL_SAFE_NO_PAD
+            .decode(key[coordinate].as_str().unwrap())
+            .unwrap();
+        assert_eq!(bytes.len(), 32, "{keys:?}");
+    }
+    let nobody = server.with_token(None).await;
+    assert_eq!(
+        raw(&nobody, "GET", "/openid/v1/jwks", &[], "").await.code,
+        403
+    );
+}

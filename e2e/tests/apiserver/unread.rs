@@ -1,0 +1,150 @@
+//! Clients that are slow, or do not read what they have asked for: nobody else waits for them.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::objects::{Objects, map, version};
+use crate::server;
+use crate::server::Served;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A watch on a connection of its own, of which nothing is read yet.
+async fn watch(server: &Served, path: &str) -> Body {
+    let mut config = server.config().await;
+    config.read_timeout = None;
+    let client = server::client_of(config);
+    let request = http::Request::get(path).body(Body::empty()).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.into_body()
+}
+
+/// The next lines of a watch, until there are so many or it ends.
+async fn lines(body: &mut Body, count: usize) -> Vec<Value> {
+    let (mut text, mut found) = (Vec::new(), Vec::new());
+    while found.len() < count {
+        let frame = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap();
+        let Some(Ok(frame)) = frame else { break };
+        for byte in frame.into_data().unwrap_or_default() {
+            if byte == b'\n' {
+                found.push(serde_json::from_slice(&text).unwrap());
+                text.clear();
+            } else {
+                text.push(byte);
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn fifty_watches_that_nobody_reads_hold_up_nobody() {
+    const WATCHES: usize = 50;
+    const CHANGES: usize = 60;
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let first = maps.create(&map("a", json!({}), json!({}))).await;
+    let path = format!(
+        "/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=100&resourceVersion={}",
+        version(&first)
+    );
+    let mut unread = join_all((0..WATCHES).map(|_| watch(&server, &path))).await;
+    let mut read = watch(&server, &path).await;
+    // More than fits between a server and a client that does not read.
+    let filler = "x".repeat(150 << 10);
+    let write = async {
+        let mut versions = Vec::new();
+        for change in 0..CHANGES {
+            let large = json!({"data": {"k": format!("{change} {filler}")}});
+            let answer = maps.merge("/a", &large).await;
+            assert_eq!(answer.code, 200, "{}", answer.text);
+            versions.push(version(&answer.json).to_owned());
+        }
+        versions
+    };
+    let (versions, seen) = tokio::join!(write, lines(&mut read, CHANGES));
+    let of = |event: &Value| version(&event["object"]).to_owned();
+    let told: Vec<String> = seen.iter().map(of).collect();
+    assert_eq!(told, versions, "who reads is told of everything");
+    // Who begins to read is told of everything up to where the server has lost patience, and of nothing out of turn.
+    drop(unread.split_off(2));
+    for mut late in unread {
+        let told = lines(&mut late, CHANGES).await;
+        let changes = told.iter().filter(|event| event["type"] != "ERROR");
+        let told: Vec<String> = changes.map(of).collect();
+        assert!(!told.is_empty() && versions.starts_with(&told), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_speaks_http_without_tls_is_told_so() {
+    let server = server().await;
+    let url = server.config().await.cluster_url;
+    let address = url.authority().unwrap().as_str();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
+    read.unwrap().unwrap();
+    assert_eq!(
+        answer,
+        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_tells_before_its_end_where_to_go_on() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let from = maps.create(&map("a", json!({}), json!({}))).await;
+    let path = |rest: &str| {
+        format!(
+            "?watch=true&timeoutSeconds=5&resourceVersion={}{rest}",
+            version(&from)
+        )
+    };
+    // Something else goes on meanwhile: the bookmark is newer than what the watch began with.
+    let others = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
+    let secret = json!({"metadata": {"name": "s"}});
+    let (with, without) = (path("&allowWatchBookmarks=true"), path(""));
+    let (with, without, other) =
+        tokio::join!(maps.get(&with), maps.get(&without), others.create(&secret),);
+    assert_eq!(without.text, "");
+    let with = with.text;
+    let events: Vec<Value> = with
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "BOOKMARK", "{with}");
+    let number = |object: &Value| version(object).parse::<u64>().unwrap();
+    assert!(number(&last["object"]) >= number(&from), "{with} {other}");
+    let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"resourceVersion": version(&last["object"])}});
+    assert_eq!(last["object"], bookmark);
+}
+
+#[tokio::test]
+async fn a_quiet_watch_tells_about_each_minute_where_to_go_on() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let path = format!(
+        "/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=200&allowWatchBookmarks=true&resourceVersion=0"
+    );
+    let mut quiet = watch(&server, &path).await;
+    let told = lines(&mut quiet, 1).await;
+    assert_eq!(told[0]["type"], "BOOKMARK", "{told:?}");
+}
