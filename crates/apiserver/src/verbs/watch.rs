@@ -1,6 +1,7 @@
 //! watch: each reader pulls from the table's history at its own pace, woken by writes.
 
-use std::collections::VecDeque;
+mod event;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +10,12 @@ use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use http::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, read, view_bytes};
+use super::{Call, read};
 use crate::error::ApiError;
 use crate::http::accept::Rendering;
 use crate::http::query::Query;
@@ -24,9 +25,12 @@ use crate::selector::Selector;
 use crate::shared::Shared;
 use crate::store::{Change, Stored};
 use crate::table::{self, Include};
+use event::{EventType, at_version, encode};
 
 /// Changes taken from the history at once.
 const BATCH: usize = 256;
+/// About so much of what exists at the beginning is told at once.
+const STATE_CHUNK: usize = 64 << 10;
 /// Time between bookmarks of a quiet watch.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// Under load, changes share chunks: no more than one chunk of a watch in this time, once [`AT_ONCE`] have gone
@@ -38,23 +42,6 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 const AT_ONCE: u32 = 20;
 /// How long a watch lasts if the client does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EventType {
-    Added,
-    Modified,
-    Deleted,
-}
-
-impl EventType {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
-}
 
 /// When chunks may go out: a bucket of [`AT_ONCE`] that fills by one each [`SPACING`].
 struct Pace {
@@ -72,6 +59,13 @@ impl Pace {
     fn sent(&mut self, now: Instant) {
         self.due = self.due.max(now) + SPACING;
     }
+}
+
+/// What existed when a watch began, as far as it is not told yet.
+struct State {
+    left: std::vec::IntoIter<Arc<Stored>>,
+    /// Whether a bookmark says where it ends.
+    mark_end: bool,
 }
 
 #[expect(
@@ -92,7 +86,7 @@ struct Watcher {
     behind: bool,
     pace: Pace,
     wake: Receiver<u64>,
-    initial: VecDeque<Bytes>,
+    state: Option<State>,
     deadline: Instant,
     next_bookmark: Instant,
     stopping: CancellationToken,
@@ -122,7 +116,7 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         behind: true,
         pace: Pace { due: now },
         wake,
-        initial: VecDeque::new(),
+        state: None,
         deadline: now + lasts,
         next_bookmark: next_bookmark(now, now + lasts),
         stopping: call.shared.stopping.clone(),
@@ -133,7 +127,7 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
     if watcher.done {
         // Nothing is told.
     } else if streaming || (unset && !query.has("sendInitialEvents")) {
-        watcher.send_state(streaming && bookmarks);
+        watcher.take_state(streaming && bookmarks);
     } else if unset {
         watcher.seen = call.shared.store.version();
     }
@@ -157,38 +151,44 @@ impl Watcher {
             && self.selector.matches(object, &self.resource)
     }
 
-    /// Queues what exists now as ADDED events.
-    fn send_state(&mut self, mark_end: bool) {
-        let page = self
-            .shared
-            .store
-            .list(&self.resource.table, self.namespace.as_deref());
+    /// Notes what exists now, to be told as ADDED events.
+    fn take_state(&mut self, mark_end: bool) {
+        let namespace = self.namespace.as_deref();
+        let page = self.shared.store.list(&self.resource.table, namespace);
         self.seen = page.version;
+        self.state = Some(State {
+            left: page.items.into_iter(),
+            mark_end,
+        });
+    }
+
+    /// The next part of what existed at the beginning. Encoded when it can be sent and not before: a client may take
+    /// its time, and there may be many such clients.
+    fn next_of_state(&mut self) -> Option<Bytes> {
+        let state = self.state.as_mut()?;
         let mut out = BytesMut::new();
-        for object in page
-            .items
-            .iter()
-            .filter(|o| self.selector.matches(o, &self.resource))
+        while out.len() < STATE_CHUNK
+            && let Some(object) = state.left.next()
         {
-            let event = (EventType::Added, object.clone());
-            encode(
-                &mut out,
-                &self.resource,
-                self.rendering,
-                self.include,
-                &mut self.headers_sent,
-                &event,
-            );
-            if out.len() > 64 << 10 {
-                self.initial.push_back(out.split().freeze());
+            if self.selector.matches(&object, &self.resource) {
+                encode(
+                    &mut out,
+                    &self.resource,
+                    self.rendering,
+                    self.include,
+                    &mut self.headers_sent,
+                    &(EventType::Added, object),
+                );
             }
         }
-        if mark_end {
-            out.put_slice(self.bookmark(true).as_bytes());
+        if state.left.as_slice().is_empty() {
+            let mark_end = state.mark_end;
+            self.state = None;
+            if mark_end {
+                out.put_slice(self.bookmark(true).as_bytes());
+            }
         }
-        if !out.is_empty() {
-            self.initial.push_back(out.freeze());
-        }
+        (!out.is_empty()).then(|| out.freeze())
     }
 
     fn bookmark(&self, end_of_initial: bool) -> String {
@@ -218,8 +218,10 @@ impl Watcher {
     }
 
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(chunk) = self.initial.pop_front() {
-            return Some(chunk);
+        while self.state.is_some() {
+            if let Some(chunk) = self.next_of_state() {
+                return Some(chunk);
+            }
         }
         while !self.done {
             if self.behind || self.wake.has_changed().unwrap_or(true) {
@@ -325,47 +327,6 @@ fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
         Some(last) => last.min(regular),
         None => regular,
     }
-}
-
-/// An object with another version.
-fn at_version(object: &Arc<Stored>, version: u64) -> Arc<Stored> {
-    let mut value = object.value();
-    value["metadata"]["resourceVersion"] = json!(version.to_string());
-    let stored = Stored::new(object.key.clone(), version, &value);
-    stored.map_or_else(|_| object.clone(), Arc::new)
-}
-
-fn encode(
-    out: &mut BytesMut,
-    resource: &Resource,
-    rendering: Rendering,
-    include: Include,
-    headers_sent: &mut bool,
-    (kind, object): &(EventType, Arc<Stored>),
-) {
-    out.put_slice(b"{\"type\":\"");
-    out.put_slice(kind.name().as_bytes());
-    out.put_slice(b"\",\"object\":");
-    match rendering {
-        Rendering::Full => out.put_slice(&view_bytes(object, resource)),
-        Rendering::Partial => out.put_slice(table::partial(&object.value()).to_string().as_bytes()),
-        Rendering::Table => {
-            let columns = if *headers_sent {
-                Value::Null
-            } else {
-                table::definitions(resource)
-            };
-            *headers_sent = true;
-            let value = object.value();
-            let table = json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns,
-                "metadata": {"resourceVersion": object.version.to_string()},
-                "rows": [table::row(resource, &value, include)],
-            });
-            out.put_slice(table.to_string().as_bytes());
-        }
-    }
-    out.put_slice(b"}\n");
 }
 
 #[cfg(test)]
