@@ -4,6 +4,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -27,6 +28,9 @@ pub(crate) enum Action {
     DeleteJob(Key),
     CreateClaim(Box<PersistentVolumeClaim>),
     DeleteClaim(Key),
+    CreateSlice(Box<EndpointSlice>),
+    ReplaceSlice(Box<EndpointSlice>),
+    DeleteSlice(Key),
     /// The claim gets a volume.
     GiveVolume(Key, String),
     /// Objects with their new status.
@@ -58,6 +62,9 @@ impl Executor {
             Action::CreateReplicaSet(set) => self.create(&*set, &mut world.replica_sets).await,
             Action::CreateJob(job) => self.create(&*job, &mut world.jobs).await,
             Action::CreateClaim(claim) => self.create(&*claim, &mut world.claims).await,
+            Action::CreateSlice(slice) => self.create(&*slice, &mut world.slices).await,
+            Action::ReplaceSlice(slice) => self.replace(&*slice, &mut world.slices).await,
+            Action::DeleteSlice(key) => self.delete(&key, &mut world.slices).await,
             Action::DeletePod(key) => self.delete(&key, &mut world.pods).await,
             Action::DeleteReplicaSet(key) => self.delete(&key, &mut world.replica_sets).await,
             Action::DeleteJob(key) => self.delete(&key, &mut world.jobs).await,
@@ -110,6 +117,21 @@ impl Executor {
     {
         let api: Api<K> = self.api(&object.namespace().unwrap_or_default());
         kind.put(api.create(&PostParams::default(), object).await?);
+        Ok(())
+    }
+
+    async fn replace<K>(&self, object: &K, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let key = key(object);
+        let api: Api<K> = self.api(&key.0);
+        let replaced = api.replace(&key.1, &PostParams::default(), object).await?;
+        kind.put(replaced);
         Ok(())
     }
 

@@ -71,10 +71,9 @@ fn selected<'a>(
     let Some(selector) = spec.selector.as_ref().and_then(compiled) else {
         return Vec::new();
     };
-    let namespace = &budget.metadata.namespace;
-    let pods = world.pods.iter();
-    pods.filter(|pod| pod.metadata.namespace == *namespace && selector.matches(pod.labels()))
-        .collect()
+    let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
+    let pods = world.pods.within(namespace);
+    pods.filter(|pod| selector.matches(pod.labels())).collect()
 }
 
 fn compiled(selector: &meta::LabelSelector) -> Option<CompiledSelector> {

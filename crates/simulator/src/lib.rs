@@ -1,6 +1,7 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
-//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes with
-//! room for them, claims get volumes, budgets are counted, and all of them get a status. Nothing runs.
+//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes
+//! with room for them, claims get volumes, services get the addresses of their pods, budgets for disruptions are counted,
+//! and all of them get a status. Nothing runs.
 //!
 //! ```text
 //! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
@@ -27,6 +28,7 @@ mod plan;
 mod pods;
 mod replica_sets;
 mod scope;
+mod services;
 mod set_claims;
 mod stateful_sets;
 mod template;

@@ -8,7 +8,7 @@ use crate::scope::Scope;
 use crate::world::World;
 use crate::{
     budgets, claims, cron_jobs, daemon_sets, deployments, jobs, placing, pods, replica_sets,
-    stateful_sets,
+    services, stateful_sets,
 };
 
 /// What is to be done now, and when what has to be looked at although nothing changes.
@@ -37,6 +37,7 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp) -> Plan {
     cron_jobs::plan(world, scope, now, &mut plan);
     jobs::plan(world, scope, &owned, now, &mut plan);
     claims::plan(world, scope, &mut plan.actions);
+    services::plan(world, scope, &mut plan.actions);
     // Whoever waits for room may get that of any pod.
     placing::plan(world, now, &mut plan.actions);
     pods::plan(world, scope, now, &mut plan);

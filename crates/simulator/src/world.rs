@@ -6,7 +6,8 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -55,6 +56,15 @@ impl<K: Resource> Kind<K> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &K> {
         self.objects.values()
+    }
+
+    /// Those of a namespace.
+    pub(crate) fn within(&self, namespace: &str) -> impl Iterator<Item = &K> {
+        let first = (namespace.to_owned(), String::new());
+        self.objects
+            .range(first..)
+            .take_while(move |((of, _), _)| of == namespace)
+            .map(|(_, object)| object)
     }
 
     /// Takes over an object, unless a later version of it is known.
@@ -198,5 +208,7 @@ kinds! {
     jobs: Job(Job),
     cron_jobs: CronJob(CronJob),
     claims: Claim(PersistentVolumeClaim),
+    services: Service(Service),
+    slices: Slice(EndpointSlice),
     budgets: Budget(PodDisruptionBudget),
 }

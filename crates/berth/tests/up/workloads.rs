@@ -208,6 +208,57 @@ spec:
 }
 
 #[test]
+fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
+    let up = Up::start(&["--members=1"]);
+    let in_member = |arguments: &[&str]| {
+        let mut all = vec!["--context=member1"];
+        all.extend(arguments);
+        up.kubectl(&all)
+    };
+    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
+        return;
+    }
+    in_member(&["expose", "deployment", "web", "--port=80"]).unwrap();
+    let rollout = |name: &str| {
+        let deployment = format!("deployment/{name}");
+        in_member(&["rollout", "status", &deployment, "--timeout=60s"]).unwrap();
+    };
+    rollout("web");
+    let slice = || {
+        let of_web = "kubernetes.io/service-name=web";
+        let list = ["--context=member1", "get", "endpointslices", "-l", of_web];
+        // At first, and at last, there is none.
+        let all = json(&up, &list).unwrap();
+        all["items"].get(0).cloned().unwrap_or_default()
+    };
+    let ready = until("the address of the pod", || {
+        let slice = slice();
+        if slice["endpoints"][0]["conditions"]["ready"] == true {
+            Ok(slice)
+        } else {
+            Err(slice.to_string())
+        }
+    });
+    let shown = in_member(&["describe", "service", "web"]).unwrap();
+    let address = ready["endpoints"][0]["addresses"][0].as_str().unwrap();
+    assert!(shown.contains(&format!("{address}:80")), "{shown}");
+    // What happens beside it changes nothing: what the server fills in is as it was meant.
+    in_member(&["create", "deployment", "other", "--image=nginx"]).unwrap();
+    rollout("other");
+    let version = |slice: &serde_json::Value| slice["metadata"]["resourceVersion"].clone();
+    assert_eq!(version(&slice()), version(&ready));
+    in_member(&["delete", "service", "web"]).unwrap();
+    until("the end of the slice", || {
+        let left = slice();
+        if left.is_null() {
+            Ok(())
+        } else {
+            Err(left.to_string())
+        }
+    });
+}
+
+#[test]
 fn a_stateful_set_has_claims_and_a_cron_job_has_jobs() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| {

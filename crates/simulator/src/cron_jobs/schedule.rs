@@ -71,6 +71,7 @@ mod tests {
             ("@weekly", None, "2026-03-08T00:00:00Z"),
             ("@yearly", None, "2027-01-01T00:00:00Z"),
             ("0 12 * * *", Some("UTC"), "2026-03-01T12:00:00Z"),
+            ("0 12 * * *", Some("Asia/Shanghai"), "2026-03-02T04:00:00Z"),
         ] {
             let schedule = Schedule::parse(schedule, zone).unwrap();
             assert_eq!(schedule.next(now), Some(at(next)), "{schedule:?}");

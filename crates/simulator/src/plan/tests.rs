@@ -2,6 +2,7 @@
 
 mod batch;
 mod budgets;
+mod services;
 mod storage;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -128,6 +129,13 @@ impl Cluster {
                 self.world.claims.put(*claim);
             }
             Action::DeleteClaim(key) => world.claims.remove(&key),
+            Action::CreateSlice(mut slice) => {
+                self.identify(&mut slice.metadata);
+                assert!(self.world.slices.get(&key(&*slice)).is_none(), "made twice");
+                self.world.slices.put(*slice);
+            }
+            Action::ReplaceSlice(slice) => world.slices.put(*slice),
+            Action::DeleteSlice(key) => world.slices.remove(&key),
             Action::PodStatus(object) => world.pods.put(*object),
             Action::DeploymentStatus(object) => world.deployments.put(*object),
             Action::ReplicaSetStatus(object) => world.replica_sets.put(*object),

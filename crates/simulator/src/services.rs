@@ -1,0 +1,220 @@
+//! Services: the addresses of their pods, in EndpointSlices. Nothing routes there.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt as _;
+
+use crate::action::Action;
+use crate::controlled::{self, controller_of};
+use crate::scope::Scope;
+use crate::template;
+use crate::world::{World, key};
+
+const SERVICE: &str = "kubernetes.io/service-name";
+const MANAGER: &str = "endpointslice.kubernetes.io/managed-by";
+const MANAGED_BY: &str = "endpointslice-controller.k8s.io";
+const HEADLESS: &str = "service.kubernetes.io/headless";
+const ZONE: &str = "topology.kubernetes.io/zone";
+/// A slice has so many addresses at most.
+const MOST: usize = 100;
+
+pub(crate) fn plan(world: &World, scope: &Scope, actions: &mut Vec<Action>) {
+    for service in world.services.iter() {
+        let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
+        let is_concerned = scope.covers(&service.metadata) || scope.has_changes_in(namespace);
+        if let Some(spec) = &service.spec
+            && is_concerned
+            && service.metadata.deletion_timestamp.is_none()
+        {
+            one(service, spec, world, actions);
+        }
+    }
+}
+
+fn one(service: &Service, spec: &ServiceSpec, world: &World, actions: &mut Vec<Action>) {
+    let Some(selector) = spec.selector.as_ref().filter(|s| !s.is_empty()) else {
+        return;
+    };
+    let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
+    let there = world.slices.within(namespace).filter(|slice| {
+        let owner = controller_of(&slice.metadata);
+        owner.is_some_and(|owner| Some(&owner.uid) == service.metadata.uid.as_ref())
+    });
+    let mut there: BTreeMap<String, &EndpointSlice> =
+        there.map(|slice| (slice.name_any(), slice)).collect();
+    let wanted = if spec.type_.as_deref() == Some("ExternalName") {
+        Vec::new()
+    } else {
+        let pods = world.pods.within(namespace).filter(|pod| {
+            let mut selector = selector.iter();
+            selector.all(|(key, value)| pod.labels().get(key) == Some(value))
+        });
+        slices(service, spec, pods, world)
+    };
+    for wanted in wanted {
+        match there.remove(&wanted.name_any()) {
+            None => actions.push(Action::CreateSlice(Box::new(wanted))),
+            Some(known) if says_the_same(known, &wanted) => {}
+            Some(known) => {
+                let mut changed = known.clone();
+                changed.metadata.labels = wanted.metadata.labels;
+                changed.endpoints = wanted.endpoints;
+                changed.ports = wanted.ports;
+                actions.push(Action::ReplaceSlice(Box::new(changed)));
+            }
+        }
+    }
+    actions.extend(there.values().map(|slice| Action::DeleteSlice(key(*slice))));
+}
+
+fn says_the_same(known: &EndpointSlice, wanted: &EndpointSlice) -> bool {
+    known.endpoints == wanted.endpoints
+        && known.ports == wanted.ports
+        && known.metadata.labels == wanted.metadata.labels
+}
+
+/// The addresses of these pods. Pods whose ports have other numbers are in other slices.
+fn slices<'a>(
+    service: &Service,
+    spec: &ServiceSpec,
+    pods: impl Iterator<Item = &'a Pod>,
+    world: &World,
+) -> Vec<EndpointSlice> {
+    let mut by_ports: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
+    for pod in pods {
+        let Some(endpoint) = endpoint(service, spec, pod, world) else {
+            continue;
+        };
+        let ports = spec.ports.iter().flatten();
+        let ports: Vec<EndpointPort> = ports.filter_map(|port| number(port, pod)).collect();
+        match by_ports.iter_mut().find(|(known, _)| *known == ports) {
+            Some((_, endpoints)) => endpoints.push(endpoint),
+            None => by_ports.push((ports, vec![endpoint])),
+        }
+    }
+    if by_ports.is_empty() {
+        // That there is nobody is said as well.
+        return vec![slice(service, spec, &[], &[], 0)];
+    }
+    let mut all = Vec::new();
+    for (ports, endpoints) in &by_ports {
+        for (place, endpoints) in endpoints.chunks(MOST).enumerate() {
+            all.push(slice(service, spec, ports, endpoints, place));
+        }
+    }
+    all
+}
+
+fn slice(
+    service: &Service,
+    spec: &ServiceSpec,
+    ports: &[EndpointPort],
+    endpoints: &[Endpoint],
+    place: usize,
+) -> EndpointSlice {
+    let name = service.name_any();
+    let mut labels = service.labels().clone();
+    labels.insert(SERVICE.to_owned(), name.clone());
+    labels.insert(MANAGER.to_owned(), MANAGED_BY.to_owned());
+    if spec.cluster_ip.as_deref() == Some("None") {
+        labels.insert(HEADLESS.to_owned(), String::new());
+    }
+    // Slices keep their names as addresses come and go.
+    let salt = format!("{} {place}", service.uid().unwrap_or_default());
+    let suffix = if endpoints.is_empty() {
+        template::short_name(&declared(spec), &salt, 5)
+    } else {
+        template::short_name(&ports, &salt, 5)
+    };
+    EndpointSlice {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}-{suffix}")),
+            namespace: service.metadata.namespace.clone(),
+            labels: Some(labels),
+            owner_references: controlled::by(service),
+            ..ObjectMeta::default()
+        },
+        address_type: "IPv4".to_owned(),
+        endpoints: Some(endpoints.to_vec()),
+        ports: Some(ports.to_vec()),
+    }
+}
+
+/// The ports as they are where they have numbers, which is how most pods have them.
+fn declared(spec: &ServiceSpec) -> Vec<EndpointPort> {
+    let ports = spec.ports.iter().flatten();
+    let target = |port: &ServicePort| match &port.target_port {
+        Some(IntOrString::Int(number)) => *number,
+        _ => port.port,
+    };
+    ports.map(|port| published(port, target(port))).collect()
+}
+
+/// A port of a service as this pod has it; none if the pod has none of that name.
+fn number(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
+    let number = match &port.target_port {
+        None | Some(IntOrString::Int(0)) => port.port,
+        Some(IntOrString::Int(number)) => *number,
+        Some(IntOrString::String(name)) => {
+            let protocol = |of: Option<&String>| of.map_or("TCP", String::as_str).to_owned();
+            let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+            let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+            let named = ports.find(|known| {
+                known.name.as_ref() == Some(name)
+                    && protocol(known.protocol.as_ref()) == protocol(port.protocol.as_ref())
+            });
+            named?.container_port
+        }
+    };
+    Some(published(port, number))
+}
+
+fn published(port: &ServicePort, number: i32) -> EndpointPort {
+    EndpointPort {
+        name: Some(port.name.clone().unwrap_or_default()),
+        port: Some(number),
+        protocol: Some(port.protocol.clone().unwrap_or_else(|| "TCP".to_owned())),
+        app_protocol: port.app_protocol.clone(),
+    }
+}
+
+/// The address of a pod, if it has one and has not ended.
+fn endpoint(service: &Service, spec: &ServiceSpec, pod: &Pod, world: &World) -> Option<Endpoint> {
+    let address = pod.status.as_ref()?.pod_ip.clone()?;
+    if controlled::is_finished(pod) {
+        return None;
+    }
+    let node_name = controlled::node(pod).map(str::to_owned);
+    let node = node_name
+        .as_ref()
+        .and_then(|node| world.nodes.get(&(String::new(), node.clone())));
+    let serving = controlled::is_ready(pod);
+    let terminating = pod.metadata.deletion_timestamp.is_some();
+    let published = spec.publish_not_ready_addresses == Some(true);
+    let named = pod.spec.as_ref().filter(|named| {
+        named.subdomain.as_deref() == service.metadata.name.as_deref() && named.subdomain.is_some()
+    });
+    Some(Endpoint {
+        addresses: vec![address],
+        conditions: Some(EndpointConditions {
+            ready: Some(published || (serving && !terminating)),
+            serving: Some(serving),
+            terminating: Some(terminating),
+        }),
+        hostname: named.and_then(|named| named.hostname.clone()),
+        zone: node.and_then(|node| node.labels().get(ZONE).cloned()),
+        node_name,
+        target_ref: Some(ObjectReference {
+            kind: Some("Pod".to_owned()),
+            name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
+            uid: pod.metadata.uid.clone(),
+            ..ObjectReference::default()
+        }),
+        ..Endpoint::default()
+    })
+}
