@@ -26,6 +26,7 @@ mod garbage;
 mod gitops;
 mod given;
 mod go_clients;
+mod granting;
 mod helm;
 mod impersonation;
 mod invalid;

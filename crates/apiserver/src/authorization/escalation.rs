@@ -41,10 +41,25 @@ fn may(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str)
     matches!(index.decide(grant.identity, &wanted), Decision::Allowed(_))
 }
 
-fn unchanged(grant: &Grant<'_>, fields: &[&str]) -> bool {
-    grant
-        .old
-        .is_some_and(|old| fields.iter().all(|f| old[f] == grant.new[f]))
+/// Whether nothing changes but what the garbage collector needs to get rid of the object.
+fn only_collected(grant: &Grant<'_>) -> bool {
+    const NO_MATTER: [&str; 7] = [
+        "creationTimestamp",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "uid",
+    ];
+    let bare = |object: &Value| {
+        let mut bare = object.clone();
+        if let Some(metadata) = bare["metadata"].as_object_mut() {
+            metadata.retain(|name, _| !NO_MATTER.contains(&name.as_str()));
+        }
+        bare
+    };
+    grant.old.is_some_and(|old| bare(old) == bare(grant.new))
 }
 
 fn forbidden(grant: &Grant<'_>, why: &str) -> ApiError {
@@ -52,9 +67,7 @@ fn forbidden(grant: &Grant<'_>, why: &str) -> ApiError {
 }
 
 fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
-    if unchanged(grant, &["rules", "aggregationRule"])
-        || may(index, grant, "escalate", grant.resource, grant.name)
-    {
+    if only_collected(grant) || may(index, grant, "escalate", grant.resource, grant.name) {
         return Ok(());
     }
     let everything = [
@@ -85,17 +98,26 @@ fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
 }
 
 fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
-    if unchanged(grant, &["roleRef", "subjects"]) {
+    if only_collected(grant) {
         return Ok(());
     }
     let reference = &grant.new["roleRef"];
     let name = reference["name"].as_str().unwrap_or_default();
     let (resource, key) = match reference["kind"].as_str() {
         Some("Role") => ("roles", Key::new(grant.namespace, name)),
-        _ => ("clusterroles", Key::new("", name)),
+        Some("ClusterRole") => ("clusterroles", Key::new("", name)),
+        kind => {
+            let kind = kind.unwrap_or_default();
+            return Err(ApiError::unknown(format!(
+                "unsupported role reference kind: \"{kind}\""
+            )));
+        }
     };
     if may(index, grant, "bind", resource, name) {
         return Ok(());
+    }
+    if resource == "roles" && grant.namespace.is_empty() {
+        return Err(ApiError::bad_request("Namespace parameter required."));
     }
     let Some(rules) = index.role(&key) else {
         return Err(ApiError::not_found(GROUP, grant.resource, name));

@@ -23,7 +23,7 @@ pub(crate) fn create(
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let decoded = body::object(content_type, bytes)?;
+    let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
     let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     if !value["metadata"].is_object() {
@@ -34,6 +34,14 @@ pub(crate) fn create(
         "SubjectAccessReview" => access(call, &subject(&value["spec"])?, &value["spec"])?,
         "LocalSubjectAccessReview" => {
             let namespace = call.namespace.as_deref().unwrap_or_default();
+            let path = &value["spec"]["nonResourceAttributes"];
+            if path.is_object() {
+                return Err(invalid(
+                    "spec.nonResourceAttributes",
+                    &json!({"Path": text(path, &["path"]), "Verb": text(path, &["verb"])}),
+                    "disallowed on this kind of request",
+                ));
+            }
             let asked = &value["spec"]["resourceAttributes"]["namespace"];
             if asked.as_str().unwrap_or_default() != namespace {
                 return Err(invalid(
