@@ -87,6 +87,36 @@ async fn nothing_of_more_than_three_mebibytes_is_read() {
 }
 
 #[tokio::test]
+async fn maps_and_secrets_hold_a_mebibyte_of_values() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    for (plural, kind, field) in [
+        ("configmaps", "ConfigMap", "[]"),
+        ("secrets", "Secret", "data"),
+    ] {
+        let objects = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/{plural}"));
+        for (over, code) in [(0, 201), (1, 422)] {
+            // Names of values do not count, nor how they are encoded on the way.
+            let text = "x".repeat((1 << 20) + over);
+            let values = if kind == "Secret" {
+                "stringData"
+            } else {
+                "data"
+            };
+            let object = json!({"metadata": {"name": "a"}, values: {"some.key": text}});
+            let answer = objects.post("?dryRun=All", &object).await;
+            assert_eq!(answer.code, code, "{kind}: {}", &answer.text[..200]);
+            if code == 422 {
+                let expected = format!(
+                    "{kind} \"a\" is invalid: {field}: Too long: may not be more than 1048576 bytes"
+                );
+                assert_eq!(answer.json["message"], expected);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn bodies_of_all_types_are_read_and_of_no_others() {
     let server = server().await;
     let maps = Objects::maps(&server, "default");

@@ -193,8 +193,18 @@ fn template(template: &Value, path: &str, causes: &mut Vec<Cause>) {
     );
 }
 
+/// The most that all values of a ConfigMap or a Secret may have together.
+const MOST_DATA: usize = 1 << 20;
+
+/// How many bytes a text in Base64 stands for.
+fn decoded_size(text: &str) -> usize {
+    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}
+
 /// ConfigMaps and Secrets: keys are file names, the whole is bounded, and immutable means it.
 fn data(value: &Value, old: Option<&Value>, maps: &[&str], causes: &mut Vec<Cause>) {
+    let of_secret = !maps.contains(&"binaryData");
     let mut size = 0;
     for map in maps {
         for (key, text) in value[*map].as_object().into_iter().flatten() {
@@ -209,11 +219,17 @@ fn data(value: &Value, old: Option<&Value>, maps: &[&str], causes: &mut Vec<Caus
                 let detail = "duplicate of key present in binaryData";
                 causes.push(Cause::invalid(format!("{map}[{key}]"), &json!(key), detail));
             }
-            size += key.len() + text.as_str().map_or(0, str::len);
+            let text = text.as_str().unwrap_or_default();
+            size += match (*map, of_secret) {
+                ("data", false) => text.len(),
+                _ => decoded_size(text),
+            };
         }
     }
-    if size > 1 << 20 {
-        causes.push(Cause::too_long("", 1 << 20));
+    if size > MOST_DATA {
+        let field = if of_secret { "data" } else { "[]" };
+        let most = u64::try_from(MOST_DATA).unwrap_or_default();
+        causes.push(Cause::too_long(field, most));
     }
     if let Some(old) = old.filter(|o| o["immutable"] == true) {
         for field in ["immutable"].iter().chain(maps) {
