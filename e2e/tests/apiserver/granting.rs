@@ -62,9 +62,9 @@ impl Scene {
         Self { path, writer, user }
     }
 
-    async fn merge(&self, rest: &str, patch: Value) -> Answer {
+    async fn merge(&self, rest: &str, change: Value) -> Answer {
         let path = format!("{}/{rest}", self.path);
-        raw(&self.writer, "PATCH", &path, &[MERGE], patch.to_string()).await
+        raw(&self.writer, "PATCH", &path, &[MERGE], change.to_string()).await
     }
 
     async fn post(&self, rest: &str, object: Value) -> Answer {
