@@ -94,12 +94,15 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static s
         let core = |kind: &str| json!({"group": "", "version": "v1", "kind": kind});
         all.push(("attach", core("PodAttachOptions"), vec!["create", "get"]));
         all.push(("binding", core("Binding"), vec!["create"]));
+        let change = || vec!["get", "patch", "update"];
+        all.push(("ephemeralcontainers", own.clone(), change()));
         let eviction = json!({"group": "policy", "version": "v1", "kind": "Eviction"});
         all.push(("eviction", eviction, vec!["create"]));
         all.push(("exec", core("PodExecOptions"), vec!["create", "get"]));
         all.push(("log", own.clone(), vec!["get"]));
         let forward = core("PodPortForwardOptions");
         all.push(("portforward", forward, vec!["create", "get"]));
+        all.push(("resize", own.clone(), change()));
     }
     if resource.is("", "namespaces") {
         all.push(("finalize", own, vec!["update"]));

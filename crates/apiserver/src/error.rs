@@ -203,6 +203,12 @@ impl Cause {
         )
     }
 
+    /// There is nothing of that name.
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        let message = format!("Not found: {}", shown(value));
+        Self::new("FieldValueNotFound", field, message)
+    }
+
     /// The string is too long.
     pub fn too_long(field: impl Into<String>, max: u64) -> Self {
         Self::new(
@@ -234,7 +240,10 @@ impl Cause {
     }
 
     fn json(&self) -> Value {
-        let mut cause = json!({ "reason": self.reason, "message": self.message });
+        let mut cause = json!({ "reason": self.reason });
+        if !self.message.is_empty() {
+            cause["message"] = json!(self.message);
+        }
         if !self.field.is_empty() {
             cause["field"] = json!(self.field);
         }

@@ -44,6 +44,7 @@ mod priority;
 mod protobuf;
 mod quota;
 mod registry;
+mod resizing;
 mod schema;
 mod selector;
 mod server;

@@ -38,7 +38,7 @@ fn amounts(value: &Value) -> Amounts {
         .collect()
 }
 
-/// Fills in what the containers of a new pod leave open.
+/// Fills in what the containers of a pod leave open that is new or gets other resources.
 pub(crate) fn fill_in(call: &Call, key: &Key, value: &mut Value) {
     if !call.resource.is("", "pods") {
         return;
@@ -63,7 +63,8 @@ pub(crate) fn fill_in(call: &Call, key: &Key, value: &mut Value) {
             }
         }
     }
-    if !notes.is_empty() {
+    // Only of a new pod it is noted.
+    if !notes.is_empty() && call.subresource.is_none() {
         let note = format!("LimitRanger plugin set: {}", notes.join("; "));
         if !value["metadata"]["annotations"].is_object() {
             value["metadata"]["annotations"] = json!({});
@@ -174,8 +175,19 @@ impl Needs {
         }
     }
 
-    /// The sum of the containers, or what the largest of those needs that run before them.
+    /// What its containers need, unless the pod as a whole says something else.
     pub(crate) fn of_pod(pod: &Value) -> Self {
+        let mut needs = Self::of_containers(pod);
+        let whole = &pod["spec"]["resources"];
+        needs.requests.extend(amounts(&whole["requests"]));
+        if let Some(limits) = &mut needs.limits {
+            limits.extend(amounts(&whole["limits"]));
+        }
+        needs
+    }
+
+    /// The sum of the containers, or what the largest of those needs that run before them.
+    pub(crate) fn of_containers(pod: &Value) -> Self {
         let sum = |part: &str| {
             let mut total = Amounts::new();
             let of = |list: &str| pod["spec"][list].as_array().cloned().unwrap_or_default();

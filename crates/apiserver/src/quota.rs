@@ -17,7 +17,7 @@ use crate::registry::Resource;
 use crate::schema::quantity::Quantity;
 use crate::shared::Shared;
 use crate::store::Key;
-use crate::verbs::Call;
+use crate::verbs::{Call, Subresource};
 
 /// The table of quotas.
 pub(crate) const QUOTAS: &str = "resourcequotas";
@@ -231,9 +231,10 @@ pub(crate) fn turn<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> 
 pub(crate) fn may_grow(call: &Call) -> bool {
     let resource = &*call.resource;
     let grows = ["services", "persistentvolumeclaims"];
-    call.subresource.is_none()
-        && resource.group.is_empty()
-        && grows.contains(&resource.plural.as_str())
+    match call.subresource {
+        None => resource.group.is_empty() && grows.contains(&resource.plural.as_str()),
+        Some(part) => part == Subresource::Resize,
+    }
 }
 
 /// Refuses an object, or what is more in it than there was, for which there is no room. The caller has its turn.

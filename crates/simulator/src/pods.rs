@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, HostIP, Node, Pod, PodCondition, PodIP, PodStatus,
+    ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
@@ -146,17 +147,19 @@ fn told(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> Po
         Stage::Succeeded => Some("PodCompleted"),
         _ => Some("ContainersNotReady"),
     };
+    let seen = pod.metadata.generation;
     for (kind, status, reason) in [
         ("PodScheduled", true, None),
         ("Initialized", true, None),
         ("ContainersReady", ready, not_ready),
         ("Ready", ready, not_ready),
     ] {
-        set(&mut conditions, kind, status, reason, &whole);
+        set(&mut conditions, kind, status, reason, seen, &whole);
     }
     let mut status = PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(conditions),
+        observed_generation: seen,
         container_statuses: Some(containers),
         ..before.clone()
     };
@@ -229,6 +232,15 @@ fn container_status(
     ContainerStatus {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
+        // What it asks for it has at once, also when that changes.
+        resources: container
+            .resources
+            .clone()
+            .or_else(|| Some(ResourceRequirements::default())),
+        allocated_resources: container
+            .resources
+            .as_ref()
+            .and_then(|r| r.requests.clone()),
         ready: stage == Stage::Running,
         started: Some(stage == Stage::Running),
         restart_count: restarts + i32::from(crashed),
@@ -242,6 +254,7 @@ fn set(
     kind: &str,
     status: bool,
     reason: Option<&str>,
+    seen: Option<i64>,
     now: &Time,
 ) {
     let status = if status { "True" } else { "False" };
@@ -256,6 +269,7 @@ fn set(
         type_: kind.to_owned(),
         status: status.to_owned(),
         reason: reason.map(str::to_owned),
+        observed_generation: seen,
         last_transition_time: Some(since.unwrap_or_else(|| now.clone())),
         ..PodCondition::default()
     };

@@ -7,6 +7,8 @@ use crate::server;
 const IMPERATIVE: &str = include_str!("data/kubectl.txt");
 /// With objects in files: applied, shown, edited, waited for.
 const OBJECTS: &str = include_str!("data/kubectl_objects.txt");
+/// With pods: changed as far as they may be, resized, looked into.
+const PODS: &str = include_str!("data/kubectl_pods.txt");
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver/data/files");
 
 struct Step<'a> {
@@ -44,6 +46,11 @@ async fn imperative_commands_print_what_they_print_with_a_real_server() {
 #[tokio::test]
 async fn commands_about_objects_print_what_they_print_with_a_real_server() {
     replay(OBJECTS).await;
+}
+
+#[tokio::test]
+async fn commands_about_pods_print_what_they_print_with_a_real_server() {
+    replay(PODS).await;
 }
 
 async fn replay(session: &str) {

@@ -40,6 +40,7 @@ mod patching;
 mod paths;
 mod pods;
 mod pods_eviction;
+mod pods_resize;
 mod protobuf;
 mod quotas;
 mod refusals;

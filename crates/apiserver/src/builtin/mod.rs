@@ -6,6 +6,7 @@ pub(crate) mod metadata;
 pub(crate) mod names;
 mod network;
 mod pod;
+pub(crate) mod pod_parts;
 pub(crate) mod seed;
 mod service;
 pub(crate) mod signing_request;
@@ -96,7 +97,12 @@ pub(crate) fn prepare(
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "services") => service::settle(value, old),
         ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"]),
-        ("", "pods") => pod::admit(&mut value["spec"]),
+        ("", "pods") => {
+            pod::admit(&mut value["spec"]);
+            if let Some(old) = old.filter(|_| subresource == Some(Subresource::Status)) {
+                pod_parts::keep_observed(&mut value["status"], &old["status"]);
+            }
+        }
         ("batch", "jobs") if creating => workloads::identify_job(value),
         ("", "namespaces") if creating => hold(value),
         ("certificates.k8s.io", "certificatesigningrequests") => {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{items, set, storage};
+use super::{items, pod_parts, set, storage};
+use crate::limits::Needs;
 
 /// Fills in a pod.
 pub(super) fn pod(value: &mut Value) {
@@ -14,6 +15,8 @@ pub(super) fn pod(value: &mut Value) {
         }
     }
     set(spec, "enableServiceLinks", json!(true));
+    requests_of_all(value);
+    let spec = &mut value["spec"];
     // A pod ends as soon as it can; what a template says is left alone.
     let grace = "terminationGracePeriodSeconds";
     if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
@@ -156,6 +159,35 @@ fn requests_from_limits(resources: &mut Value) {
     }
 }
 
+/// A pod that says what it needs as a whole asks for what its containers ask for, or else for as much as it may use.
+fn requests_of_all(pod: &mut Value) {
+    let whole = &pod["spec"]["resources"];
+    let is_set = ["requests", "limits"]
+        .iter()
+        .any(|part| pod_parts::amounts(whole, part).is_some());
+    if !is_set {
+        return;
+    }
+    let shared =
+        |name: &String| matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-");
+    let limits = pod_parts::amounts(whole, "limits")
+        .cloned()
+        .unwrap_or_default();
+    let needs = Needs::of_containers(pod).requests;
+    let asked = needs
+        .into_iter()
+        .map(|(name, amount)| (name, json!(amount.to_string())));
+    let defaults: Vec<(String, Value)> = asked
+        .chain(limits)
+        .filter(|(name, _)| shared(name))
+        .collect();
+    let whole = &mut pod["spec"]["resources"];
+    for (name, amount) in defaults {
+        set(whole, "requests", json!({}));
+        set(&mut whole["requests"], &name, amount);
+    }
+}
+
 fn probe(probe: &mut Value) {
     set(probe, "timeoutSeconds", json!(1));
     set(probe, "periodSeconds", json!(10));
@@ -277,15 +309,21 @@ fn is_latest(image: &str) -> bool {
 /// The quality-of-service class of a pod.
 pub(super) fn qos_class(spec: &Value) -> &'static str {
     let (mut any, mut all) = (false, true);
-    for list in ["initContainers", "containers"] {
-        for container in spec[list].as_array().into_iter().flatten() {
-            let (limits, requests) = (
-                &container["resources"]["limits"],
-                &container["resources"]["requests"],
-            );
-            for resource in ["cpu", "memory"] {
-                any |= !limits[resource].is_null() || !requests[resource].is_null();
-                all &= !limits[resource].is_null() && limits[resource] == requests[resource];
+    let mut count = |resources: &Value| {
+        let (limits, requests) = (&resources["limits"], &resources["requests"]);
+        for resource in ["cpu", "memory"] {
+            any |= !limits[resource].is_null() || !requests[resource].is_null();
+            all &= !limits[resource].is_null() && limits[resource] == requests[resource];
+        }
+    };
+    // What the pod as a whole says counts for its containers.
+    let whole = &spec["resources"];
+    if whole.as_object().is_some_and(|whole| !whole.is_empty()) {
+        count(whole);
+    } else {
+        for list in ["initContainers", "containers"] {
+            for container in spec[list].as_array().into_iter().flatten() {
+                count(&container["resources"]);
             }
         }
     }

@@ -9,6 +9,7 @@ mod container;
 mod coordination;
 mod differences;
 mod environment;
+mod ephemeral;
 mod go_form;
 mod ingress;
 mod network_policy;
@@ -17,6 +18,7 @@ mod placement;
 mod pod;
 mod pod_update;
 mod probe;
+mod resize;
 mod resources;
 mod rights;
 mod schedule;
@@ -53,9 +55,24 @@ pub(crate) fn validate(
             if let Some(old) = old.filter(|_| builtin::signing_request::is_one(resource)) {
                 signing_request::status(value, old, part, &mut causes);
             }
+            if resource.is("", "pods") {
+                seen(&Place::new(&value["status"], "status"), &mut causes);
+            }
             return causes;
         }
         Some(Subresource::Binding) => return causes,
+        Some(part @ (Subresource::Ephemeral | Subresource::Resize)) => {
+            let Some(old) = old else {
+                return causes;
+            };
+            pod::spec(&Place::new(&value["spec"], "spec"), &mut causes);
+            if part == Subresource::Resize {
+                resize::update(value, old, &mut causes);
+            } else {
+                ephemeral::update(value, old, &mut causes);
+            }
+            return causes;
+        }
         Some(Subresource::Scale) | None => {}
     }
     match resource.group.as_str() {
@@ -128,6 +145,17 @@ fn others(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut 
             rights::binding(value, old, resource.namespaced(), causes);
         }
         _ => {}
+    }
+}
+
+/// The generations that a status speaks of.
+fn seen(status: &Place<'_>, causes: &mut Vec<Cause>) {
+    let conditions = status.items("conditions");
+    for place in std::iter::once(Place::new(status.value, status.path.as_str())).chain(conditions) {
+        let seen = place.field("observedGeneration");
+        if seen.number().is_some_and(|seen| seen < 0) {
+            seen.invalid("must be a non-negative integer", causes);
+        }
     }
 }
 

@@ -40,6 +40,10 @@ pub(crate) enum Subresource {
     Scale,
     Finalize,
     Approval,
+    /// Containers that are added to a pod to look into it.
+    Ephemeral,
+    /// The resources of a pod.
+    Resize,
     /// What a scheduler does to a pod; never part of a URL that [`Self::parse`] reads.
     Binding,
 }
@@ -51,6 +55,8 @@ impl Subresource {
             "status" if resource.status => Some(Self::Status),
             "scale" if resource.scale.is_some() => Some(Self::Scale),
             "finalize" if resource.is("", "namespaces") => Some(Self::Finalize),
+            "ephemeralcontainers" if resource.is("", "pods") => Some(Self::Ephemeral),
+            "resize" if resource.is("", "pods") => Some(Self::Resize),
             "approval" if signing_request::is_one(resource) => Some(Self::Approval),
             _ => None,
         }
@@ -62,6 +68,8 @@ impl Subresource {
             Self::Scale => "scale",
             Self::Finalize => "finalize",
             Self::Approval => "approval",
+            Self::Ephemeral => "ephemeralcontainers",
+            Self::Resize => "resize",
             Self::Binding => "binding",
         }
     }

@@ -409,3 +409,67 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
     });
     counted([1, 1, 0, 1]);
 }
+
+#[test]
+fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
+    let up = Up::start(&["--members=1"]);
+    let in_member = |arguments: &[&str]| {
+        let mut all = vec!["--context=member1"];
+        all.extend(arguments);
+        up.kubectl(&all)
+    };
+    if in_member(&["run", "plain", "--image=nginx"]).is_none() {
+        return;
+    }
+    let overrides = r#"{"spec": {"containers": [{"name": "sized", "image": "nginx",
+        "resources": {"requests": {"cpu": "1"}}}]}}"#;
+    let overrides = format!("--overrides={overrides}");
+    in_member(&["run", "sized", "--image=nginx", &overrides]).unwrap();
+    let pod = |name: &str| json(&up, &["--context=member1", "get", "pod", name]).unwrap();
+    let running = |name: &str| {
+        until("the pod to run", || {
+            let pod = pod(name);
+            if pod["status"]["phase"] == "Running" {
+                Ok(pod)
+            } else {
+                Err(pod.to_string())
+            }
+        })
+    };
+    let plain = running("plain");
+    running("sized");
+    let resize = |cpu: &str| {
+        format!(
+            r#"{{"spec": {{"containers": [{{"name": "sized", "resources": {{"requests": {{"cpu": "{cpu}"}}}}}}]}}}}"#
+        )
+    };
+    let patch = [
+        "--context=member1",
+        "patch",
+        "pod",
+        "sized",
+        "--subresource=resize",
+        "-p",
+    ];
+    let too_much = resize("100");
+    let said = up.refused(&[&patch[..], &[&too_much]].concat()).unwrap();
+    assert!(
+        said.contains("node didn't have enough allocatable resources"),
+        "{said}"
+    );
+    let more = resize("2");
+    up.kubectl(&[&patch[..], &[&more]].concat()).unwrap();
+    until("the pod to have what it asks for", || {
+        let pod = pod("sized");
+        let status = &pod["status"];
+        let has = &status["containerStatuses"][0]["resources"]["requests"]["cpu"];
+        if *has == "2" && status["observedGeneration"] == pod["metadata"]["generation"] {
+            Ok(())
+        } else {
+            Err(pod.to_string())
+        }
+    });
+    // Meanwhile nobody has had anything to say of the other one.
+    let version = |pod: &Value| pod["metadata"]["resourceVersion"].clone();
+    assert_eq!(version(&pod("plain")), version(&plain));
+}

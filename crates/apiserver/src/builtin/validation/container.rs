@@ -20,12 +20,7 @@ pub(super) fn one(
     volumes: &[&str],
     causes: &mut Vec<Cause>,
 ) {
-    let image = container.field("image");
-    if image.text().is_empty() {
-        image.required("", causes);
-    } else if image.text().trim() != image.text() {
-        image.invalid("must not have leading or trailing whitespace", causes);
-    }
+    image(container, causes);
     let restart = container.field("restartPolicy");
     restart.one_of(&["Always", "Never", "OnFailure"], causes);
     if list == "initContainers" && restart.text() != "Always" {
@@ -33,6 +28,30 @@ pub(super) fn one(
     } else {
         probe::of_container(container, pod::grace(spec), causes);
     }
+    settings(container, spec, volumes, causes);
+}
+
+/// What all kinds of containers have.
+pub(super) fn common(
+    container: &Place<'_>,
+    spec: &Place<'_>,
+    volumes: &[&str],
+    causes: &mut Vec<Cause>,
+) {
+    image(container, causes);
+    settings(container, spec, volumes, causes);
+}
+
+fn image(container: &Place<'_>, causes: &mut Vec<Cause>) {
+    let image = container.field("image");
+    if image.text().is_empty() {
+        image.required("", causes);
+    } else if image.text().trim() != image.text() {
+        image.invalid("must not have leading or trailing whitespace", causes);
+    }
+}
+
+fn settings(container: &Place<'_>, spec: &Place<'_>, volumes: &[&str], causes: &mut Vec<Cause>) {
     container
         .field("imagePullPolicy")
         .one_of(PULL_POLICIES, causes);

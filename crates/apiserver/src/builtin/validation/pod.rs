@@ -1,7 +1,7 @@
 //! The checks of the spec of a pod, alone or in a template.
 
 use super::place::Place;
-use super::{container, placement, security, volume};
+use super::{container, ephemeral, placement, resources, security, volume};
 use crate::builtin::names;
 use crate::error::Cause;
 
@@ -29,6 +29,7 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
             container::one(&container, list, spec, &volumes, causes);
         }
     }
+    ephemeral::containers(spec, &volumes, causes);
     let restart = spec.field("restartPolicy");
     restart.one_of(&["Always", "OnFailure", "Never"], causes);
     spec.field("dnsPolicy").one_of(DNS_POLICIES, causes);
@@ -50,6 +51,7 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
         }
         gates.push(name.text());
     }
+    resources::of_container(&spec.field("resources"), causes);
     let account = spec.field("serviceAccountName");
     account.optional(names::subdomain, causes);
     spec.field("nodeName").optional(names::subdomain, causes);

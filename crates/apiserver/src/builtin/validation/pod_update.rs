@@ -70,6 +70,11 @@ pub(super) fn pod(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Whether a pod is the image of one that a kubelet has from a file.
+pub(super) fn is_mirror(pod: &Value) -> bool {
+    !pod["metadata"]["annotations"][MIRROR].is_null()
+}
+
 /// Makes a field what it was.
 fn take_back(value: &mut Value, old: &Value, field: &str) {
     let Some(map) = value.as_object_mut() else {
@@ -81,7 +86,7 @@ fn take_back(value: &mut Value, old: &Value, field: &str) {
     }
 }
 
-fn annotations(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn annotations(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let none = Map::new();
     let of = |pod: &Value| pod["metadata"]["annotations"].as_object().cloned();
     let (new, old) = (of(value), of(old));

@@ -24,12 +24,12 @@ pub(super) fn of_container(resources: &Place<'_>, causes: &mut Vec<Cause>) {
     for (name, asked) in resources.entries("requests") {
         let limit = limits.field(name).quantity();
         let (Some(asked_for), Some(most)) = (asked.quantity(), limit) else {
-            if limit.is_none() && !is_native(name) && name.contains('/') {
+            if limit.is_none() && !may_be_overcommitted(name) {
                 limits.required("Limit must be set for non overcommitable resources", causes);
             }
             continue;
         };
-        let why = if is_native(name) {
+        let why = if may_be_overcommitted(name) {
             (asked_for > most)
                 .then(|| format!("must be less than or equal to {name} limit of {most}"))
         } else {
@@ -47,6 +47,11 @@ pub(super) fn of_container(resources: &Place<'_>, causes: &mut Vec<Cause>) {
     {
         resources.forbidden("HugePages require cpu or memory", causes);
     }
+}
+
+/// A resource of which more may be used than is asked for.
+fn may_be_overcommitted(name: &str) -> bool {
+    is_native(name) && !name.starts_with("hugepages-")
 }
 
 /// A resource that Kubernetes itself knows.

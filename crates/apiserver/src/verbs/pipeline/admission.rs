@@ -45,7 +45,7 @@ pub(super) fn admit<'a>(
     }
     let mut reserved = Ok(None);
     if !resource.is_custom() {
-        if old.is_none() {
+        if old.is_none() || call.subresource == Some(Subresource::Resize) {
             limits::fill_in(call, key, value);
         }
         priority::assign(call, key, value, old)?;

@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::quota;
 use crate::registry::{Resource, custom};
+use crate::resizing;
 use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
 use crate::verbs::view::{to_stored, to_view};
@@ -88,6 +89,7 @@ fn make_room<'a>(
     }
     limits::check_growth(call, key, old, new)?;
     limits::check(call, key, new)?;
+    resizing::check(call, key, old, new)?;
     let turn = quota::turn(call, key);
     if turn.is_some() {
         quota::check(call, key, new, Some(old))?;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::edit_meta;
-use crate::builtin::signing_request;
+use crate::builtin::{pod_parts, signing_request};
 use crate::patch::managed;
 use crate::registry::Resource;
 use crate::verbs::{Call, Subresource};
@@ -62,6 +62,17 @@ pub(super) fn carry_over(call: &Call, old: &Value, new: &mut Value) {
             let managed = new["metadata"].get("managedFields").cloned();
             *new = old.clone();
             new["status"]["conditions"] = conditions;
+            if let Some(managed) = managed {
+                new["metadata"]["managedFields"] = managed;
+            }
+        }
+        Some(part @ (Subresource::Ephemeral | Subresource::Resize)) => {
+            let managed = new["metadata"].get("managedFields").cloned();
+            *new = if part == Subresource::Resize {
+                pod_parts::resized(old, new)
+            } else {
+                pod_parts::with_ephemeral(old, new)
+            };
             if let Some(managed) = managed {
                 new["metadata"]["managedFields"] = managed;
             }
