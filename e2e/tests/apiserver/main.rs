@@ -55,6 +55,7 @@ mod tables;
 mod tokens;
 mod unread;
 mod validation;
+mod warned;
 mod watching;
 mod writing;
 

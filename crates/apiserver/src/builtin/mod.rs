@@ -12,6 +12,7 @@ mod service;
 pub(crate) mod signing_request;
 mod storage;
 mod validation;
+pub(crate) mod warnings;
 mod workloads;
 
 use serde_json::{Value, json};

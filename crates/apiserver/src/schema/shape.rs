@@ -144,6 +144,9 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     }
 }
 
+/// The list of autoscalers of which an empty one says something else than none: not the defaults.
+const NO_POLICIES: &str = "policies";
+
 /// What decoding into Go types does to built-in kinds: nulls and empty lists and maps that need not be there vanish,
 /// and quantities become canonical strings.
 pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
@@ -157,7 +160,9 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
             if !schema.preserve_unknown {
                 object.retain(|name, v| match v {
                     Value::Null => false,
-                    Value::Array(items) if items.is_empty() => schema.required.contains(name),
+                    Value::Array(items) if items.is_empty() => {
+                        schema.required.contains(name) || name == NO_POLICIES
+                    }
                     Value::Object(entries) if entries.is_empty() => {
                         schema.required.contains(name)
                             || !schema.field(name).is_some_and(|f| is_map(f))

@@ -29,8 +29,6 @@ pub(crate) fn create(
     }
     let written = pipeline::insert(call, value, Write::Plain)?;
     let response = call.answer(StatusCode::CREATED, &written.object);
-    Ok(read::warn_deprecated(
-        call,
-        respond::warn(response, &warnings),
-    ))
+    let response = respond::warn(respond::warn(response, &warnings), &written.warnings);
+    Ok(read::warn_deprecated(call, response))
 }

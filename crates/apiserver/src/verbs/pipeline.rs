@@ -37,6 +37,8 @@ pub(crate) enum Write {
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) object: Arc<Stored>,
+    /// What the client is to be warned of.
+    pub(crate) warnings: Vec<String>,
 }
 
 fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {

@@ -21,7 +21,8 @@ fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -
     } else {
         call.answer(code, &written.object)
     };
-    read::warn_deprecated(call, respond::warn(response, warnings))
+    let response = respond::warn(respond::warn(response, warnings), &written.warnings);
+    read::warn_deprecated(call, response)
 }
 
 pub(crate) fn replace(

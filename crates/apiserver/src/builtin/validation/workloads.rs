@@ -12,7 +12,9 @@ const NUMBERS: &[&str] = &["replicas", "minReadySeconds", "revisionHistoryLimit"
 /// One of them, which `plural` names.
 pub(super) fn workload(plural: &str, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = Place::new(&value["spec"], "spec");
-    for number in NUMBERS {
+    // With a negative history a stateful set keeps all of it.
+    let kept = |number: &&&str| plural != "statefulsets" || **number != "revisionHistoryLimit";
+    for number in NUMBERS.iter().filter(kept) {
         spec.field(number).not_negative(causes);
     }
     selects(plural, &spec, old, causes);

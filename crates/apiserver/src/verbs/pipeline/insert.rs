@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::admission::admit;
 use super::{Write, Written, commit_error, edit_meta, elsewhere};
+use crate::builtin::warnings::warnings;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
 use crate::http;
@@ -70,6 +71,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     if turn.is_some() {
         quota::check(call, &key, &value, None)?;
     }
+    let warnings = warnings(resource, &value, None, call.subresource);
     let mut stored_value = to_stored(value, resource);
     let store = &call.shared.store;
     if call.options.dry_run {
@@ -80,6 +82,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
             .map_err(|e| ApiError::internal(e.to_string()))?;
         return Ok(Written {
             object: Arc::new(object),
+            warnings,
         });
     }
     let object = store
@@ -87,7 +90,7 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
         .map_err(|e| commit_error(call, &key, e))?;
     drop((turn, reserved));
     call.shared.written(&resource.table);
-    Ok(Written { object })
+    Ok(Written { object, warnings })
 }
 
 fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {

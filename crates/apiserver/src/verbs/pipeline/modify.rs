@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::admission::admit;
 use super::unchanged::{bump_generation, carry_over, same_but_times};
 use super::{Write, Written, commit_error, elsewhere};
+use crate::builtin::warnings::warnings;
 use crate::error::ApiError;
 use crate::limits;
 use crate::quota;
@@ -45,8 +46,12 @@ pub(crate) fn modify(
         if &*resource.table == CRDS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
         }
+        let warnings = warnings(resource, &new, Some(&old), call.subresource);
         if same_but_times(&old, &new) {
-            return Ok(Written { object: stored });
+            return Ok(Written {
+                object: stored,
+                warnings,
+            });
         }
         let turn = make_room(call, key, &old, &new)?;
         let mut new = to_stored(new, resource);
@@ -55,6 +60,7 @@ pub(crate) fn modify(
                 .map_err(|e| ApiError::internal(e.to_string()))?;
             return Ok(Written {
                 object: Arc::new(object),
+                warnings,
             });
         }
         let finished = stored.deleting && is_finished(resource, &new);
@@ -68,7 +74,7 @@ pub(crate) fn modify(
         match result {
             Ok(object) => {
                 call.shared.written(&resource.table);
-                return Ok(Written { object });
+                return Ok(Written { object, warnings });
             }
             Err(CommitError::Stale) => {}
             Err(error) => return Err(commit_error(call, key, error)),

@@ -1,0 +1,234 @@
+//! What clients are warned of although it is accepted: names that surprise, what is there twice, and what is out of
+//! date. In the words of a kube-apiserver.
+
+mod pod;
+mod service;
+mod volume;
+
+use serde_json::Value;
+
+use crate::registry::Resource;
+use crate::verbs::Subresource;
+
+/// What is to be said of an object of a built-in kind that is about to be stored.
+pub(crate) fn warnings(
+    resource: &Resource,
+    value: &Value,
+    old: Option<&Value>,
+    door: Option<Subresource>,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    if resource.is_custom() || !matches!(door, None | Some(Subresource::Scale)) {
+        return said;
+    }
+    let changed = |field: &[&str]| {
+        let at = |object: &'_ Value| {
+            field
+                .iter()
+                .fold(object.clone(), |v, step| v[*step].clone())
+        };
+        old.is_none_or(|old| at(old) != at(value))
+    };
+    let new_generation = || changed(&["metadata", "generation"]);
+    let spec = &value["spec"];
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        // Pods are changed too often for a word each time.
+        ("", "pods") if old.is_none() => {
+            name(value, "the Pod's hostname", &mut said);
+            pod::pod(value, "", &mut said);
+        }
+        ("", "podtemplates") if changed(&["template"]) => {
+            pod::pod(&value["template"], "template.", &mut said);
+        }
+        ("apps", "daemonsets") if changed(&["spec", "template"]) => {
+            pod::pod(&spec["template"], "spec.template.", &mut said);
+        }
+        ("apps", "deployments" | "replicasets") | ("", "replicationcontrollers")
+            if new_generation() =>
+        {
+            makes_pods(value, old, &mut said);
+            pod::pod(&spec["template"], "spec.template.", &mut said);
+        }
+        ("apps", "statefulsets") => {
+            if new_generation() {
+                pod::pod(&spec["template"], "spec.template.", &mut said);
+                for (i, claim) in each(&spec["volumeClaimTemplates"]) {
+                    let path = format!("spec.volumeClaimTemplates[{i}]");
+                    volume::requests(&claim["spec"], &path, &mut said);
+                }
+            }
+            if spec["revisionHistoryLimit"].as_i64().is_some_and(|n| n < 0) {
+                said.push(
+                    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+                        .to_owned(),
+                );
+            }
+        }
+        ("batch", "jobs") if new_generation() => {
+            makes_pods(value, old, &mut said);
+            indexed(spec, &mut said);
+            pod::pod(&spec["template"], "spec.template.", &mut said);
+        }
+        ("batch", "cronjobs") if new_generation() => {
+            makes_pods(value, old, &mut said);
+            let template = &spec["jobTemplate"]["spec"]["template"];
+            pod::pod(template, "spec.jobTemplate.spec.template.", &mut said);
+        }
+        ("", "services") => service::service(value, &mut said),
+        ("", "persistentvolumes") => volume::persistent(value, &mut said),
+        ("", "persistentvolumeclaims") => volume::claim(value, &mut said),
+        _ => others(resource, value, old, &mut said),
+    }
+    said
+}
+
+/// Kinds of which there is one thing to say.
+fn others(resource: &Resource, value: &Value, old: Option<&Value>, said: &mut Vec<String>) {
+    let annotations = &value["metadata"]["annotations"];
+    let is_new = old.is_none();
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("networking.k8s.io", "ingresses")
+            if is_new
+                && value["spec"]["ingressClassName"].is_null()
+                && !annotations["kubernetes.io/ingress.class"].is_null() =>
+        {
+            said.push(
+                "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
+                    .to_owned(),
+            );
+        }
+        ("storage.k8s.io", "storageclasses") => volume::topologies(value, said),
+        ("", "serviceaccounts")
+            if is_new && !annotations["kubernetes.io/enforce-mountable-secrets"].is_null() =>
+        {
+            said.push(
+                "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+                    .to_owned(),
+            );
+        }
+        ("", "secrets") if value["type"] == "kubernetes.io/tls" => {
+            for (key, what) in [("tls.crt", "certificate"), ("tls.key", "key")] {
+                if !has_pem(&value["data"][key]) {
+                    said.push(format!("tls: failed to find any PEM data in {what} input"));
+                    return;
+                }
+            }
+        }
+        ("", "nodes") if !value["spec"]["externalID"].is_null() => {
+            said.push(
+                "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
+            );
+        }
+        ("discovery.k8s.io", "endpointslices") if is_new && value["addressType"] == "FQDN" => {
+            said.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
+        _ => {}
+    }
+}
+
+/// The items of a list, with their numbers.
+fn each(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    list.as_array().into_iter().flatten().enumerate()
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+/// Names of pods are names of hosts, too.
+fn makes_pods(value: &Value, old: Option<&Value>, said: &mut Vec<String>) {
+    if old.is_none() {
+        name(value, "Pod names and hostnames", said);
+    }
+}
+
+fn name(value: &Value, used: &str, said: &mut Vec<String>) {
+    let name = text(&value["metadata"], "name");
+    let wrong: Vec<&str> = [
+        (name.len() > 63, "must be no more than 63 characters"),
+        (name.contains('.'), "must not contain dots"),
+    ]
+    .into_iter()
+    .filter_map(|(wrong, why)| wrong.then_some(why))
+    .collect();
+    if !wrong.is_empty() {
+        said.push(format!(
+            "metadata.name: this is used in {used}, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            wrong.join(" ")
+        ));
+    }
+}
+
+/// Jobs that are too large for what is kept of their progress.
+fn indexed(spec: &Value, said: &mut Vec<String>) {
+    let over = |field: &str, most: i64| spec[field].as_i64().is_some_and(|n| n > most);
+    if spec["completionMode"] == "Indexed"
+        && over("completions", 100_000)
+        && over("parallelism", 10_000)
+    {
+        said.push(
+            "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, \
+             Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+                .to_owned(),
+        );
+    }
+}
+
+fn has_pem(data: &Value) -> bool {
+    use base64::Engine;
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(data.as_str().unwrap_or_default())
+        .unwrap_or_default();
+    String::from_utf8_lossy(&bytes).contains("-----BEGIN ")
+}
+
+/// What is to be said of a label of nodes that has another name now.
+fn old_label(label: &str) -> Option<&'static str> {
+    Some(match label {
+        "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
+        "beta.kubernetes.io/os" => "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+        "failure-domain.beta.kubernetes.io/region" => {
+            "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead"
+        }
+        "failure-domain.beta.kubernetes.io/zone" => {
+            "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"
+        }
+        "beta.kubernetes.io/instance-type" => {
+            "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"
+        }
+        "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
+        _ => return None,
+    })
+}
+
+/// The labels that the terms of a node selector ask for.
+fn node_terms(terms: &Value, path: &str, said: &mut Vec<String>) {
+    for (i, term) in each(terms) {
+        node_term(term, &format!("{path}[{i}]"), said);
+    }
+}
+
+fn node_term(term: &Value, path: &str, said: &mut Vec<String>) {
+    for (i, expression) in each(&term["matchExpressions"]) {
+        let key = text(expression, "key");
+        if let Some(why) = old_label(key) {
+            said.push(format!("{path}.matchExpressions[{i}].key: {key} is {why}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_of_pods_are_names_of_hosts() {
+        let mut said = Vec::new();
+        name(&json!({"metadata": {"name": "fine"}}), "x", &mut said);
+        assert!(said.is_empty());
+        let long = "a".repeat(64) + ".b";
+        name(&json!({"metadata": {"name": long}}), "x", &mut said);
+        assert!(said[0].ends_with("[must be no more than 63 characters must not contain dots]"));
+    }
+}

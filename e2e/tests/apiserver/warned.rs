@@ -1,0 +1,126 @@
+//! What clients are warned of although it is accepted: what was recorded of a real server, object by object, and when
+//! it is said again.
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, deployment};
+use crate::server;
+use crate::server::Answer;
+
+/// Objects that a kube-apiserver 1.36 accepts, where they are sent, and what it warns of.
+const RECORDED: &str = include_str!("data/warnings.json");
+
+/// What an answer warns of, sorted.
+fn warned(answer: &Answer) -> Vec<String> {
+    let plain = |said: &str| {
+        let text = said.strip_prefix("299 - \"")?.strip_suffix('"')?;
+        Some(text.replace("\\\"", "\""))
+    };
+    let mut all: Vec<String> = answer
+        .headers
+        .get_all("warning")
+        .iter()
+        .map(|value| plain(value.to_str().unwrap()).unwrap())
+        .collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn accepted_objects_are_warned_of_in_the_words_of_a_real_server() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let recorded: Vec<Value> = serde_json::from_str(RECORDED).unwrap();
+    assert!(recorded.len() > 100);
+    let mut wrong = Vec::new();
+    for case in &recorded {
+        let path = case["path"]
+            .as_str()
+            .unwrap()
+            .replace("NAMESPACE", &namespace);
+        let answer = Objects::at(&server, path)
+            .post("?dryRun=All", &case["object"])
+            .await;
+        let mut expected: Vec<String> = case["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|said| said.as_str().unwrap().to_owned())
+            .collect();
+        expected.sort();
+        let found = warned(&answer);
+        if answer.code != 201 || found != expected {
+            let what = if answer.code == 201 { "" } else { &answer.text };
+            wrong.push(format!(
+                "{}: {found:#?} {expected:#?} {what}",
+                case["object"]
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn what_changes_is_warned_of_again() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let deployments = Objects::deployments(&server, &namespace);
+    let mut web = deployment("web");
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({"beta.kubernetes.io/os": "linux"});
+    let old = "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead";
+    let none: [&str; 0] = [];
+    assert_eq!(warned(&deployments.post("", &web).await), [old]);
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(warned(&deployments.merge("/web", &labelled).await), none);
+    let scaled = json!({"spec": {"replicas": 3}});
+    for rest in ["/web", "/web/scale"] {
+        assert_eq!(
+            warned(&deployments.merge(rest, &scaled).await).len(),
+            usize::from(rest == "/web")
+        );
+    }
+    let more = json!({"spec": {"replicas": 4}});
+    assert_eq!(warned(&deployments.merge("/web/scale", &more).await), [old]);
+    let status = json!({"status": {"replicas": 4}});
+    assert_eq!(
+        warned(&deployments.merge("/web/status", &status).await),
+        none
+    );
+    web["spec"]["replicas"] = json!(5);
+    let applied = deployments.apply("web", "one&force=true", &web).await;
+    assert_eq!(warned(&applied), [old], "{}", applied.text);
+
+    // Of pods it is said once, of services each time.
+    let pods = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/pods"));
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i",
+        "env": [{"name": "A"}, {"name": "A"}]}]}});
+    assert_eq!(warned(&pods.post("", &pod).await).len(), 1);
+    assert_eq!(warned(&pods.merge("/p", &labelled).await), none);
+    let services = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/services"));
+    let near = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], "trafficDistribution": "PreferClose"}});
+    assert_eq!(warned(&services.post("", &service).await), [near]);
+    assert_eq!(warned(&services.merge("/s", &labelled).await), [near]);
+}
+
+#[tokio::test]
+async fn an_autoscaler_without_policies_is_refused() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
+    let autoscalers = Objects::at(&server, path);
+    let with = |policies: Value| {
+        json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 2, "behavior": {"scaleDown": {"policies": policies}},
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}})
+    };
+    let refused = autoscalers.post("", &with(json!([]))).await;
+    let why = "HorizontalPodAutoscaler.autoscaling \"a\" is invalid: spec.behavior.scaleDown.policies: Required value: \
+               must specify at least one Policy";
+    assert_eq!(
+        (refused.code, refused.json["message"].as_str()),
+        (422, Some(why))
+    );
+    let made = autoscalers.post("", &with(Value::Null)).await;
+    let policies = &made.json["spec"]["behavior"]["scaleDown"]["policies"];
+    assert_eq!(policies.as_array().map(Vec::len), Some(1), "{}", made.text);
+}
