@@ -240,3 +240,47 @@ async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrite
     let expected: Vec<String> = (1..=WRITERS * WRITES).map(|n| n.to_string()).collect();
     assert_eq!(sums, expected, "each of them, in order, and no two at once");
 }
+
+#[tokio::test]
+async fn the_paths_of_watches_from_before_are_still_read() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    for name in ["a", "b"] {
+        maps.create(&map(name, json!({}), json!({"l": name}))).await;
+    }
+    let get = async |method: &str, path: &str| {
+        let path = format!("/api/v1/watch/{path}");
+        server.raw(method, &path, &[], "").await
+    };
+    let seen = async |path: &str| {
+        let answer = get("GET", path).await;
+        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
+        let events: Vec<Value> = answer
+            .text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .filter(|event: &Value| event["object"]["metadata"]["name"] != "kube-root-ca.crt")
+            .collect();
+        short(&events)
+    };
+    let of = |rest: &str| format!("namespaces/{namespace}/configmaps{rest}timeoutSeconds=1");
+    let both = ["ADDED a", "ADDED b"];
+    assert_eq!(seen(&of("?")).await, both);
+    assert_eq!(seen(&of("?watch=false&")).await, both);
+    assert_eq!(seen(&of("/b?")).await, ["ADDED b"]);
+    assert_eq!(seen(&of("?labelSelector=l%3Da&")).await, ["ADDED a"]);
+    assert_eq!(seen(&of("/b?labelSelector=l%3Da&")).await, [""; 0]);
+    let own = format!("namespaces/{namespace}?timeoutSeconds=1");
+    assert_eq!(seen(&own).await, [format!("ADDED {namespace}")]);
+    let other = of("/b?fieldSelector=metadata.name%3Da&");
+    let why = "fieldSelector metadata.name doesn't match requested name";
+    assert_eq!(said(&get("GET", &other).await), (400, why));
+    for unknown in [of("/b/status?"), "nothing".to_owned()] {
+        assert_eq!(get("GET", &unknown).await.code, 404, "{unknown}");
+    }
+    assert_eq!(get("DELETE", &of("?")).await.code, 405);
+    // No watch is told in YAML, of whichever path.
+    let yaml = maps.get_as("?watch=true&timeoutSeconds=1", "application/yaml");
+    assert_eq!(yaml.await.code, 406);
+}

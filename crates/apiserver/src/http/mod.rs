@@ -10,6 +10,7 @@ pub(crate) mod escapes;
 mod fixed;
 mod health;
 pub(crate) mod load;
+mod old_watch;
 pub(crate) mod query;
 pub(crate) mod respond;
 mod route;
@@ -42,7 +43,8 @@ pub(crate) const MAX_BODY: usize = 3 << 20;
 /// Answers one request; never fails.
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let old = old_watch::read(&mut parts);
     let (gzip, is_head) = (
         compress::is_wanted(&parts.headers),
         parts.method == Method::HEAD,
@@ -53,7 +55,10 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         ..About::default()
     };
     let pretty = wants_layout(&parts);
-    let answer = answer(&shared, parts, body, &mut about).await;
+    let answer = match old {
+        Ok(()) => answer(&shared, parts, body, &mut about).await,
+        Err(error) => Err(error),
+    };
     // Whatever it tells of is kept before it is told, refusals included.
     let response = match (shared.store.kept(shared.store.version()).await, answer) {
         (Err(lost), _) => respond::error(&ApiError::internal(lost.to_string())),
@@ -115,7 +120,13 @@ async fn answer(
     let identity = impersonation::apply(&shared.access, identity, &parts.headers, &wanted)?;
     authorization::check(&shared.access, &identity, &wanted)?;
     let snapshot = shared.registry.snapshot();
-    let route = route::parse(&path, &snapshot).ok_or_else(ApiError::path_not_found)?;
+    let route = route::parse(&path, &snapshot).ok_or_else(|| {
+        if parts.method != Method::GET && old_watch::is_one(&path) {
+            method_not_allowed()
+        } else {
+            ApiError::path_not_found()
+        }
+    })?;
     describe::request(about, &route, &wanted, &parts, &query);
     let reads = parts.method == Method::GET || parts.method == Method::HEAD;
     if reads && query.is_watch() {
