@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
 use super::managed::{self, Entry, Mode};
+use super::nulls;
 use crate::error::{ApiError, Cause, Reason};
 use crate::schema::Schema;
 
@@ -57,7 +58,7 @@ pub(crate) fn apply(
         .map(|e| &e.fields)
         .collect();
     remove(&mut merged, &given_up, &others, Some(schema));
-    without_nulls(&mut merged, config, Some(schema));
+    nulls::take_away(&mut merged, config, Some(schema));
     if live.is_some_and(|live| *live == merged) {
         // To agree with what is there is no change.
         let before = entries.iter().find(|e| e.same_writer(&writer));
@@ -227,60 +228,6 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
         // An empty object or list, or none, takes nothing away from one that merges.
         Shape::Leaf if (is_empty(config) || config.is_null()) && merges(live, schema) => {}
         _ => *live = config.clone(),
-    }
-}
-
-/// Puts back the nulls of what was applied that its types have no place for: who applies one owns the field.
-pub(crate) fn with_nulls(config: &mut Value, raw: &Value) {
-    match (config, raw) {
-        (Value::Object(config), Value::Object(raw)) => {
-            for (name, value) in raw {
-                match config.get_mut(name) {
-                    Some(inner) => with_nulls(inner, value),
-                    None if value.is_null() => drop(config.insert(name.clone(), Value::Null)),
-                    None => {}
-                }
-            }
-        }
-        (Value::Array(config), Value::Array(raw)) if config.len() == raw.len() => {
-            for (inner, value) in config.iter_mut().zip(raw) {
-                with_nulls(inner, value);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Takes away the nulls that `config` has put in: they say that a field is not there.
-fn without_nulls(merged: &mut Value, config: &Value, schema: Option<&Schema>) {
-    match fields::shape(config, schema) {
-        Shape::Object(wanted) => {
-            let Some(object) = merged.as_object_mut() else {
-                return;
-            };
-            for (name, value) in wanted {
-                let schema = field_schema(schema, name);
-                if value.is_null()
-                    && object.get(name).is_some_and(Value::is_null)
-                    && !schema.is_some_and(|s| s.nullable)
-                {
-                    object.remove(name);
-                } else if let Some(inner) = object.get_mut(name) {
-                    without_nulls(inner, value, schema);
-                }
-            }
-        }
-        Shape::Keyed(wanted, keys) => {
-            let of_item = schema.and_then(|s| s.items.as_deref());
-            for value in wanted {
-                let step = item_step(value, keys, of_item);
-                let items = merged.as_array_mut().into_iter().flatten();
-                for item in items.filter(|i| item_step(i, keys, of_item) == step) {
-                    without_nulls(item, value, of_item);
-                }
-            }
-        }
-        Shape::Set(_) | Shape::Leaf => {}
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod apply;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod managed;
+pub(crate) mod nulls;
 pub(crate) mod strategic;
 
 use serde_json::Value;

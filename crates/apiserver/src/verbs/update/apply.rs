@@ -12,6 +12,7 @@ use crate::http::body;
 use crate::http::query::FieldValidation;
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
+use crate::patch::nulls;
 use crate::schema::shape;
 use crate::verbs::pipeline::{self, Sent, Write, modify};
 use crate::verbs::{Call, Subresource, scale, text};
@@ -101,7 +102,7 @@ fn sent(call: &Call, bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
     pipeline::decode(call, &mut config, Sent::Patched, &[])?;
     if !resource.is_custom() {
         shape::as_typed(&mut config, resource.schema());
-        apply::with_nulls(&mut config, &raw);
+        nulls::put_back(&mut config, &raw);
     }
     Ok((config, warnings))
 }

@@ -1,0 +1,82 @@
+//! Nulls in what is applied. They say that a field is not there, and who says so owns it; types of Go have no place for
+//! them, and nor has what is stored.
+
+use serde_json::Value;
+
+use super::fields::{self, Shape, field_schema, item_step};
+use crate::schema::Schema;
+
+/// Puts back the nulls of what was applied that its types have no place for: who applies one owns the field.
+pub(crate) fn put_back(config: &mut Value, raw: &Value) {
+    match (config, raw) {
+        (Value::Object(config), Value::Object(raw)) => {
+            for (name, value) in raw {
+                match config.get_mut(name) {
+                    Some(inner) => put_back(inner, value),
+                    None if value.is_null() => drop(config.insert(name.clone(), Value::Null)),
+                    None => {}
+                }
+            }
+        }
+        (Value::Array(config), Value::Array(raw)) if config.len() == raw.len() => {
+            for (inner, value) in config.iter_mut().zip(raw) {
+                put_back(inner, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes away the nulls that `config` has put in: they say that a field is not there.
+pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Schema>) {
+    match fields::shape(config, schema) {
+        Shape::Object(wanted) => {
+            let Some(object) = merged.as_object_mut() else {
+                return;
+            };
+            for (name, value) in wanted {
+                let schema = field_schema(schema, name);
+                if value.is_null()
+                    && object.get(name).is_some_and(Value::is_null)
+                    && !schema.is_some_and(|s| s.nullable)
+                {
+                    object.remove(name);
+                } else if let Some(inner) = object.get_mut(name) {
+                    take_away(inner, value, schema);
+                }
+            }
+        }
+        Shape::Keyed(wanted, keys) => {
+            let of_item = schema.and_then(|s| s.items.as_deref());
+            for value in wanted {
+                let step = item_step(value, keys, of_item);
+                let items = merged.as_array_mut().into_iter().flatten();
+                for item in items.filter(|i| item_step(i, keys, of_item) == step) {
+                    take_away(item, value, of_item);
+                }
+            }
+        }
+        Shape::Set(_) | Shape::Leaf => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::builtin;
+    use serde_json::json;
+
+    #[test]
+    fn nulls_are_put_back_where_they_were_and_taken_away_again() {
+        let raw = json!({"spec": {"replicas": null, "template": {"spec": {"containers": [
+            {"name": "c", "args": null}]}}}});
+        let mut config = json!({"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
+        let without = config.clone();
+        put_back(&mut config, &raw);
+        assert_eq!(config, raw);
+        let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
+        let mut merged = config.clone();
+        take_away(&mut merged, &config, Some(&schema));
+        assert_eq!(merged, without);
+    }
+}
