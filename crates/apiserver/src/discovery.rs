@@ -160,7 +160,7 @@ pub(crate) fn aggregated(
         .map(|(g, v)| discovery_group(g, v))
         .collect();
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": groups});
-    let contents = serde_json::to_vec(&list).unwrap_or_default();
+    let contents = format!("{list}\n").into_bytes();
     Some(cached::by_contents(headers, contents, |contents| {
         respond::public(respond::bytes_as(media, contents))
     }))

@@ -58,6 +58,28 @@ async fn who_has_a_document_is_not_sent_it_again() {
 }
 
 #[tokio::test]
+async fn an_answer_in_json_is_a_line() {
+    let server = server().await;
+    let space = format!("/api/v1/namespaces/{}", server.namespace().await);
+    let (maps, none) = (format!("{space}/configmaps"), format!("{space}/pods/none"));
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (path, accept) in [
+        (&*space, "application/json"),
+        (&maps, "application/json"),
+        (&maps, table),
+        (&none, "application/json"),
+        ("/api", AGGREGATED),
+    ] {
+        let answer = server.raw("GET", path, &[("accept", accept)], "").await;
+        let lines = answer.text.matches('\n').count();
+        assert!(
+            answer.text.ends_with("}\n") && lines == 1,
+            "{path}: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_document_that_has_changed_has_another_name() {
     let server = server().await;
     let name = format!("things.{}.example.com", server.namespace().await);

@@ -1,7 +1,7 @@
 //! Building responses.
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -20,9 +20,16 @@ fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>)
     response
 }
 
-/// JSON that is serialised already.
+/// JSON that is serialised already, as a line.
 pub(crate) fn json_bytes(code: StatusCode, bytes: Bytes) -> Response<Body> {
-    response(code, "application/json", bytes)
+    // Lists are nobody else's, and have room; objects belong to the store.
+    let mut line = bytes.try_into_mut().unwrap_or_else(|shared| {
+        let mut line = BytesMut::with_capacity(shared.len() + 1);
+        line.put_slice(&shared);
+        line
+    });
+    line.put_u8(b'\n');
+    response(code, "application/json", line.freeze())
 }
 
 pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
@@ -77,7 +84,7 @@ pub(crate) fn public(mut answer: Response<Body>) -> Response<Body> {
 /// JSON that people look at, laid out for them.
 pub(crate) fn json_for_people(value: &Value) -> Response<Body> {
     let text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    json_bytes(StatusCode::OK, Bytes::from(text))
+    response(StatusCode::OK, "application/json", text)
 }
 
 /// An answer that will be the same whenever it is asked for.
