@@ -111,6 +111,12 @@ impl Up {
         Some(text)
     }
 
+    /// Runs kubectl in a member.
+    pub(crate) fn in_member(&self, member: &str, arguments: &[&str]) -> Option<String> {
+        let context = format!("--context={member}");
+        self.kubectl(&[&[&*context], arguments].concat())
+    }
+
     /// What kubectl says of what it cannot do.
     pub(crate) fn refused(&self, arguments: &[&str]) -> Option<String> {
         let output = self.run_kubectl(arguments)?;

@@ -99,11 +99,7 @@ spec:
 #[test]
 fn failure_can_be_wished_for_and_taken_back() {
     let up = Up::start(&["--members=1"]);
-    let in_member = |arguments: &[&str]| {
-        let mut all = vec!["--context=member1"];
-        all.extend(arguments);
-        up.kubectl(&all)
-    };
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
         return;
     }
@@ -210,11 +206,7 @@ spec:
 #[test]
 fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
     let up = Up::start(&["--members=1"]);
-    let in_member = |arguments: &[&str]| {
-        let mut all = vec!["--context=member1"];
-        all.extend(arguments);
-        up.kubectl(&all)
-    };
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
         return;
     }
@@ -261,11 +253,7 @@ fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
 #[test]
 fn a_stateful_set_has_claims_and_a_cron_job_has_jobs() {
     let up = Up::start(&["--members=1"]);
-    let in_member = |arguments: &[&str]| {
-        let mut all = vec!["--context=member1"];
-        all.extend(arguments);
-        up.kubectl(&all)
-    };
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     let file = up.home.path().join("sets.yaml");
     let text = "apiVersion: apps/v1
 kind: StatefulSet
@@ -324,11 +312,7 @@ spec:
 #[test]
 fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
     let up = Up::start(&["--members=1"]);
-    let in_member = |arguments: &[&str]| {
-        let mut all = vec!["--context=member1"];
-        all.extend(arguments);
-        up.kubectl(&all)
-    };
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
         return;
     }
@@ -351,11 +335,7 @@ fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
 #[test]
 fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
     let up = Up::start(&["--members=1"]);
-    let in_member = |arguments: &[&str]| {
-        let mut all = vec!["--context=member1"];
-        all.extend(arguments);
-        up.kubectl(&all)
-    };
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
         return;
     }
@@ -413,11 +393,7 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
 #[test]
 fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
     let up = Up::start(&["--members=1"]);
-    let in_member = |arguments: &[&str]| {
-        let mut all = vec!["--context=member1"];
-        all.extend(arguments);
-        up.kubectl(&all)
-    };
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     if in_member(&["run", "plain", "--image=nginx"]).is_none() {
         return;
     }
