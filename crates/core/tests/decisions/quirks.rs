@@ -1,4 +1,5 @@
-//! Where Karmada crashes, wraps an integer, or refuses for lack of a feature, and what is done instead.
+//! Where Karmada crashes, wraps an integer, or refuses for lack of a feature, and what is done instead; and where it
+//! surprises, and is followed.
 
 use serde_json::{Value, json};
 
@@ -204,4 +205,25 @@ fn negative_replicas_count_as_none() {
     let mut request = binding(-3, json!({ "replicaScheduling": dynamic() }));
     request["spec"]["replicaRequirements"] = json!({});
     assert_eq!(text(&decide(&fleet(), &request)), "");
+}
+
+#[test]
+fn a_cluster_spared_for_what_it_holds_is_missed_once_it_is_left() {
+    let mut clusters = vec![cluster("m1", 10), cluster("m2", 10), cluster("m3", 10)];
+    clusters[2]["status"]["apiEnablements"] = json!([]);
+    let placement =
+        json!({"replicaScheduling": aggregated(), "spreadConstraints": [spread("cluster", 3, 3)]});
+    let both = json!({"clusters": [{"name": "m1", "replicas": 2}, {"name": "m3", "replicas": 1}]});
+    assert_eq!(
+        text(&decide(
+            &clusters,
+            &and(binding(1, placement.clone()), both)
+        )),
+        "m1:1"
+    );
+    let one = json!({"clusters": [{"name": "m1", "replicas": 1}]});
+    assert_eq!(
+        text(&decide(&clusters, &and(binding(1, placement), one))),
+        "failed to select clusters: the number of feasible clusters is less than spreadConstraint.MinGroups"
+    );
 }
