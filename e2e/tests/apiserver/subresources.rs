@@ -65,7 +65,11 @@ async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
     assert_eq!(server.raw("POST", &path, &[JSON], strange).await.code, 409);
 
     let meta = json!({"name": "p", "labels": {"a": "2", "l": "m"}, "annotations": {"y": "2"}});
-    create(&server, &path, json!({"metadata": meta, "target": node})).await;
+    let binding = json!({"metadata": meta, "target": node});
+    create(&server, &format!("{path}?dryRun=All"), binding.clone()).await;
+    let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
+    assert_eq!(pod["spec"]["nodeName"], json!(null), "only tried");
+    create(&server, &path, binding).await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
     assert_eq!(pod["spec"]["nodeName"], "n");
     assert_eq!(pod["metadata"]["labels"], json!({"a": "2", "l": "m"}));

@@ -11,6 +11,7 @@ mod fixed;
 mod health;
 pub(crate) mod load;
 mod old_watch;
+mod part;
 pub(crate) mod query;
 pub(crate) mod respond;
 mod route;
@@ -29,11 +30,12 @@ use crate::authorization;
 use crate::authorization::attributes::{Attributes, Hints};
 use crate::error::{ApiError, Reason};
 use crate::metrics::About;
-use crate::registry::{self, Resource, Snapshot, Style};
+use crate::registry::{Snapshot, Style};
 use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Subresource};
 use accept::{Asked, Notation, Rendering};
 use load::Kind;
+use part::Part;
 use query::Query;
 use route::{Route, Target};
 
@@ -160,10 +162,13 @@ async fn routed(
 ) -> Result<Response<Body>, ApiError> {
     match route {
         Route::Target(target) => {
-            if let Some(path) = target.subresource.as_deref()
-                && Subresource::parse(path, &target.resource).is_none()
+            if let Some(name) = target.subresource.as_deref()
+                && Subresource::parse(name, &target.resource).is_none()
             {
-                return virtual_part(shared, identity, parts, body, query, &target, path).await;
+                let part = Part::parse(name, &target).ok_or_else(ApiError::path_not_found)?;
+                return part
+                    .answer(shared, identity, parts, body, query, target)
+                    .await;
             }
             resource_request(shared, identity, parts, body, query, target).await
         }
@@ -182,58 +187,6 @@ fn check_name(name: &str) -> Result<(), ApiError> {
     };
     let why = format!("Name parameter invalid: \"{name}\": {problem}");
     Err(ApiError::bad_request(why))
-}
-
-/// Subresources that are no part of a stored object.
-async fn virtual_part(
-    shared: &Arc<Shared>,
-    identity: Identity,
-    parts: &Parts,
-    body: Body,
-    query: &Query,
-    target: &Target,
-    path: &str,
-) -> Result<Response<Body>, ApiError> {
-    let namespace = target.namespace.as_deref().unwrap_or_default();
-    let name = target.name.as_deref().unwrap_or_default();
-    if target.resource.is("", "serviceaccounts") && path == "token" {
-        if parts.method != Method::POST {
-            return Err(method_not_allowed());
-        }
-        let bytes = body::read(body, shared.load.limits.patience).await?;
-        let content_type = content_type(parts);
-        return verbs::token::create(shared, namespace, name, &content_type, &bytes);
-    }
-    if target.resource.is("", "pods") && path == "binding" {
-        if parts.method != Method::POST {
-            return Err(method_not_allowed());
-        }
-        let bytes = body::read(body, shared.load.limits.patience).await?;
-        let content_type = content_type(parts);
-        let pods = &target.resource;
-        return verbs::binding::create(shared, pods, namespace, name, &content_type, &bytes);
-    }
-    if target.resource.is("", "pods") && path == "eviction" {
-        if parts.method != Method::POST {
-            return Err(method_not_allowed());
-        }
-        let call = Call {
-            shared: shared.clone(),
-            resource: registry::eviction().clone(),
-            namespace: target.namespace.clone(),
-            name: target.name.clone(),
-            subresource: None,
-            options: query.write_options(&parts.method, header_text(parts, &header::USER_AGENT))?,
-            identity,
-            rendering: Rendering::Full,
-        };
-        let bytes = body::read(body, shared.load.limits.patience).await?;
-        return verbs::eviction::create(&call, &content_type(parts), &bytes);
-    }
-    if target.resource.is("", "pods") && verbs::container::is_part(path) {
-        return Err(verbs::container::refuse(shared, namespace, name));
-    }
-    Err(ApiError::path_not_found())
 }
 
 /// The type of a body; case does not matter.
@@ -258,6 +211,32 @@ pub(crate) fn method_not_allowed() -> ApiError {
     error
 }
 
+/// A request for what a path names.
+fn call_of(
+    shared: &Arc<Shared>,
+    identity: Identity,
+    parts: &Parts,
+    query: &Query,
+    target: Target,
+    rendering: Rendering,
+) -> Result<Call, ApiError> {
+    let user_agent = header_text(parts, &header::USER_AGENT);
+    let subresource = target
+        .subresource
+        .as_deref()
+        .and_then(|s| Subresource::parse(s, &target.resource));
+    Ok(Call {
+        shared: shared.clone(),
+        resource: target.resource,
+        namespace: target.namespace,
+        name: target.name,
+        subresource,
+        options: query.write_options(&parts.method, user_agent)?,
+        identity,
+        rendering,
+    })
+}
+
 async fn resource_request(
     shared: &Arc<Shared>,
     identity: Identity,
@@ -278,22 +257,7 @@ async fn resource_request(
     };
     let (rendering, notation) = accept::negotiate(accepts, asked)?;
     let content_type = content_type(parts);
-    let user_agent = header_text(parts, &header::USER_AGENT);
-    let subresource = target
-        .subresource
-        .as_deref()
-        .and_then(|s| Subresource::parse(s, &target.resource));
-    let resource: Arc<Resource> = target.resource;
-    let call = Call {
-        shared: shared.clone(),
-        namespace: target.namespace,
-        name: target.name,
-        subresource,
-        options: query.write_options(&parts.method, user_agent)?,
-        identity,
-        rendering,
-        resource,
-    };
+    let call = call_of(shared, identity, parts, query, target, rendering)?;
     if let Some(scope_error) = scope_mismatch(&call) {
         return Err(scope_error);
     }

@@ -1,35 +1,26 @@
 //! `pods/NAME/binding`: a scheduler gives a pod its node.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::pipeline::{self, Write};
-use super::{Subresource, text};
+use super::{Call, text};
 use crate::clock;
 use crate::error::{ApiError, Cause};
 use crate::http::{body, respond};
-use crate::registry::Resource;
-use crate::shared::Shared;
-use crate::store::Key;
-use crate::tasks;
 
 pub(crate) fn create(
-    shared: &Arc<Shared>,
-    pods: &Arc<Resource>,
-    namespace: &str,
-    name: &str,
+    call: &Call,
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
     let binding = body::object(content_type, bytes)?.value;
-    check(&binding, namespace, name)?;
-    let mut call = tasks::internal(shared, pods, namespace, name);
-    call.subresource = Some(Subresource::Binding);
-    pipeline::modify(&call, &Key::new(namespace, name), Write::Unowned, |pod| {
+    let key = call.key();
+    let name = &*key.name;
+    check(&binding, &key.namespace, name)?;
+    pipeline::modify(call, &key, Write::Unowned, |pod| {
         let bound = text(pod, &["spec", "nodeName"]);
         if !bound.is_empty() {
             let why = format!("pod {name} is already assigned to node \"{bound}\"");

@@ -1,13 +1,11 @@
 //! `serviceaccounts/NAME/token`: a token for a service account, made on the spot.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{pipeline, text};
+use super::{Call, pipeline, text};
 use crate::authentication::service_account::{ISSUER, Named, Tie, Wanted};
 use crate::clock;
 use crate::error::{ApiError, Cause};
@@ -25,17 +23,15 @@ const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 
 pub(crate) fn create(
-    shared: &Arc<Shared>,
-    namespace: &str,
-    name: &str,
+    call: &Call,
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
     let request = read(content_type, bytes)?;
-    let account = shared
-        .store
-        .get("serviceaccounts", &Key::new(namespace, name))
-        .ok_or_else(|| ApiError::not_found("", "serviceaccounts", name))?;
+    let account = call.find()?;
+    let key = call.key();
+    let (namespace, name) = (&*key.namespace, &*key.name);
+    let shared = &call.shared;
     let spec = &request["spec"];
     check_metadata(&request["metadata"], namespace, name)?;
     let seconds = seconds(spec)?;
@@ -135,7 +131,7 @@ fn seconds(spec: &Value) -> Result<i64, ApiError> {
 
 /// What the token is to die with.
 fn tie(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     namespace: &str,
     account: &str,
     reference: &Value,

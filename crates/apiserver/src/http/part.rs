@@ -1,0 +1,72 @@
+//! Parts of objects that have an endpoint of their own and are not stored: tokens, bindings, evictions, and what a
+//! kubelet would answer. What is stored, such as a status, is asked for like the object itself.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Response};
+
+use super::accept::Rendering;
+use super::query::Query;
+use super::route::Target;
+use super::{body, call_of, content_type, method_not_allowed};
+use crate::error::ApiError;
+use crate::registry;
+use crate::shared::{Identity, Shared};
+use crate::verbs::{self, Call, Subresource};
+
+/// Which part of an object is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A token of a service account.
+    Token,
+    /// The node that a pod gets.
+    Binding,
+    /// The end of a pod, budgets permitting.
+    Eviction,
+    /// What goes on in the containers of a pod.
+    Container,
+}
+
+impl Part {
+    /// The part that a path names, if the resource has it.
+    pub(super) fn parse(name: &str, target: &Target) -> Option<Self> {
+        let of_pods = target.resource.is("", "pods");
+        match name {
+            "token" if target.resource.is("", "serviceaccounts") => Some(Self::Token),
+            "binding" if of_pods => Some(Self::Binding),
+            "eviction" if of_pods => Some(Self::Eviction),
+            _ if of_pods && verbs::container::is_part(name) => Some(Self::Container),
+            _ => None,
+        }
+    }
+
+    pub(super) async fn answer(
+        self,
+        shared: &Arc<Shared>,
+        identity: Identity,
+        parts: &Parts,
+        body: Body,
+        query: &Query,
+        target: Target,
+    ) -> Result<Response<Body>, ApiError> {
+        let mut call = call_of(shared, identity, parts, query, target, Rendering::Full)?;
+        let create: fn(&Call, &str, &Bytes) -> Result<Response<Body>, ApiError> = match self {
+            Self::Container => return Err(verbs::container::refuse(&call)),
+            _ if parts.method != Method::POST => return Err(method_not_allowed()),
+            Self::Token => verbs::token::create,
+            Self::Binding => {
+                call.subresource = Some(Subresource::Binding);
+                verbs::binding::create
+            }
+            Self::Eviction => {
+                call.resource = registry::eviction().clone();
+                verbs::eviction::create
+            }
+        };
+        let bytes = body::read(body, shared.load.limits.patience).await?;
+        create(&call, &content_type(parts), &bytes)
+    }
+}
