@@ -346,3 +346,53 @@ async fn what_is_not_there_is_said_to_be_missing() {
         .await;
     assert_eq!(names(&everywhere), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_long_list_is_whole_in_every_form() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let expected: Vec<String> = (0..120).map(|i| format!("c{i:03}")).collect();
+    let long = "long ".repeat(400);
+    for name in &expected {
+        let mut object = map(name, json!({}), json!({}));
+        object["metadata"]["annotations"] = json!({"long": long});
+        maps.create(&object).await;
+    }
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    for (form, kind, items, name) in [
+        (
+            "application/json",
+            "ConfigMapList",
+            "items",
+            "/metadata/name",
+        ),
+        (
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            "PartialObjectMetadataList",
+            "items",
+            "/metadata/name",
+        ),
+        (
+            "application/json;as=Table;g=meta.k8s.io;v=v1",
+            "Table",
+            "rows",
+            "/object/metadata/name",
+        ),
+    ] {
+        let list = server.raw("GET", &path, &[("accept", form)], "").await;
+        assert!(list.text.len() > 120 * long.len(), "{form}");
+        assert_eq!(list.json["kind"], kind);
+        assert!(
+            list.json["metadata"]["resourceVersion"].is_string(),
+            "{form}"
+        );
+        let found: Vec<&str> = list.json[items]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item.pointer(name).and_then(Value::as_str).unwrap())
+            .collect();
+        assert_eq!(found, expected, "{form}");
+    }
+}

@@ -1,10 +1,9 @@
-//! Large answers in gzip, for clients that understand it. Chunk by chunk, so that no answer is there twice as a whole
-//! and nobody else waits for long.
+//! Large answers in gzip, for clients that understand it. Chunk by chunk, so that nobody else waits for long.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
@@ -12,8 +11,10 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
+use super::respond::Endless;
+
 /// Smaller answers are not worth the time.
-const SMALLEST: u64 = 128 << 10;
+const SMALLEST: usize = 128 << 10;
 /// So much is compressed between two looks at what else there is to do.
 const CHUNK: usize = 64 << 10;
 
@@ -25,42 +26,70 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
         .any(|coding| coding.trim() == "gzip")
 }
 
-/// The same answer, compressed if that is worth it. What has no end that is known, such as a watch, stays as it is.
+/// The same answer, compressed if that is worth it. What has no end, such as a watch, stays as it is.
 pub(super) async fn compressed(response: Response<Body>) -> Response<Body> {
-    let size = response.body().size_hint().exact();
-    if size.is_none_or(|size| size < SMALLEST) {
+    let is_small = |size| usize::try_from(size).is_ok_and(|size| size < SMALLEST);
+    if response.extensions().get::<Endless>().is_some()
+        || response.body().size_hint().exact().is_some_and(is_small)
+    {
         return response;
     }
-    let (mut parts, body) = response.into_parts();
-    let Ok(whole) = body.collect().await else {
-        return Response::from_parts(parts, Body::empty());
-    };
+    let (mut parts, mut body) = response.into_parts();
+    let mut begin = BytesMut::new();
+    while begin.len() < SMALLEST {
+        match body.frame().await {
+            Some(Ok(frame)) => begin.extend(frame.into_data()),
+            Some(Err(_)) | None => return Response::from_parts(parts, Body::from(begin.freeze())),
+        }
+    }
     let gzip = HeaderValue::from_static("gzip");
     parts.headers.insert(header::CONTENT_ENCODING, gzip);
     parts.headers.remove(header::CONTENT_LENGTH);
     let vary = HeaderValue::from_static("Accept-Encoding");
     parts.headers.append(header::VARY, vary);
-    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let start = Some((whole.to_bytes(), encoder));
-    let chunks = stream::try_unfold(start, |state| async move {
+    let chunks = stream::try_unfold(Some(Rest::new(begin.freeze(), body)), |rest| async move {
         tokio::task::yield_now().await;
-        state.map_or(Ok(None), |(rest, encoder)| step(rest, encoder).map(Some))
+        match rest {
+            Some(rest) => rest.step().await.map(Some),
+            None => Ok(None),
+        }
     });
     Response::from_parts(parts, Body::from_stream(chunks))
 }
 
-/// What is still to be compressed, and what with; none at the end.
-type Rest = Option<(Bytes, GzEncoder<Vec<u8>>)>;
+/// What is still to be compressed, and what with.
+struct Rest {
+    pending: Bytes,
+    body: Body,
+    encoder: GzEncoder<Vec<u8>>,
+}
 
-/// The next piece that can be sent.
-fn step(mut rest: Bytes, mut encoder: GzEncoder<Vec<u8>>) -> io::Result<(Bytes, Rest)> {
-    while !rest.is_empty() {
-        let next = rest.split_to(rest.len().min(CHUNK));
-        encoder.write_all(&next)?;
-        let ready = std::mem::take(encoder.get_mut());
-        if !ready.is_empty() {
-            return Ok((Bytes::from(ready), Some((rest, encoder))));
+impl Rest {
+    fn new(pending: Bytes, body: Body) -> Self {
+        let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        Self {
+            pending,
+            body,
+            encoder,
         }
     }
-    Ok((Bytes::from(encoder.finish()?), None))
+
+    /// The next piece that can be sent, and what is left behind it.
+    async fn step(mut self) -> Result<(Bytes, Option<Self>), axum::Error> {
+        loop {
+            while !self.pending.is_empty() {
+                let next = self.pending.split_to(self.pending.len().min(CHUNK));
+                self.encoder.write_all(&next).map_err(axum::Error::new)?;
+                let ready = std::mem::take(self.encoder.get_mut());
+                if !ready.is_empty() {
+                    return Ok((Bytes::from(ready), Some(self)));
+                }
+            }
+            let Some(frame) = self.body.frame().await.transpose()? else {
+                let end = self.encoder.finish().map_err(axum::Error::new)?;
+                return Ok((Bytes::from(end), None));
+            };
+            self.pending = frame.into_data().unwrap_or_default();
+        }
+    }
 }

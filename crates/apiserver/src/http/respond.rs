@@ -1,7 +1,10 @@
 //! Building responses.
 
+use std::convert::Infallible;
+
 use axum::body::Body;
 use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -22,7 +25,7 @@ fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>)
 
 /// JSON that is serialised already, as a line.
 pub(crate) fn json_bytes(code: StatusCode, bytes: Bytes) -> Response<Body> {
-    // Lists are nobody else's, and have room; objects belong to the store.
+    // What was made for this answer has room; objects belong to the store.
     let mut line = bytes.try_into_mut().unwrap_or_else(|shared| {
         let mut line = BytesMut::with_capacity(shared.len() + 1);
         line.put_slice(&shared);
@@ -158,8 +161,22 @@ pub(crate) fn typed_text(content_type: &'static str, body: &str) -> Response<Bod
     response(StatusCode::OK, content_type, body.to_owned())
 }
 
-pub(crate) fn stream(body: Body) -> Response<Body> {
+/// JSON that is written while it is read, as a line.
+pub(crate) fn json_chunks(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+    let end = stream::iter([Bytes::from_static(b"\n")]);
+    let body = Body::from_stream(chunks.chain(end).map(Ok::<_, Infallible>));
     response(StatusCode::OK, "application/json", body)
+}
+
+/// Marks an answer whose end is not in sight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endless;
+
+/// JSON that goes on until somebody ends it.
+pub(crate) fn endless(body: Body) -> Response<Body> {
+    let mut answer = response(StatusCode::OK, "application/json", body);
+    answer.extensions_mut().insert(Endless);
+    answer
 }
 
 /// A `Status` for an error.

@@ -111,7 +111,7 @@ pub(crate) fn collection(
     }
     // As they were when they were found.
     let meta = json!({"resourceVersion": page.version.to_string()});
-    Ok(read::render(call, &page.items, &meta, Include::Metadata))
+    Ok(read::render(call, page.items, &meta, Include::Metadata))
 }
 
 /// True for objects of all namespaces, and for namespaces.

@@ -1,25 +1,25 @@
 //! get and list.
 
 mod items;
+mod list_body;
 pub(super) mod options;
-
-use std::sync::Arc;
 
 use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::{BufMut, Bytes, BytesMut};
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Call, Subresource, scale, view_bytes};
+use super::{Call, Subresource, scale};
 use crate::error::{ApiError, Cause, Reason};
 use crate::http::accept::Rendering;
 use crate::http::query::{At, Query};
 use crate::http::{body, respond};
 use crate::selector::{FieldSelector, LabelSelector, Selector};
-use crate::store::{Page, Stored};
-use crate::table::{self, Include};
+use crate::store::Page;
+use crate::table::Include;
+
+pub(super) use list_body::render;
 
 pub(crate) fn get(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
     if let Some(version) = query.resource_version().map_err(ApiError::unknown)? {
@@ -212,7 +212,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
         }
     }
     let include = include(call, query)?;
-    Ok(warn_deprecated(call, render(call, &items, &meta, include)))
+    Ok(warn_deprecated(call, render(call, items, &meta, include)))
 }
 
 /// How much of each object the rows of a table carry.
@@ -226,60 +226,5 @@ pub(super) fn include(call: &Call, query: &Query) -> Result<Include, ApiError> {
             "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": must be \
              'Metadata', 'Object', 'None', or empty"
         ))),
-    }
-}
-
-pub(super) fn render(
-    call: &Call,
-    items: &[Arc<Stored>],
-    meta: &Value,
-    include: Include,
-) -> Response<Body> {
-    let resource = &call.resource;
-    match call.rendering {
-        Rendering::Full => {
-            let size: usize = items.iter().map(|o| o.bytes.len() + 1).sum();
-            let mut out = BytesMut::with_capacity(size + 200);
-            let head = format!(
-                "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{meta},\"items\":[",
-                json!(resource.list_kind),
-                json!(resource.api_version()),
-            );
-            out.put_slice(head.as_bytes());
-            for (i, object) in items.iter().enumerate() {
-                if i > 0 {
-                    out.put_u8(b',');
-                }
-                let object = view_bytes(object, resource);
-                if resource.is_custom() {
-                    out.put_slice(&object);
-                } else {
-                    items::put_untyped(&mut out, &object);
-                }
-            }
-            out.put_slice(b"]}");
-            respond::json_bytes(StatusCode::OK, out.freeze())
-        }
-        Rendering::Table => {
-            let rows: Vec<Value> = items
-                .iter()
-                .map(|o| table::row(resource, &o.value(), include))
-                .collect();
-            let table = json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
-                "columnDefinitions": table::definitions(resource), "rows": rows,
-            });
-            respond::json_value(StatusCode::OK, &table)
-        }
-        Rendering::Partial => {
-            let items: Vec<Value> = items.iter().map(|o| table::partial(&o.value())).collect();
-            let list = json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items,
-            });
-            respond::json_bytes(
-                StatusCode::OK,
-                Bytes::from(serde_json::to_vec(&list).unwrap_or_default()),
-            )
-        }
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
     });
     Ok(read::warn_deprecated(
         call,
-        respond::stream(Body::from_stream(body)),
+        respond::endless(Body::from_stream(body)),
     ))
 }
 
@@ -165,30 +165,34 @@ impl Watcher {
     /// The next part of what existed at the beginning. Encoded when it can be sent and not before: a client may take
     /// its time, and there may be many such clients.
     fn next_of_state(&mut self) -> Option<Bytes> {
-        let state = self.state.as_mut()?;
+        let mut state = self.state.take()?;
         let mut out = BytesMut::new();
         while out.len() < STATE_CHUNK
             && let Some(object) = state.left.next()
         {
             if self.selector.matches(&object, &self.resource) {
-                encode(
-                    &mut out,
-                    &self.resource,
-                    self.rendering,
-                    self.include,
-                    &mut self.headers_sent,
-                    &(EventType::Added, object),
-                );
+                self.tell(&mut out, EventType::Added, object);
             }
         }
-        if state.left.as_slice().is_empty() {
-            let mark_end = state.mark_end;
-            self.state = None;
-            if mark_end {
-                out.put_slice(self.bookmark(true).as_bytes());
-            }
+        if !state.left.as_slice().is_empty() {
+            self.state = Some(state);
+        } else if state.mark_end {
+            out.put_slice(self.bookmark(true).as_bytes());
         }
         (!out.is_empty()).then(|| out.freeze())
+    }
+
+    fn tell(&mut self, out: &mut BytesMut, kind: EventType, object: Arc<Stored>) {
+        let sent = &mut self.headers_sent;
+        let event = (kind, object);
+        encode(
+            out,
+            &self.resource,
+            self.rendering,
+            self.include,
+            sent,
+            &event,
+        );
     }
 
     fn bookmark(&self, end_of_initial: bool) -> String {
@@ -304,15 +308,8 @@ impl Watcher {
                     (false, false) => None,
                 },
             };
-            if let Some(event) = event {
-                encode(
-                    &mut out,
-                    &self.resource,
-                    self.rendering,
-                    self.include,
-                    &mut self.headers_sent,
-                    &event,
-                );
+            if let Some((kind, object)) = event {
+                self.tell(&mut out, kind, object);
             }
         }
         out.freeze()
