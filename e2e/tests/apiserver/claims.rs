@@ -11,11 +11,6 @@ const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const FROZEN: &str = "spec: Forbidden: spec is immutable after creation except resources.requests and \
                       volumeAttributesClassName for bound claims\n";
 
-async fn create(server: &Served, path: &str, object: Value) {
-    let made = server.raw("POST", path, &[JSON], object.to_string()).await;
-    assert_eq!(made.code, 201, "{}", made.text);
-}
-
 async fn change(server: &Served, path: &str, change: Value) -> Answer {
     server
         .raw("PATCH", path, &[MERGE], change.to_string())
@@ -38,7 +33,7 @@ async fn what_may_not_change_is_shown_as_a_difference() {
         "/api/v1/namespaces/{}/persistentvolumeclaims",
         server.namespace().await
     );
-    create(&server, &claims, claim("c", None)).await;
+    server.create(&claims, claim("c", None)).await;
     for (changed, said) in [
         (
             size("3Gi"),
@@ -95,12 +90,12 @@ async fn bound_claims_grow_as_far_as_class_limits_and_quotas_let_them() {
     let name = server.namespace().await;
     let namespace = format!("/api/v1/namespaces/{name}");
     let hard = json!({"requests.storage": "10Gi", "configmaps": "0"});
-    create(
-        &server,
-        &format!("{namespace}/resourcequotas"),
-        json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
-    )
-    .await;
+    server
+        .create(
+            &format!("{namespace}/resourcequotas"),
+            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        )
+        .await;
     if server.is_real() {
         // Its controllers do not run.
         let path = format!("{namespace}/resourcequotas/q/status");
@@ -109,15 +104,13 @@ async fn bound_claims_grow_as_far_as_class_limits_and_quotas_let_them() {
         assert_eq!(change(&server, &path, status).await.code, 200);
     }
     let limit = json!({"type": "PersistentVolumeClaim", "max": {"storage": "8Gi"}});
-    create(
-        &server,
-        &format!("{namespace}/limitranges"),
-        json!({"metadata": {"name": "l"}, "spec": {"limits": [limit]}}),
-    )
-    .await;
-    create(
-        &server,
-        "/apis/storage.k8s.io/v1/storageclasses",
+    server
+        .create(
+            &format!("{namespace}/limitranges"),
+            json!({"metadata": {"name": "l"}, "spec": {"limits": [limit]}}),
+        )
+        .await;
+    server.create("/apis/storage.k8s.io/v1/storageclasses",
         json!({"metadata": {"name": name}, "provisioner": "example.com/p", "allowVolumeExpansion": true}),
     )
     .await;
@@ -145,7 +138,7 @@ async fn bound_claims_grow_as_far_as_class_limits_and_quotas_let_them() {
         ("b", Some(&name)),
         ("fixed", None),
     ] {
-        create(&server, &claims, claim(claim_name, class)).await;
+        server.create(&claims, claim(claim_name, class)).await;
         let bound = json!({"status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}});
         let path = format!("{claims}/{claim_name}/status");
         assert_eq!(change(&server, &path, bound).await.code, 200);
@@ -211,12 +204,12 @@ async fn services_take_no_more_of_a_quota_than_there_is_when_they_change() {
     let server = server().await;
     let namespace = format!("/api/v1/namespaces/{}", server.namespace().await);
     let hard = json!({"services.nodeports": "2"});
-    create(
-        &server,
-        &format!("{namespace}/resourcequotas"),
-        json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
-    )
-    .await;
+    server
+        .create(
+            &format!("{namespace}/resourcequotas"),
+            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        )
+        .await;
     if server.is_real() {
         // Its controllers do not run.
         let path = format!("{namespace}/resourcequotas/q/status");
@@ -225,12 +218,12 @@ async fn services_take_no_more_of_a_quota_than_there_is_when_they_change() {
     }
     let ports =
         json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}, {"name": "c", "port": 3}]);
-    create(
-        &server,
-        &format!("{namespace}/services"),
-        json!({"metadata": {"name": "s"}, "spec": {"ports": ports}}),
-    )
-    .await;
+    server
+        .create(
+            &format!("{namespace}/services"),
+            json!({"metadata": {"name": "s"}, "spec": {"ports": ports}}),
+        )
+        .await;
     let path = format!("{namespace}/services/s");
     let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
                services.nodeports=0, limited: services.nodeports=2";

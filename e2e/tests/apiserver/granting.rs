@@ -12,11 +12,6 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-async fn create(server: &Served, path: &str, object: Value) {
-    let answer = server.raw("POST", path, &[JSON], object.to_string()).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
-}
-
 /// A namespace with a strong role that is bound to somebody, and the rules that somebody else gets there.
 struct Scene {
     path: String,
@@ -28,7 +23,9 @@ impl Scene {
     async fn new(server: &Served, more: Value) -> Self {
         let namespace = server.namespace().await;
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-        create(server, &accounts, json!({"metadata": {"name": "writer"}})).await;
+        server
+            .create(&accounts, json!({"metadata": {"name": "writer"}}))
+            .await;
         let path = format!("{accounts}/writer/token");
         let token = server.raw("POST", &path, &[JSON], "{}").await;
         let token = token.json["status"]["token"].as_str().unwrap().to_owned();
@@ -42,12 +39,12 @@ impl Scene {
         let subject = json!({"kind": "ServiceAccount", "name": "writer", "namespace": namespace});
         for (role, rules) in [("strong", strong), ("writing", json!(rules))] {
             let object = json!({"metadata": {"name": role}, "rules": rules});
-            create(server, &format!("{path}/roles"), object).await;
+            server.create(&format!("{path}/roles"), object).await;
         }
         for (role, subjects) in [("strong", json!([])), ("writing", json!([subject]))] {
             let object = json!({"metadata": {"name": role}, "subjects": subjects,
                 "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role}});
-            create(server, &format!("{path}/rolebindings"), object).await;
+            server.create(&format!("{path}/rolebindings"), object).await;
         }
         let writer = server.with_token(Some(&token)).await;
         eventually("the rights to be known", async || {

@@ -23,24 +23,25 @@ impl Actor {
     async fn new(server: &Served, rules: Value) -> Self {
         let namespace = server.namespace().await;
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-        let create = async |path: &str, object: Value| {
-            let answer = server.raw("POST", path, &[JSON], object.to_string()).await;
-            assert_eq!(answer.code, 201, "{}", answer.text);
-            answer.json
-        };
-        create(&accounts, json!({"metadata": {"name": "actor"}})).await;
-        let token = create(&format!("{accounts}/actor/token"), json!({})).await;
+        server
+            .create(&accounts, json!({"metadata": {"name": "actor"}}))
+            .await;
+        let token = server
+            .create(&format!("{accounts}/actor/token"), json!({}))
+            .await;
         let token = token["status"]["token"].as_str().unwrap();
         let name = format!("acts-{namespace}");
         // The last rule tells when they are all known.
         let mut rules = rules.as_array().unwrap().clone();
         rules.push(json!({"nonResourceURLs": ["/ready"], "verbs": ["get"]}));
         let role = json!({"metadata": {"name": name}, "rules": rules});
-        create(&format!("{RBAC}/clusterroles"), role).await;
+        server.create(&format!("{RBAC}/clusterroles"), role).await;
         let binding = json!({"metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
             "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "actor"}]});
-        create(&format!("{RBAC}/clusterrolebindings"), binding).await;
+        server
+            .create(&format!("{RBAC}/clusterrolebindings"), binding)
+            .await;
         let client = server.with_token(Some(token)).await;
         eventually("the rights to be known", async || {
             match raw(&client, "GET", "/ready", &[], "").await.code {

@@ -44,6 +44,7 @@ mod pods_resize;
 mod protobuf;
 mod quotas;
 mod refusals;
+mod rights;
 mod rule_costs;
 mod rule_types;
 mod rule_values;

@@ -6,26 +6,16 @@ use serde_json::{Value, json};
 use crate::server;
 use crate::server::{Answer, Served};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
-
-async fn create(server: &Served, path: &str, object: Value) -> Value {
-    let made = server.raw("POST", path, &[JSON], object.to_string()).await;
-    assert_eq!(made.code, 201, "{}", made.text);
-    made.json
-}
 
 /// A pod with one container that asks for a tenth of a CPU.
 async fn pod(server: &Served, pods: &str, name: &str, node: Option<&str>) {
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}});
     let spec = json!({"nodeName": node, "containers": [container]});
-    create(
-        server,
-        pods,
-        json!({"metadata": {"name": name}, "spec": spec}),
-    )
-    .await;
+    server
+        .create(pods, json!({"metadata": {"name": name}, "spec": spec}))
+        .await;
 }
 
 async fn resize(server: &Served, pods: &str, name: &str, query: &str, requests: Value) -> Answer {
@@ -45,7 +35,7 @@ async fn a_pod_gets_no_more_than_its_node_has() {
         let meta = json!({"name": name, "labels": {"kubernetes.io/os": system}});
         let status = json!({"allocatable": {"cpu": "4", "memory": "8Gi"}});
         let made = json!({"metadata": meta, "status": status});
-        create(&server, "/api/v1/nodes", made).await;
+        server.create("/api/v1/nodes", made).await;
     }
     pod(&server, &pods, "here", Some(&node)).await;
     pod(&server, &pods, "there", Some(&other)).await;
@@ -129,10 +119,12 @@ async fn ranges_and_quotas_count_for_pods_that_get_more() {
     pod(&server, &pods, "p", None).await;
     let limits = json!([{"type": "Container", "max": {"cpu": "4"}, "min": {"cpu": "50m"}}]);
     let range = json!({"metadata": {"name": "r"}, "spec": {"limits": limits}});
-    create(&server, &format!("{root}/limitranges"), range).await;
+    server.create(&format!("{root}/limitranges"), range).await;
     let hard = json!({"requests.cpu": "2", "pods": "5"});
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
-    create(&server, &format!("{root}/resourcequotas"), quota).await;
+    server
+        .create(&format!("{root}/resourcequotas"), quota)
+        .await;
     if server.is_real() {
         // Its controllers do not run.
         let used = json!({"requests.cpu": "100m", "pods": "1"});

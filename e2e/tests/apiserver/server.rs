@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::certificates;
+use crate::objects::JSON;
 
 /// What `kubectl edit` opens objects with: somebody who wants seven of everything.
 const EDITOR: &str = "sed -i \"s/replicas:.*/replicas: 7/\"";
@@ -186,6 +187,13 @@ impl Served {
             .await
             .unwrap();
         name
+    }
+
+    /// Creates an object at the path of its collection.
+    pub(crate) async fn create(&self, path: &str, object: Value) -> Value {
+        let made = self.raw("POST", path, &[JSON], object.to_string()).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        made.json
     }
 
     /// A request of the administrator with headers of the test's choice.

@@ -5,16 +5,9 @@ use base64::Engine;
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::Served;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
-
-async fn create(server: &Served, path: &str, object: Value) -> Value {
-    let made = server.raw("POST", path, &[JSON], object.to_string()).await;
-    assert_eq!(made.code, 201, "{}", made.text);
-    made.json
-}
 
 #[tokio::test]
 async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
@@ -22,7 +15,9 @@ async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
     let meta = json!({"name": "p", "labels": {"a": "1"}, "annotations": {"x": "1"}});
     let spec = json!({"containers": [{"name": "c", "image": "i"}]});
-    let made = create(&server, &pods, json!({"metadata": meta, "spec": spec})).await;
+    let made = server
+        .create(&pods, json!({"metadata": meta, "spec": spec}))
+        .await;
     let node = json!({"kind": "Node", "name": "n"});
     let path = format!("{pods}/p/binding");
     for (binding, code, why) in [
@@ -66,10 +61,12 @@ async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
 
     let meta = json!({"name": "p", "labels": {"a": "2", "l": "m"}, "annotations": {"y": "2"}});
     let binding = json!({"metadata": meta, "target": node});
-    create(&server, &format!("{path}?dryRun=All"), binding.clone()).await;
+    server
+        .create(&format!("{path}?dryRun=All"), binding.clone())
+        .await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
     assert_eq!(pod["spec"]["nodeName"], json!(null), "only tried");
-    create(&server, &path, binding).await;
+    server.create(&path, binding).await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
     assert_eq!(pod["spec"]["nodeName"], "n");
     assert_eq!(pod["metadata"]["labels"], json!({"a": "2", "l": "m"}));
@@ -104,12 +101,12 @@ async fn a_scale_is_decoded_and_its_writers_have_no_time() {
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
-    create(
-        &server,
-        &deployments,
-        json!({"metadata": {"name": "d"}, "spec": spec}),
-    )
-    .await;
+    server
+        .create(
+            &deployments,
+            json!({"metadata": {"name": "d"}, "spec": spec}),
+        )
+        .await;
     let path = format!("{deployments}/d/scale");
     for (replicas, why) in [
         (json!(-1), "must be greater than or equal to 0"),
@@ -179,12 +176,9 @@ async fn what_is_decided_of_a_request_for_a_certificate_stays() {
     let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let spec =
         json!({"request": request, "signerName": "example.com/s", "usages": ["client auth"]});
-    create(
-        &server,
-        requests,
-        json!({"metadata": {"name": name}, "spec": spec}),
-    )
-    .await;
+    server
+        .create(requests, json!({"metadata": {"name": name}, "spec": spec}))
+        .await;
     let say = async |part: &str, conditions: Value, dry: bool| {
         let query = if dry { "?dryRun=All" } else { "" };
         let change = json!({"status": {"conditions": conditions}}).to_string();

@@ -34,13 +34,7 @@ impl<'a> Scene<'a> {
     }
 
     async fn create(&self, plural: &str, object: Value) -> Value {
-        let path = self.path(plural);
-        let answer = self
-            .server
-            .raw("POST", &path, &[JSON], object.to_string())
-            .await;
-        assert_eq!(answer.code, 201, "{}", answer.text);
-        answer.json
+        self.server.create(&self.path(plural), object).await
     }
 
     async fn request(&self, body: &Value) -> Answer {
