@@ -1,6 +1,9 @@
 //! What clients are warned of although it is accepted: what was recorded of a real server, object by object, and when
 //! it is said again.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, SignatureAlgorithm};
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, deployment};
@@ -123,4 +126,84 @@ async fn an_autoscaler_without_policies_is_refused() {
     let made = autoscalers.post("", &with(Value::Null)).await;
     let policies = &made.json["spec"]["behavior"]["scaleDown"]["policies"];
     assert_eq!(policies.as_array().map(Vec::len), Some(1), "{}", made.text);
+}
+
+/// A key, and a certificate for it.
+fn pair(kind: &'static SignatureAlgorithm) -> (String, String) {
+    let key = KeyPair::generate_for(kind).unwrap();
+    let certificate = rcgen::CertificateParams::default().self_signed(&key);
+    (key.serialize_pem(), certificate.unwrap().pem())
+}
+
+#[tokio::test]
+async fn secrets_whose_key_and_certificate_do_not_belong_together_are_warned_of() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let secrets = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
+    let post = async |certificate: &str, key: &str| {
+        let data =
+            json!({"tls.crt": STANDARD.encode(certificate), "tls.key": STANDARD.encode(key)});
+        let secret = json!({"metadata": {"name": "s"}, "type": "kubernetes.io/tls", "data": data});
+        warned(&secrets.post("?dryRun=All", &secret).await)
+    };
+    let (key, certificate) = pair(&PKCS_ECDSA_P256_SHA256);
+    let (other_key, _) = pair(&PKCS_ECDSA_P256_SHA256);
+    let (edwards_key, edwards_certificate) = pair(&PKCS_ED25519);
+    let block = |label: &str| format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n");
+    let (strange, empty_key) = (block("THING"), block("PRIVATE KEY"));
+    let mismatch = "tls: private key does not match public key";
+    for (certificate, key, warning) in [
+        (&*certificate, &*key, ""),
+        (&*edwards_certificate, &*edwards_key, ""),
+        (
+            &*(strange.clone() + &certificate),
+            &*(certificate.clone() + &key),
+            "",
+        ),
+        (&*certificate, &*other_key, mismatch),
+        (
+            &*certificate,
+            &*edwards_key,
+            "tls: private key type does not match public key type",
+        ),
+        (
+            &*key,
+            &*certificate,
+            "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched",
+        ),
+        (
+            &*certificate,
+            &*certificate,
+            "tls: found a certificate rather than a key in the PEM for the private key",
+        ),
+        (
+            &*strange,
+            &*key,
+            "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [THING]",
+        ),
+        (
+            &*certificate,
+            &*strange,
+            "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of the following types: [THING]",
+        ),
+        (
+            &*certificate,
+            "nothing",
+            "tls: failed to find any PEM data in key input",
+        ),
+        (&*block("CERTIFICATE"), &*key, "x509: malformed certificate"),
+    ] {
+        let found = post(certificate, key).await;
+        let expected: Vec<&str> = (!warning.is_empty())
+            .then_some(warning)
+            .into_iter()
+            .collect();
+        assert_eq!(found, expected, "{certificate}{key}");
+    }
+    // Where it ends to be a key is for Go to say.
+    let found = post(&certificate, &empty_key).await;
+    assert!(
+        found[0].starts_with("tls: failed to parse private key"),
+        "{found:?}"
+    );
 }

@@ -1,6 +1,7 @@
 //! What clients are warned of although it is accepted: names that surprise, what is there twice, and what is out of
 //! date. In the words of a kube-apiserver.
 
+mod key_pair;
 mod pod;
 mod service;
 mod volume;
@@ -107,12 +108,7 @@ fn others(resource: &Resource, value: &Value, old: Option<&Value>, said: &mut Ve
             );
         }
         ("", "secrets") if value["type"] == "kubernetes.io/tls" => {
-            for (key, what) in [("tls.crt", "certificate"), ("tls.key", "key")] {
-                if !has_pem(&value["data"][key]) {
-                    said.push(format!("tls: failed to find any PEM data in {what} input"));
-                    return;
-                }
-            }
+            said.extend(key_pair::problem(&value["data"]));
         }
         ("", "nodes") if !value["spec"]["externalID"].is_null() => {
             said.push(
@@ -172,14 +168,6 @@ fn indexed(spec: &Value, said: &mut Vec<String>) {
                 .to_owned(),
         );
     }
-}
-
-fn has_pem(data: &Value) -> bool {
-    use base64::Engine;
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(data.as_str().unwrap_or_default())
-        .unwrap_or_default();
-    String::from_utf8_lossy(&bytes).contains("-----BEGIN ")
 }
 
 /// What is to be said of a label of nodes that has another name now.
