@@ -20,6 +20,15 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// Reads a path.
+    pub(super) fn get(path: &str) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.to_owned(),
+            body: Vec::new(),
+        }
+    }
+
     /// Creates an object.
     pub(super) fn create(collection: &str, object: &Value) -> Self {
         Self {
@@ -71,12 +80,7 @@ pub(super) async fn whole(response: Response<Body>) -> Result<bytes::Bytes, Load
 
 /// Reads a path.
 pub(super) async fn get(client: &Client, path: &str) -> Result<bytes::Bytes, LoadError> {
-    let wanted = Wanted {
-        method: Method::GET,
-        path: path.to_owned(),
-        body: Vec::new(),
-    };
-    whole(send(client, &wanted).await?).await
+    whole(send(client, &Wanted::get(path)).await?).await
 }
 
 /// Sends all of these, each client one after the other and all clients at the same time.

@@ -16,6 +16,8 @@ const SMALL: &str = "small";
 const BINDINGS: &str = "bindings";
 /// How often a list is read; the median counts.
 const LISTS: usize = 5;
+/// How many lists are asked for that nobody reads.
+const UNREAD: usize = 50;
 
 /// The server alone, as a process of its own.
 #[derive(Args, Clone, Debug)]
@@ -133,7 +135,21 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
         "the same after the watches",
         memory(held, before, json_bytes),
     );
+    note("lists that nobody reads", unread(&server).await?);
     Ok(Value::Object(report))
+}
+
+/// Asks for a long list over many connections, and reads nothing of what is answered.
+async fn unread(server: &ServerProcess) -> Result<Value, LoadError> {
+    let before = server.resident_kib();
+    let mut answers = Vec::with_capacity(UNREAD);
+    for _ in 0..UNREAD {
+        let client = server.client().await?;
+        let answer = requests::send(&client, &Wanted::get(&configmaps(LARGE))).await?;
+        answers.push((client, answer));
+    }
+    let more = server.resident_kib().saturating_sub(before);
+    Ok(json!({ "lists": answers.len(), "MiB more": mib(more) }))
 }
 
 /// Resident memory beside the JSON of all objects.
