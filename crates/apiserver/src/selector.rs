@@ -1,9 +1,11 @@
 //! Label and field selectors: parsed once at the edge, evaluated against stored objects.
 
 mod label;
+mod written;
 
 pub(crate) use label::LabelSelector;
 use serde_json::Value;
+pub(crate) use written::written;
 
 use crate::error::ApiError;
 use crate::registry::Resource;

@@ -8,6 +8,7 @@
 )]
 #![allow(clippy::too_many_lines, reason = "tables of cases are long")]
 
+mod absent;
 mod answers;
 mod applying;
 mod auth;
@@ -21,6 +22,7 @@ mod deletion;
 mod deploy;
 mod discovery;
 mod documents;
+mod emptied;
 mod expiry;
 mod garbage;
 mod gitops;

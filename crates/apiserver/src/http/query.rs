@@ -158,15 +158,13 @@ impl Query {
         };
         let refused = |cause| Err(ApiError::invalid("meta.k8s.io", kind, "", vec![cause]));
         let allowed = |values: &[&str]| values.iter().map(|&v| v.to_owned()).collect::<Vec<_>>();
-        let dry_run = match self.get("dryRun") {
-            None => false,
-            Some("All") => true,
-            Some(_) if kind.is_empty() => false,
-            Some(other) => {
-                let cause = Cause::not_supported("dryRun", &json!([other]), &allowed(&["All"]));
-                return refused(cause);
-            }
-        };
+        let mut dry_runs = self.all("dryRun").peekable();
+        let dry_run = dry_runs.peek().is_some() && !kind.is_empty();
+        if dry_run && dry_runs.any(|text| text != "All") {
+            let all: Vec<&str> = self.all("dryRun").collect();
+            let cause = Cause::not_supported("dryRun", &json!(all), &allowed(&["All"]));
+            return refused(cause);
+        }
         // Deletes have no fields.
         let checks_fields = !kind.is_empty() && *method != Method::DELETE;
         let field_validation = match self.get("fieldValidation") {
@@ -189,6 +187,14 @@ impl Query {
             return refused(Cause::too_long("fieldManager", most));
         }
         let named = self.get("fieldManager");
+        let odd = named.and_then(|name| name.char_indices().find(|(_, c)| c.is_control()));
+        if let (true, Some((at, odd))) = (checks_fields, odd) {
+            let why = format!(
+                "invalid character U+{:04X} (at position {at})",
+                u32::from(odd)
+            );
+            return refused(Cause::invalid("fieldManager", &json!(named), &why));
+        }
         let field_manager = named.map_or_else(
             || match user_agent.split('/').next() {
                 Some(product) if !product.is_empty() => product.to_owned(),

@@ -22,13 +22,15 @@ pub(crate) enum Claim<'a> {
     Force,
 }
 
-/// Applies `config` for `writer`. `live` is `None` when the object is created.
+/// Applies `config` for `writer`. `live` is `None` when the object is created. `settle` does to what comes of it what
+/// its types do to every object.
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
     schema: &Schema,
     mut writer: Entry,
     claim: Claim<'_>,
+    settle: impl Fn(&mut Value) -> Result<(), ApiError>,
 ) -> Result<Value, ApiError> {
     let wanted = managed::fields_of(config, schema);
     let mut entries = live.map(managed::parse).unwrap_or_default();
@@ -42,7 +44,6 @@ pub(crate) fn apply(
         resolve_conflicts(
             &managed::tracked(live),
             config,
-            &wanted,
             schema,
             &writer,
             &mut entries,
@@ -52,15 +53,14 @@ pub(crate) fn apply(
     merge(&mut merged, config, Some(schema));
     let mut given_up = previous;
     given_up.subtract(&wanted);
-    let others: Vec<&Fields> = entries
-        .iter()
-        .filter(|e| !e.same_writer(&writer))
-        .map(|e| &e.fields)
-        .collect();
+    let others = entries.iter().filter(|e| !e.same_writer(&writer));
+    let others: Vec<&Fields> = others.map(|e| &e.fields).chain([&wanted]).collect();
     remove(&mut merged, &given_up, &others, Some(schema));
     nulls::take_away(&mut merged, config, Some(schema));
-    if live.is_some_and(|live| *live == merged) {
-        // To agree with what is there is no change.
+    // To agree with what is there is no change; to put in an empty value is one.
+    let agrees = live.is_some_and(|live| *live == merged);
+    settle(&mut merged)?;
+    if agrees {
         let before = entries.iter().find(|e| e.same_writer(&writer));
         writer.time = before.map(|e| e.time.clone()).unwrap_or_default();
     }
@@ -73,7 +73,10 @@ pub(crate) fn apply(
     Ok(merged)
 }
 
-/// Where `config` has two items for one, if it does: nobody could tell whose is whose.
+/// The step of an item that has none of its keys.
+const NO_KEYS: &str = "k:{}";
+
+/// Where `config` has two items for one, or one without a key: nobody could tell whose is whose.
 pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     fn find(value: &Value, schema: Option<&Schema>, path: &str) -> Option<String> {
         match fields::shape(value, schema) {
@@ -83,8 +86,18 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
             Shape::Keyed(items, keys) => {
                 let of_item = schema.and_then(|s| s.items.as_deref());
                 let mut seen = BTreeSet::new();
-                items.iter().find_map(|item| {
+                items.iter().enumerate().find_map(|(at, item)| {
                     let step = item_step(item, keys, of_item);
+                    // A key that must be there is empty where nobody says it.
+                    let has_none = |key: &String| !of_item.is_some_and(|of| of.required.contains(key));
+                    if step == NO_KEYS && keys.iter().all(has_none) {
+                        let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+                        let keys = keys.join(" ");
+                        return Some(format!(
+                            "{path}: element {at}: associative list with keys has an element that omits all key \
+                             fields [{keys}] (and doesn't have default values for any key fields)"
+                        ));
+                    }
                     let shown = fields::shown(&step);
                     if seen.insert(step) {
                         return find(item, of_item, &format!("{path}{shown}"));
@@ -109,11 +122,10 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     find(config, Some(schema), "")
 }
 
-/// Fields of `wanted` that others own and that would change.
+/// Fields that others own and that would change.
 fn resolve_conflicts(
     live: &Value,
     config: &Value,
-    wanted: &Fields,
     schema: &Schema,
     writer: &Entry,
     entries: &mut [Entry],
@@ -122,9 +134,7 @@ fn resolve_conflicts(
     let config = managed::tracked(config);
     let mut after = live.clone();
     merge(&mut after, &config, Some(schema));
-    let mut changes = fields::difference(Some(live), Some(&after), Some(schema))
-        .changed
-        .intersection(wanted);
+    let mut changes = fields::difference(Some(live), Some(&after), Some(schema)).changed;
     changes.owned = false;
     let own = match claim {
         Claim::Own(object) => managed::fields_of(object, schema),
@@ -316,6 +326,7 @@ mod tests {
             &builtin::compiled("io.k8s.api.apps.v1.Deployment"),
             writer(who),
             claim,
+            |_| Ok(()),
         )
     }
 
@@ -325,7 +336,10 @@ mod tests {
         let live = go(None, "before", &mine, false).unwrap();
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let claim = |config: &Value, own: &Value| {
-            apply(Some(&live), config, &schema, writer("now"), Claim::Own(own))
+            let claim = Claim::Own(own);
+            apply(Some(&live), config, &schema, writer("now"), claim, |_| {
+                Ok(())
+            })
         };
         let config = json!({"spec": {"replicas": 2, "paused": false}});
         let live = claim(&config, &mine).unwrap();

@@ -183,6 +183,12 @@ pub(crate) fn set_step(item: &Value) -> String {
     format!("v:{item}")
 }
 
+/// Whether there is nothing of a list that is made of its items.
+fn is_list_without_items(value: &Value, schema: Option<&Schema>) -> bool {
+    let granular = schema.is_some_and(|s| !matches!(s.list_type, ListType::Atomic));
+    granular && value.as_array().is_some_and(Vec::is_empty)
+}
+
 /// The fields `value` sets.
 pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     let mut fields = Fields::default();
@@ -190,9 +196,16 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
         Shape::Leaf => fields.owned = true,
         Shape::Object(map) => {
             for (name, inner) in map {
-                fields
-                    .below
-                    .insert(format!("f:{name}"), of(inner, field_schema(schema, name)));
+                let of_field = field_schema(schema, name);
+                if is_list_without_items(inner, of_field) {
+                    continue;
+                }
+                let mut below = of(inner, of_field);
+                // Whoever names an entry of a map has made it.
+                below.owned |= !schema.is_some_and(|s| s.properties.contains_key(name));
+                if !below.is_empty() {
+                    fields.below.insert(format!("f:{name}"), below);
+                }
             }
         }
         Shape::Keyed(items, keys) => {

@@ -173,7 +173,7 @@ fn blank(resource: &Resource) -> Value {
     let template = || json!({"metadata": {}, "spec": {"containers": null}});
     let mut spec = json!({
         "strategy": {}, "updateStrategy": {}, "resources": {}, "scaleTargetRef": {}, "names": {},
-        "podSelector": {}, "containers": null,
+        "podSelector": {}, "containers": null, "limits": null,
         "jobTemplate": {"metadata": {}, "spec": {"template": template()}},
     });
     if resource.plural != "replicationcontrollers" {

@@ -6,27 +6,6 @@ use serde_json::Value;
 use super::fields::{self, Shape, field_schema, item_step};
 use crate::schema::Schema;
 
-/// Puts back the nulls of what was applied that its types have no place for: who applies one owns the field.
-pub(crate) fn put_back(config: &mut Value, raw: &Value) {
-    match (config, raw) {
-        (Value::Object(config), Value::Object(raw)) => {
-            for (name, value) in raw {
-                match config.get_mut(name) {
-                    Some(inner) => put_back(inner, value),
-                    None if value.is_null() => drop(config.insert(name.clone(), Value::Null)),
-                    None => {}
-                }
-            }
-        }
-        (Value::Array(config), Value::Array(raw)) if config.len() == raw.len() => {
-            for (inner, value) in config.iter_mut().zip(raw) {
-                put_back(inner, value);
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Takes away the nulls that `config` has put in: they say that a field is not there.
 pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Schema>) {
     match fields::shape(config, schema) {
@@ -34,9 +13,13 @@ pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Sche
             let Some(object) = merged.as_object_mut() else {
                 return;
             };
+            let of = schema;
             for (name, value) in wanted {
-                let schema = field_schema(schema, name);
+                let schema = field_schema(of, name);
+                let is_field = of.is_none_or(|s| s.properties.contains_key(name));
+                // An entry of a map that is null stays, and gets the value that its type has for nothing.
                 if value.is_null()
+                    && is_field
                     && object.get(name).is_some_and(Value::is_null)
                     && !schema.is_some_and(|s| s.nullable)
                 {
@@ -67,16 +50,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn nulls_are_put_back_where_they_were_and_taken_away_again() {
-        let raw = json!({"spec": {"replicas": null, "template": {"spec": {"containers": [
+    fn nulls_that_were_put_in_are_taken_away_again() {
+        let config = json!({"spec": {"replicas": null, "template": {"spec": {"containers": [
             {"name": "c", "args": null}]}}}});
-        let mut config = json!({"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
-        let without = config.clone();
-        put_back(&mut config, &raw);
-        assert_eq!(config, raw);
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let mut merged = config.clone();
         take_away(&mut merged, &config, Some(&schema));
-        assert_eq!(merged, without);
+        let expected = json!({"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
+        assert_eq!(merged, expected);
     }
 }

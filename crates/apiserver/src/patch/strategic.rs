@@ -111,7 +111,8 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
         *slot = Value::Array(plain.collect());
         return Ok(());
     };
-    if !slot.is_array() {
+    let new_list = !slot.is_array();
+    if new_list {
         *slot = Value::Array(Vec::new());
     }
     let Some(items) = slot.as_array_mut() else {
@@ -135,6 +136,11 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     let live = items.clone();
     let of_item = schema.and_then(|s| s.items.as_deref());
     for item in patch {
+        // Where there was no list there is nothing to tell it from.
+        if new_list && item.get(key).is_none() && item.is_object() && directive(item).is_none() {
+            items.push(item.clone());
+            continue;
+        }
         let Some(identity) = item.get(key) else {
             let why = format!(
                 "map: {} does not contain declared merge key: {key}",

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{NameRule, Resource, ScalePaths, Scope, Source, Style, View};
+use super::{NameRule, Put, Resource, ScalePaths, Scope, Source, Style, View};
 use crate::table::{Columns, builtin_columns};
 
 /// One line of the table below.
@@ -16,7 +16,7 @@ struct Row {
     scope: Scope,
     /// Letters: `s` status, `c` scale, `g` generation, `a` category all, `r` review, `l` label name,
     /// `p` path-segment name, `v` service name, `e` view of core events,
-    /// `o` view of newer autoscalers.
+    /// `o` view of newer autoscalers, `u` created by PUT, `n` version needed by PUT.
     flags: &'static str,
     /// The package of the OpenAPI definition.
     package: &'static str,
@@ -65,7 +65,7 @@ const TABLE: &[Row] = &[
     row(CORE, "Namespace", "namespaces", "ns", C, "sl", P_CORE),
     row(CORE, "ConfigMap", "configmaps", "cm", N, "", P_CORE),
     row(CORE, "Secret", "secrets", "", N, "", P_CORE),
-    row(CORE, "Service", "services", "svc", N, "sal", P_CORE),
+    row(CORE, "Service", "services", "svc", N, "salu", P_CORE),
     row(
         CORE,
         "ServiceAccount",
@@ -78,8 +78,8 @@ const TABLE: &[Row] = &[
     row(CORE, "Pod", "pods", "po", N, "sag", P_CORE),
     row(CORE, "Node", "nodes", "no", C, "s", P_CORE),
     row(CORE, "PodTemplate", "podtemplates", "", N, "g", P_CORE),
-    row(CORE, "Event", "events", "ev", N, "", P_CORE),
-    row(CORE, "Endpoints", "endpoints", "ep", N, "", P_CORE),
+    row(CORE, "Event", "events", "ev", N, "u", P_CORE),
+    row(CORE, "Endpoints", "endpoints", "ep", N, "u", P_CORE),
     row(
         CORE,
         "PersistentVolume",
@@ -107,7 +107,7 @@ const TABLE: &[Row] = &[
         "s",
         P_CORE,
     ),
-    row(CORE, "LimitRange", "limitranges", "limits", N, "", P_CORE),
+    row(CORE, "LimitRange", "limitranges", "limits", N, "u", P_CORE),
     row(
         CORE,
         "ReplicationController",
@@ -183,19 +183,19 @@ const TABLE: &[Row] = &[
         "poddisruptionbudgets",
         "pdb",
         N,
-        "sg",
+        "sgn",
         "io.k8s.api.policy.v1",
     ),
-    row(RBAC, "Role", "roles", "", N, "p", P_RBAC),
-    row(RBAC, "RoleBinding", "rolebindings", "", N, "p", P_RBAC),
-    row(RBAC, "ClusterRole", "clusterroles", "", C, "p", P_RBAC),
+    row(RBAC, "Role", "roles", "", N, "pu", P_RBAC),
+    row(RBAC, "RoleBinding", "rolebindings", "", N, "pu", P_RBAC),
+    row(RBAC, "ClusterRole", "clusterroles", "", C, "pu", P_RBAC),
     row(
         RBAC,
         "ClusterRoleBinding",
         "clusterrolebindings",
         "",
         C,
-        "p",
+        "pu",
         P_RBAC,
     ),
     row(
@@ -204,7 +204,7 @@ const TABLE: &[Row] = &[
         "leases",
         "",
         N,
-        "",
+        "un",
         "io.k8s.api.coordination.v1",
     ),
     row(
@@ -222,7 +222,7 @@ const TABLE: &[Row] = &[
         "events",
         "ev",
         N,
-        "e",
+        "eu",
         "io.k8s.api.events.v1",
     ),
     row(
@@ -396,6 +396,10 @@ fn resource(row: &Row) -> Resource {
             selector,
         }),
         generation: has('g'),
+        put: Put {
+            creates: has('u'),
+            needs_version: has('n'),
+        },
         source: Source::Builtin {
             definition: format!("{}.{}", row.package, row.kind),
             compiled: OnceLock::new(),

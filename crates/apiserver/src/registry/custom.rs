@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::builtin::table_name;
-use super::{NameRule, Resource, ScalePaths, Scope, Snapshot, Source, Style, View};
+use super::{NameRule, Put, Resource, ScalePaths, Scope, Snapshot, Source, Style, View};
 use crate::clock;
 use crate::schema::{Schema, compile};
 use crate::table::{Columns, CustomColumn};
@@ -75,6 +75,10 @@ fn resource(spec: &Value, group: &str, names: &Value, version: &Value) -> Resour
             selector: dotted(&scale["labelSelectorPath"]),
         }),
         generation: true,
+        put: Put {
+            creates: false,
+            needs_version: true,
+        },
         source: Source::Custom {
             schema: compile::custom(&json).unwrap_or_else(|_| Schema::open()),
             json,

@@ -60,6 +60,15 @@ pub(crate) struct ScalePaths {
     pub(crate) selector: Option<String>,
 }
 
+/// What it takes to replace an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Put {
+    /// One that is not there is created.
+    pub(crate) creates: bool,
+    /// The version that is replaced must be named.
+    pub(crate) needs_version: bool,
+}
+
 /// Where the schema comes from.
 #[derive(Debug)]
 pub(crate) enum Source {
@@ -93,6 +102,7 @@ pub(crate) struct Resource {
     pub(crate) scale: Option<ScalePaths>,
     /// True if `metadata.generation` is maintained.
     pub(crate) generation: bool,
+    pub(crate) put: Put,
     pub(crate) source: Source,
     pub(crate) columns: Columns,
     pub(crate) selectable: Vec<String>,

@@ -140,6 +140,11 @@ pub(crate) fn compile(
     schema.rules = rules::compile(json, schema.embedded || path.is_empty());
     if schema.embedded {
         add_embedded(&mut schema);
+        for name in ["apiVersion", "kind"] {
+            if !schema.required.iter().any(|known| known == name) {
+                schema.required.push(name.to_owned());
+            }
+        }
     }
     schema.limits = limits(json, path, resolve, depth)?;
     schema.has_defaults = schema.default.is_some()

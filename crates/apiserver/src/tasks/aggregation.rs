@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{internal, resource_of};
-use crate::selector::LabelSelector;
+use crate::selector::{LabelSelector, written};
 use crate::shared::Shared;
 use crate::store::{Key, Stored, TableName};
 use crate::verbs::{Write, modify};
@@ -15,35 +15,6 @@ pub(super) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 /// Roles that aggregate may be part of others that do; deeper nesting than this does not settle.
 const DEPTH: usize = 8;
 
-/// The textual form of a label selector.
-fn text(selector: &Value) -> String {
-    let mut terms = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        terms.push(format!("{key}={}", value.as_str().unwrap_or_default()));
-    }
-    for expression in selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let values: Vec<&str> = expression["values"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let values = values.join(",");
-        terms.push(match expression["operator"].as_str() {
-            Some("In") => format!("{key} in ({values})"),
-            Some("NotIn") => format!("{key} notin ({values})"),
-            Some("DoesNotExist") => format!("!{key}"),
-            _ => key.to_owned(),
-        });
-    }
-    terms.join(",")
-}
-
 /// The rules of the selected roles, each once, in the order of the roles' names.
 fn sum(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
@@ -52,7 +23,7 @@ fn sum(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Val
         .into_iter()
         .flatten()
     {
-        let Ok(labels) = LabelSelector::parse(&text(selector)) else {
+        let Ok(labels) = LabelSelector::parse(&written(selector)) else {
             continue;
         };
         for (stored, role) in all {

@@ -22,7 +22,8 @@ pub(crate) fn create(
     let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     if value["metadata"]["resourceVersion"]
         .as_str()
-        .is_some_and(|v| !v.is_empty())
+        .and_then(|version| version.parse::<u64>().ok())
+        .is_some_and(|version| version != 0)
     {
         let why = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::unknown(why));

@@ -65,8 +65,12 @@ pub(crate) fn delete(
             Ok(respond::json_value(StatusCode::OK, &status))
         }
     };
-    if resource.is("batch", "jobs") && options.propagation == Propagation::Default {
-        return answer.map(|answer| respond::warn(answer, &[PODS_STAY.to_owned()]));
+    answer.map(|answer| warned(call, &options, answer))
+}
+
+fn warned(call: &Call, options: &Options, answer: Response<Body>) -> Response<Body> {
+    if call.resource.is("batch", "jobs") && options.propagation == Propagation::Default {
+        return respond::warn(answer, &[PODS_STAY.to_owned()]);
     }
     answer
 }
@@ -110,8 +114,14 @@ pub(crate) fn collection(
         }
     }
     // As they were when they were found.
-    let meta = json!({"resourceVersion": page.version.to_string()});
-    Ok(read::render(call, page.items, &meta, Include::Metadata))
+    let meta = read::list_meta(call, page.version);
+    let found_none = page.items.is_empty();
+    let answer = read::render(call, page.items, &meta, Include::Metadata);
+    Ok(if found_none {
+        answer
+    } else {
+        warned(call, &options, answer)
+    })
 }
 
 /// True for objects of all namespaces, and for namespaces.

@@ -19,7 +19,7 @@ use crate::store::{CommitError, Key, Stored};
 pub(crate) use admission::admit_delete;
 pub(crate) use decoding::{Sent, decode};
 pub(crate) use insert::insert;
-pub(crate) use modify::{is_finished, modify};
+pub(crate) use modify::{check_version, is_finished, modify};
 pub(super) use type_meta::unreadable;
 
 /// Which write it is, for what differs between them.

@@ -8,7 +8,7 @@ use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{Response, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Call, Subresource, scale};
 use crate::error::{ApiError, Cause, Reason};
@@ -193,7 +193,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
         items.retain(|o| selector.matches(o, &call.resource));
     }
     let limit = limit(query)?;
-    let mut meta = json!({"resourceVersion": version.to_string()});
+    let mut meta = list_meta(call, version);
     if let Some(limit) = limit
         && items.len() > limit
     {
@@ -213,6 +213,15 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
     }
     let include = include(call, query)?;
     Ok(warn_deprecated(call, render(call, items, &meta, include)))
+}
+
+/// The metadata of a whole list. Of custom resources it says that it does not go on, too.
+pub(super) fn list_meta(call: &Call, version: u64) -> Value {
+    let mut meta = json!({"resourceVersion": version.to_string()});
+    if call.resource.is_custom() {
+        meta["continue"] = json!("");
+    }
+    meta
 }
 
 /// How much of each object the rows of a table carry.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
 use crate::schema::decode;
+use crate::selector::written;
 use crate::table;
 
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
@@ -17,20 +18,14 @@ fn selector(value: &Value, resource: &Resource) -> String {
     if let Some(text) = path.and_then(|p| at(value, p).as_str()) {
         return text.to_owned();
     }
-    let labels = |map: &Value| {
-        let pair = |(k, v): (&String, &Value)| format!("{k}={}", v.as_str().unwrap_or_default());
-        map.as_object()
-            .map(|m| m.iter().map(pair).collect::<Vec<_>>().join(","))
-            .unwrap_or_default()
-    };
     if resource.is_custom() {
         return String::new();
     }
     let selector = &value["spec"]["selector"];
     if resource.plural == "replicationcontrollers" {
-        labels(selector)
+        written(&json!({"matchLabels": selector}))
     } else {
-        labels(&selector["matchLabels"])
+        written(selector)
     }
 }
 

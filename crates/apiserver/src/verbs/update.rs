@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::pipeline::{self, Sent, Write, Written, modify};
+use super::pipeline::{self, Sent, Write, Written, check_version, modify};
 use super::{Call, Subresource, read, scale, text};
 use crate::error::{ApiError, Cause, Reason};
 use crate::go_text::{printed, type_name};
@@ -48,10 +48,14 @@ pub(crate) fn replace(
     }
     let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     check_place(call, &value)?;
-    let unconditional = text(&value, &["metadata", "resourceVersion"]).is_empty();
+    let found = call.shared.store.get(&call.resource.table, &key);
+    if found.is_none() && call.resource.put.creates && call.subresource.is_none() {
+        return put_new(call, value, &warnings);
+    }
     // The object must be found before it is judged.
-    call.find()?;
-    if unconditional && call.resource.is_custom() {
+    found.ok_or_else(|| call.not_found())?;
+    let unconditional = matches!(text(&value, &["metadata", "resourceVersion"]), "" | "0");
+    if unconditional && call.resource.put.needs_version {
         let cause = Cause::invalid(
             "metadata.resourceVersion",
             &json!(0),
@@ -66,6 +70,20 @@ pub(crate) fn replace(
     }
     let written = modify(call, &key, Write::Plain, |_| Ok(value.clone()))?;
     Ok(done(call, StatusCode::OK, &written, &warnings))
+}
+
+/// Creates what was to be replaced, and is not there.
+fn put_new(call: &Call, value: Value, warnings: &[String]) -> Result<Response<Body>, ApiError> {
+    let (resource, key) = (&call.resource, call.key());
+    let uid = text(&value, &["metadata", "uid"]);
+    if !uid.is_empty() {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        let (group, plural) = (&resource.group, &resource.plural);
+        return Err(ApiError::conflict(group, plural, &key.name, &why));
+    }
+    check_version(text(&value, &["metadata", "resourceVersion"]))?;
+    let written = pipeline::insert(call, value, Write::Plain)?;
+    Ok(done(call, StatusCode::CREATED, &written, warnings))
 }
 
 /// Refuses an object that does not say which one it is, or says that it is another.
@@ -96,6 +114,10 @@ pub(crate) fn patch(
             "",
             vec![cause],
         ));
+    }
+    // The object must be found before what is to become of it is read.
+    if kind != "application/apply-patch+yaml" {
+        call.find()?;
     }
     match kind {
         "application/json-patch+json" => {
@@ -191,6 +213,7 @@ fn change(
         warnings = pipeline::decode(call, &mut new, Sent::Patched, duplicates)
             .map_err(|e| rejected(shown, patched, &e))?;
         keeps_uid(call, old, &new)?;
+        check_place(call, &new)?;
         Ok(new)
     })?;
     Ok(done(call, StatusCode::OK, &written, &warnings))

@@ -1,6 +1,6 @@
 //! Everything between decoding and storing: default, add what the system decides, ask the hooks, check.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Write;
 use crate::admission::{AdmissionRequest, Denial, Operation};
@@ -33,6 +33,10 @@ pub(super) fn admit<'a>(
         Operation::Create
     };
     let invalid = |causes| ApiError::invalid(&resource.group, &resource.kind, &key.name, causes);
+    // An empty list takes away what managers own, as one with nothing in it does.
+    if value["metadata"]["managedFields"] == json!([]) {
+        value["metadata"]["managedFields"] = json!([{}]);
+    }
     if resource.is_custom() {
         shape::as_typed(&mut value["metadata"], &object_meta());
     } else {

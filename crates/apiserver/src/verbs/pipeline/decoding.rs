@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::type_meta;
 use crate::error::ApiError;
+use crate::go_text::type_name;
 use crate::http::body::{Twice, strictly, told};
 use crate::http::query::FieldValidation;
 use crate::registry::{Resource, Source};
@@ -52,11 +53,22 @@ pub(crate) fn decode(
     }
 }
 
-/// Refuses what Go could not decode into the type of a built-in kind: a bad request, not an invalid object.
+/// The type of the metadata of every object.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Refuses what Go could not decode into the type of a built-in kind, or of the metadata of any: a bad request, not an
+/// invalid object.
 fn decodes(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
-    if let Source::Builtin { definition, .. } = &resource.source
-        && let Some(problem) = decode::problem(definition, value)
-    {
+    let problem = match (&resource.source, value.get_mut("metadata")) {
+        (Source::Builtin { definition, .. }, _) => decode::problem(definition, value),
+        (Source::Custom { .. }, None | Some(Value::Null)) => None,
+        (Source::Custom { .. }, Some(meta)) if !meta.is_object() => Some(format!(
+            "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+            type_name(meta)
+        )),
+        (Source::Custom { .. }, Some(meta)) => decode::problem(OBJECT_META, meta),
+    };
+    if let Some(problem) = problem {
         return Err(ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {problem}",
             resource.kind, resource.version, resource.kind

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::admission::admit;
 use super::{Write, Written, commit_error, edit_meta, elsewhere};
+use crate::authorization;
+use crate::authorization::attributes::Attributes;
 use crate::builtin::warnings::warnings;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
@@ -27,6 +29,10 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let generated = text(&value, &["metadata", "name"]).is_empty();
     let base = text(&value, &["metadata", "generateName"]).to_owned();
     edit_meta(&mut value, |meta_map| {
+        if generated && base.is_empty() && resource.is("", "limitranges") {
+            let name = uuid::Uuid::new_v4().to_string();
+            meta_map.insert("name".into(), json!(name));
+        }
         if generated && !base.is_empty() {
             let kept: String = base.chars().take(58).collect();
             meta_map.insert("name".into(), json!(format!("{kept}{}", suffix())));
@@ -63,6 +69,9 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     check_namespace(call, &key, &name)?;
     check_definition(call)?;
     let reserved = admit(call, &key, &mut value, None, write)?;
+    if call.name.is_some() {
+        may_create(call, &key)?;
+    }
     if &*resource.table == CRDS {
         custom::set_status(&mut value, &call.shared.registry.snapshot());
     }
@@ -103,6 +112,13 @@ fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
         (true, Some(_)) => Err(elsewhere()),
         (true, None) => Err(http::method_not_allowed()),
     }
+}
+
+/// Whoever replaces or applies what is not there needs the right to create it, too.
+fn may_create(call: &Call, key: &Key) -> Result<(), ApiError> {
+    let (group, plural) = (&call.resource.group, &call.resource.plural);
+    let wanted = Attributes::on("create", group, plural, &key.namespace, &key.name);
+    authorization::check(&call.shared.access, &call.identity, &wanted)
 }
 
 /// Refuses new objects in namespaces that are missing or going away.

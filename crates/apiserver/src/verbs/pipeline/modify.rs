@@ -123,11 +123,8 @@ fn check_preconditions(
         return Err(elsewhere());
     }
     let version = text(new, &["metadata", "resourceVersion"]);
-    if !version.is_empty() && version.parse::<u64>().is_err() {
-        let why = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
-        return Err(ApiError::unknown(why));
-    }
-    if !version.is_empty() && version != stored.version.to_string() {
+    check_version(version)?;
+    if !matches!(version, "" | "0") && version != stored.version.to_string() {
         return Err(ApiError::stale(group, plural, &key.name));
     }
     let (uid, has) = (
@@ -147,4 +144,13 @@ fn check_preconditions(
         )));
     }
     Ok(())
+}
+
+/// Refuses what can be no version of an object.
+pub(crate) fn check_version(version: &str) -> Result<(), ApiError> {
+    if version.is_empty() || version.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    let why = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
+    Err(ApiError::unknown(why))
 }

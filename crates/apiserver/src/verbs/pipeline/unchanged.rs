@@ -123,7 +123,10 @@ pub(super) fn bump_generation(call: &Call, old: &Value, new: &mut Value) {
     }
     let annotated = resource.is("apps", "deployments")
         && old["metadata"]["annotations"] != new["metadata"]["annotations"];
-    let changed = if resource.is_custom() {
+    let labelled = resource.is("discovery.k8s.io", "endpointslices")
+        && old["metadata"]["labels"] != new["metadata"]["labels"];
+    let whole = ["endpointslices", "podtemplates"].contains(&resource.plural.as_str());
+    let changed = if resource.is_custom() || whole {
         let mut keys = old
             .as_object()
             .into_iter()
@@ -133,7 +136,7 @@ pub(super) fn bump_generation(call: &Call, old: &Value, new: &mut Value) {
             k != "metadata"
                 && !(k == "status" && resource.status)
                 && old[k.as_str()] != new[k.as_str()]
-        })
+        }) || labelled
     } else {
         // Annotations of deployments count, as they are copied to what controllers make of them.
         old["spec"] != new["spec"] || annotated

@@ -12,10 +12,13 @@ use crate::http::body;
 use crate::http::query::FieldValidation;
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
-use crate::patch::nulls;
 use crate::schema::shape;
 use crate::verbs::pipeline::{self, Sent, Write, modify};
 use crate::verbs::{Call, Subresource, scale, text};
+
+/// What of its metadata says which object is meant. No more of it is written together with the status of a custom
+/// resource.
+const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
 /// Where client-side apply keeps what it has applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -33,7 +36,7 @@ fn last_applied(call: &Call, live: &Value) -> Option<Value> {
 }
 
 /// What the applier wants, as far as it is this door's, or why it cannot be that.
-fn sent(call: &Call, bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
+fn sent(call: &Call, bytes: &Bytes, is_new: bool) -> Result<(Value, Vec<String>), ApiError> {
     let (resource, key) = (&call.resource, call.key());
     let decoded = body::yaml(bytes)?;
     let twice = decoded.duplicates;
@@ -65,13 +68,23 @@ fn sent(call: &Call, bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
             said.1
         )));
     }
-    check_place(call, &config)?;
+    // Of an object that is there the URL says enough.
+    if is_new || !text(&config, &["metadata", "name"]).is_empty() {
+        check_place(call, &config)?;
+    }
     if scaled {
         config = scale::as_object(&config, resource);
     } else if let Some(object) = config.as_object_mut() {
         // Each of the two doors is deaf to what belongs to the other.
         match call.subresource {
-            Some(Subresource::Status) => drop(object.remove("spec")),
+            Some(Subresource::Status) => {
+                object.remove("spec");
+                if resource.is_custom()
+                    && let Some(Value::Object(meta)) = object.get_mut("metadata")
+                {
+                    meta.retain(|field, _| IDENTITY.contains(&field.as_str()));
+                }
+            }
             _ if resource.status => drop(object.remove("status")),
             _ => {}
         }
@@ -98,13 +111,19 @@ fn sent(call: &Call, bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
     if let Some(why) = apply::duplicate(&config, resource.schema()) {
         return Err(ApiError::unknown(format!("{whose}: {why}")));
     }
-    let raw = config.clone();
-    pipeline::decode(call, &mut config, Sent::Patched, &[])?;
-    if !resource.is_custom() {
-        shape::as_typed(&mut config, resource.schema());
-        nulls::put_back(&mut config, &raw);
-    }
+    pipeline::decode(call, &mut config.clone(), Sent::Patched, &[])?;
     Ok((config, warnings))
+}
+
+/// What becomes of an object of a built-in kind by decoding it: an empty value that was applied has an owner, and is
+/// not there.
+fn settled(call: &Call, value: &mut Value) -> Result<(), ApiError> {
+    let resource = &call.resource;
+    if !resource.is_custom() {
+        pipeline::decode(call, value, Sent::Patched, &[])?;
+        shape::as_typed(value, resource.schema());
+    }
+    Ok(())
 }
 
 /// Applies what is sent.
@@ -119,7 +138,12 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             vec![cause],
         ));
     }
-    let (config, warnings) = sent(call, bytes)?;
+    let found = call.shared.store.get(&resource.table, &key);
+    if found.is_none() && call.subresource.is_some() {
+        return Err(call.not_found());
+    }
+    let (config, warnings) = sent(call, bytes, found.is_none())?;
+    let settle = |value: &mut Value| settled(call, value);
     let mode = || {
         writer(
             resource,
@@ -128,11 +152,7 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             call.subresource,
         )
     };
-    let exists = call.shared.store.get(&resource.table, &key).is_some();
-    if !exists {
-        if call.subresource.is_some() {
-            return Err(call.not_found());
-        }
+    if found.is_none() {
         let uid = text(&config, &["metadata", "uid"]);
         if !uid.is_empty() {
             let why = format!(
@@ -141,7 +161,14 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             let (group, plural) = (&resource.group, &resource.plural);
             return Err(ApiError::conflict(group, plural, &key.name, &why));
         }
-        let mut value = apply::apply(None, &config, resource.schema(), mode(), Claim::Free)?;
+        let mut value = apply::apply(
+            None,
+            &config,
+            resource.schema(),
+            mode(),
+            Claim::Free,
+            settle,
+        )?;
         value["metadata"]["name"] = json!(&*key.name);
         let written = pipeline::insert(call, value, Write::Apply)?;
         return Ok(done(call, StatusCode::CREATED, &written, &warnings));
@@ -155,7 +182,7 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             Some(own) => Claim::Own(own),
             None => Claim::Free,
         };
-        let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim)?;
+        let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim, settle)?;
         if applied.is_some() {
             new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
         }

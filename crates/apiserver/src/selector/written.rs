@@ -1,0 +1,47 @@
+//! A label selector as text: what clients send to list what it selects.
+
+use serde_json::Value;
+
+/// Each requirement, by its key.
+pub(crate) fn written(selector: &Value) -> String {
+    let simple = selector["matchLabels"].as_object().into_iter().flatten();
+    let simple = simple.map(|(key, value)| {
+        let value = value.as_str().unwrap_or_default();
+        (key.as_str(), format!("{key}={value}"))
+    });
+    let complex = selector["matchExpressions"].as_array();
+    let complex = complex.into_iter().flatten().map(|expression| {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let values = expression["values"].as_array().into_iter().flatten();
+        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let term = match expression["operator"].as_str() {
+            Some("In") => format!("{key} in ({values})"),
+            Some("NotIn") => format!("{key} notin ({values})"),
+            Some("DoesNotExist") => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        (key, term)
+    });
+    let mut terms: Vec<(&str, String)> = simple.chain(complex).collect();
+    terms.sort_by_key(|(key, _)| *key);
+    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
+    terms.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requirements_are_written_by_their_keys() {
+        let selector = json!({"matchLabels": {"c": "d"}, "matchExpressions": [
+            {"key": "b", "operator": "NotIn", "values": ["z", "y"]}, {"key": "a", "operator": "Exists"},
+            {"key": "e", "operator": "DoesNotExist"}, {"key": "d", "operator": "In", "values": ["x"]}]});
+        assert_eq!(written(&selector), "a,b notin (y,z),c=d,d in (x),!e");
+        assert_eq!(written(&Value::Null), "");
+    }
+}

@@ -1,0 +1,136 @@
+//! Empty values in what is applied: who applies one owns the field, although nothing of it may be there.
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, deployment, map, said};
+use crate::server;
+
+/// The fields of an applier.
+fn fields<'a>(object: &'a Value, manager: &str) -> &'a Value {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let entry = entries.iter().find(|entry| entry["manager"] == manager);
+    &entry.unwrap_or_else(|| panic!("{manager}: {object}"))["fieldsV1"]
+}
+
+#[tokio::test]
+async fn empty_values_have_an_owner() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let empty = map("m", json!({}), json!({}));
+    let made = maps.apply("m", "one", &empty).await.json;
+    let expected = json!({"f:data": {}, "f:metadata": {"f:labels": {}}});
+    assert_eq!(*fields(&made, "one"), expected);
+    assert_eq!(
+        (made.get("data"), made["metadata"].get("labels")),
+        (None, None)
+    );
+    let again = maps.apply("m", "one", &empty).await.json;
+    assert_eq!(
+        again["metadata"]["resourceVersion"],
+        made["metadata"]["resourceVersion"]
+    );
+
+    let pods = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/pods"));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostNetwork": false,
+        "securityContext": {"sysctls": []}, "nodeName": "", "containers": [{"name": "c", "image": "i", "stdin": false}]}});
+    let made = pods.apply("p", "one", &pod).await.json;
+    let container = json!({".": {}, "f:image": {}, "f:name": {}, "f:stdin": {}});
+    let expected = json!({"f:spec": {"f:hostNetwork": {}, "f:nodeName": {}, "f:securityContext": {"f:sysctls": {}},
+        "f:containers": {"k:{\"name\":\"c\"}": container}}});
+    assert_eq!(*fields(&made, "one"), expected, "{made}");
+    assert_eq!(
+        (
+            made["spec"].get("hostNetwork"),
+            made["spec"].get("nodeName")
+        ),
+        (None, None)
+    );
+}
+
+#[tokio::test]
+async fn empty_values_overrule_what_is_there() {
+    let server = server().await;
+    let deployments = Objects::deployments(&server, &server.namespace().await);
+    let mut web = deployment("web");
+    web["spec"]["paused"] = json!(true);
+    web["spec"]["minReadySeconds"] = json!(5);
+    deployments.create(&web).await;
+    let resumed = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"paused": false, "minReadySeconds": 0}});
+    let refused = deployments.apply("web", "one", &resumed).await;
+    let (code, message) = said(&refused);
+    assert_eq!(code, 409, "{message}");
+    assert!(
+        message.ends_with(":\n- .spec.minReadySeconds\n- .spec.paused"),
+        "{message}"
+    );
+    let forced = deployments
+        .apply("web", "one&force=true", &resumed)
+        .await
+        .json;
+    assert_eq!(
+        (
+            forced["spec"].get("paused"),
+            forced["spec"].get("minReadySeconds")
+        ),
+        (None, None)
+    );
+    let expected = json!({"f:spec": {"f:minReadySeconds": {}, "f:paused": {}}});
+    assert_eq!(*fields(&forced, "one"), expected);
+}
+
+#[tokio::test]
+async fn an_empty_map_is_owned_until_it_has_entries() {
+    let server = server().await;
+    let maps = Objects::maps(&server, &server.namespace().await);
+    let empty = map("m", Value::Null, json!({}));
+    let labelled = map("m", Value::Null, json!({"a": "b"}));
+    maps.apply("m", "one", &empty).await;
+    let refused = maps.apply("m", "two", &labelled).await;
+    let why = "Apply failed with 1 conflict: conflict with \"one\": .metadata.labels";
+    assert_eq!(said(&refused), (409, why));
+    let made = maps.apply("m", "one", &labelled).await.json;
+    assert_eq!(made["metadata"]["labels"], json!({"a": "b"}));
+    let expected = json!({"f:metadata": {"f:labels": {"f:a": {}}}});
+    assert_eq!(*fields(&made, "one"), expected);
+}
+
+#[tokio::test]
+async fn a_list_of_items_is_owned_by_its_items_alone() {
+    let server = server().await;
+    let maps = Objects::maps(&server, &server.namespace().await);
+    let mut object = map("m", json!({"k": "v"}), Value::Null);
+    object["metadata"]["finalizers"] = json!([]);
+    let made = maps.apply("m", "one", &object).await.json;
+    assert_eq!(*fields(&made, "one"), json!({"f:data": {"f:k": {}}}));
+}
+
+#[tokio::test]
+async fn an_item_without_its_key_has_no_owner() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    let accounts = Objects::at(&server, accounts);
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": [{}]});
+    let why = "failed to create typed patch object (/a; /v1, Kind=ServiceAccount): .secrets: element 0: associative \
+               list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values \
+               for any key fields)";
+    assert_eq!(
+        said(&accounts.apply("a", "one", &account).await),
+        (500, why)
+    );
+    // The name of a container has a default: nothing.
+    let deployments = Objects::deployments(&server, &namespace);
+    let mut web = deployment("web");
+    let container = &mut web["spec"]["template"]["spec"]["containers"][0];
+    container.as_object_mut().unwrap().remove("name");
+    let refused = deployments.apply("web", "one", &web).await;
+    let why =
+        "Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].name: Required value";
+    assert_eq!(said(&refused), (422, why));
+    // Where there was no list, a patch is not asked for keys.
+    accounts.create(&json!({"metadata": {"name": "b"}})).await;
+    let patched = accounts.strategic("/b", &json!({"secrets": [{}]})).await;
+    assert_eq!(patched.code, 200, "{}", patched.text);
+}
