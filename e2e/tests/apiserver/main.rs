@@ -11,6 +11,7 @@
 mod absent;
 mod answers;
 mod applying;
+mod asked;
 mod auth;
 mod bodies;
 mod cel;
@@ -33,6 +34,7 @@ mod helm;
 mod impersonation;
 mod invalid;
 mod k9s;
+mod kept;
 mod keywords;
 mod kinds;
 mod kubectl;

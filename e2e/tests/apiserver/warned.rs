@@ -14,7 +14,7 @@ use crate::server::Answer;
 const RECORDED: &str = include_str!("data/warnings.json");
 
 /// What an answer warns of, sorted.
-fn warned(answer: &Answer) -> Vec<String> {
+pub(crate) fn warned(answer: &Answer) -> Vec<String> {
     let plain = |said: &str| {
         let text = said.strip_prefix("299 - \"")?.strip_suffix('"')?;
         Some(text.replace("\\\"", "\""))

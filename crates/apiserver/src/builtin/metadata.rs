@@ -151,8 +151,9 @@ fn finalizers(resource: &Resource, meta: &Value, causes: &mut Vec<Cause>) {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         causes.push(Cause::invalid(FIELD, &meta["finalizers"], detail));
     }
-    // A server does not ask that of the kinds of definitions, nor of the definitions.
-    if resource.is_custom() || resource.group == "apiextensions.k8s.io" {
+    // A server does not ask that of the kinds of definitions, nor of these.
+    let lenient = ["apiextensions.k8s.io", "policy", "coordination.k8s.io"];
+    if resource.is_custom() || lenient.contains(&resource.group.as_str()) {
         return;
     }
     for (i, finalizer) in all.iter().enumerate() {

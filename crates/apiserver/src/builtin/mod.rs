@@ -47,7 +47,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("", "pods") => pod::pod(value),
         ("", "podtemplates") => workloads::pod_template(value),
         ("", "nodes") => node(value),
-        ("", "persistentvolumeclaims") => storage::claim_spec(&mut value["spec"]),
+        ("", "persistentvolumeclaims") => storage::claim(value),
         ("", "persistentvolumes") => storage::volume(value),
         ("", "endpoints") => network::endpoints(value),
         ("", "events") => event(value, "source", ["firstTimestamp", "lastTimestamp"]),
@@ -66,7 +66,9 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("networking.k8s.io", "networkpolicies") => network::network_policy(value),
         ("networking.k8s.io", "ingressclasses") => network::ingress_class(value),
         ("discovery.k8s.io", "endpointslices") => network::endpoint_slice(value),
-        ("coordination.k8s.io", "leases") => set(value, "spec", json!({})),
+        ("coordination.k8s.io", "leases")
+        | ("", "resourcequotas")
+        | ("policy", "poddisruptionbudgets") => set(value, "spec", json!({})),
         ("events.k8s.io", "events") => event(
             value,
             "deprecatedSource",
@@ -97,7 +99,21 @@ pub(crate) fn prepare(
     let creating = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "services") => service::settle(value, old),
-        ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"]),
+        ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"], creating),
+        ("", "serviceaccounts") => named_secrets(value),
+        ("coordination.k8s.io", "leases") => alone(value),
+        ("", "limitranges") => keep_no_empty_list(&mut value["spec"], &["limits"]),
+        ("discovery.k8s.io", "endpointslices") => {
+            keep_no_empty_list(value, &["endpoints", "ports"]);
+        }
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
+            keep_no_empty_list(value, &["rules"]);
+        }
+        ("apps", "daemonsets") => {
+            if let Some(old) = old {
+                workloads::count_templates(value, old);
+            }
+        }
         ("", "pods") => {
             pod::admit(&mut value["spec"]);
             if let Some(old) = old.filter(|_| subresource == Some(Subresource::Status)) {
@@ -113,8 +129,12 @@ pub(crate) fn prepare(
         }
         _ => {}
     }
-    if creating && let Some(status) = first_status(resource, value) {
-        set(value, "status", status);
+    let complete = creating || subresource == Some(Subresource::Status) && !resource.is("", "pods");
+    if complete && let Some(Value::Object(first)) = first_status(resource, value) {
+        set(value, "status", json!({}));
+        for (field, zero) in first {
+            set(&mut value["status"], &field, zero);
+        }
     }
 }
 
@@ -251,7 +271,34 @@ fn role_binding(value: &mut Value) {
     }
 }
 
+/// What only leases of coordinated elections have is not kept.
+fn alone(value: &mut Value) {
+    if let Some(spec) = value["spec"].as_object_mut() {
+        spec.retain(|field, _| !matches!(field.as_str(), "strategy" | "preferredHolder"));
+    }
+}
+
+/// Of the secrets of an account only their names are kept.
+fn named_secrets(value: &mut Value) {
+    for secret in items(value, "secrets") {
+        if let Some(secret) = secret.as_object_mut() {
+            secret.retain(|field, _| field == "name");
+        }
+    }
+}
+
+/// Lists that Go writes even where nobody said anything of them. Of those without items nothing else is stored.
+fn keep_no_empty_list(value: &mut Value, lists: &[&str]) {
+    for list in lists {
+        if value[*list].as_array().is_some_and(Vec::is_empty) {
+            value[*list] = Value::Null;
+        }
+    }
+}
+
 fn limit_range(value: &mut Value) {
+    set(value, "spec", json!({}));
+    set(&mut value["spec"], "limits", Value::Null);
     for limit in items(&mut value["spec"], "limits") {
         if limit["type"] != "Container" {
             continue;

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::{items, set};
 
 pub(super) fn network_policy(value: &mut Value) {
+    set(value, "spec", json!({}));
     let spec = &mut value["spec"];
+    set(spec, "podSelector", json!({}));
     let egress = spec["egress"].as_array().is_some_and(|l| !l.is_empty());
     let types = if egress {
         json!(["Ingress", "Egress"])
@@ -37,6 +39,8 @@ pub(super) fn endpoints(value: &mut Value) {
 }
 
 pub(super) fn endpoint_slice(value: &mut Value) {
+    set(value, "endpoints", Value::Null);
+    set(value, "ports", Value::Null);
     for endpoint in items(value, "endpoints") {
         set(endpoint, "conditions", json!({}));
     }

@@ -288,13 +288,30 @@ fn disks(volume: &mut Value) {
     }
 }
 
-/// When an image is pulled of which nobody says so.
+/// When an image is pulled of which nobody says so. What is no name of an image has no tag either.
 fn pull_policy(image: &str) -> &'static str {
-    if is_latest(image) {
+    if is_latest(image) && is_name(image) {
         "Always"
     } else {
         "IfNotPresent"
     }
+}
+
+/// Whether the path of an image, behind its registry, is made of words that are joined by single signs.
+fn is_name(image: &str) -> bool {
+    let path = match image.split_once('/') {
+        Some((registry, path)) if registry.contains(['.', ':']) || registry == "localhost" => path,
+        _ => image,
+    };
+    let path = path.split(':').next().unwrap_or(path);
+    path.split('/').all(|part| {
+        let is_end = |end: Option<char>| end.is_some_and(|c| c.is_ascii_alphanumeric());
+        let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+        part.chars().all(known)
+            && is_end(part.chars().next())
+            && is_end(part.chars().next_back())
+            && !part.contains("..")
+    })
 }
 
 /// True for images whose tag is `latest`, said or unsaid.

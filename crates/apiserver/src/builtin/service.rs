@@ -20,6 +20,11 @@ pub(super) fn default(value: &mut Value) {
             json!(10_800),
         );
     }
+    if spec["sessionAffinity"] == "None"
+        && let Some(spec) = spec.as_object_mut()
+    {
+        spec.remove("sessionAffinityConfig");
+    }
     if spec["type"] != "ExternalName" {
         set(spec, "internalTrafficPolicy", json!("Cluster"));
     }

@@ -9,12 +9,31 @@ pub(super) fn claim_spec(spec: &mut Value) {
     set(spec, "volumeMode", json!("Filesystem"));
 }
 
-/// The newer name of a claim's source says the same as the older one.
-pub(super) fn claim_source(spec: &mut Value) {
-    if let Some(source) = spec.get_mut("dataSource").filter(|s| s.is_object()) {
-        set(source, "apiGroup", Value::Null);
-        let source = source.clone();
+/// Fills in a claim. Go writes the group of a source even where nobody said it.
+pub(super) fn claim(value: &mut Value) {
+    let spec = &mut value["spec"];
+    claim_spec(spec);
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get_mut(field).filter(|s| s.is_object()) {
+            set(source, "apiGroup", Value::Null);
+        }
+    }
+}
+
+/// The newer name of a claim's source says the same as the older one, which new claims have for two kinds alone.
+pub(super) fn claim_source(spec: &mut Value, creating: bool) {
+    let Some(source) = spec.get("dataSource").filter(|s| s.is_object()).cloned() else {
+        return;
+    };
+    let group = source["apiGroup"].as_str().unwrap_or_default();
+    let known = matches!(
+        (group, source["kind"].as_str()),
+        ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
+    );
+    if known || !creating {
         set(spec, "dataSourceRef", source);
+    } else if let Some(spec) = spec.as_object_mut() {
+        spec.remove("dataSource");
     }
 }
 

@@ -89,10 +89,7 @@ pub(crate) fn validate(
 fn core(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     match resource.plural.as_str() {
-        "replicationcontrollers" => {
-            template(&spec["template"], "spec.template", causes);
-            not_negative(spec, "spec", &["replicas", "minReadySeconds"], causes);
-        }
+        "replicationcontrollers" => workloads::replication_controller(value, causes),
         "pods" => {
             let spec = Place::new(spec, "spec");
             pod::spec(&spec, causes);
@@ -110,7 +107,7 @@ fn core(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Ve
         }
         "nodes" => cluster::node(value, causes),
         "namespaces" => cluster::finalizers(value, |_| "spec.finalizers".to_owned(), causes),
-        "resourcequotas" => amounts::quota(value, causes),
+        "resourcequotas" => amounts::quota(value, old, causes),
         "limitranges" => amounts::limit_range(value, causes),
         _ => {}
     }
@@ -134,7 +131,7 @@ fn others(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut 
             coordination::priority_class(value, old, causes);
         }
         ("storage.k8s.io", "storageclasses") => cluster::storage_class(value, causes),
-        ("discovery.k8s.io", "endpointslices") => cluster::slice(value, causes),
+        ("discovery.k8s.io", "endpointslices") => cluster::slice(value, old, causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             causes.extend(definition::validate(value, old));
         }

@@ -6,12 +6,15 @@ mod pod;
 mod service;
 mod volume;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::metadata::STANDARD;
 use crate::registry::Resource;
 use crate::verbs::Subresource;
 
-/// What is to be said of an object of a built-in kind that is about to be stored.
+/// What is to be said of an object that is about to be stored.
 pub(crate) fn warnings(
     resource: &Resource,
     value: &Value,
@@ -19,7 +22,13 @@ pub(crate) fn warnings(
     door: Option<Subresource>,
 ) -> Vec<String> {
     let mut said = Vec::new();
-    if resource.is_custom() || !matches!(door, None | Some(Subresource::Scale)) {
+    if resource.is_custom() {
+        if door.is_none() {
+            finalizers(value, old, &mut said);
+        }
+        return said;
+    }
+    if !matches!(door, None | Some(Subresource::Scale)) {
         return said;
     }
     let changed = |field: &[&str]| {
@@ -81,6 +90,25 @@ pub(crate) fn warnings(
         _ => others(resource, value, old, &mut said),
     }
     said
+}
+
+/// New finalizers without a domain.
+fn finalizers(value: &Value, old: Option<&Value>, said: &mut Vec<String>) {
+    let of = |object: &Value| -> BTreeSet<String> {
+        each(&object["metadata"]["finalizers"])
+            .filter_map(|(_, finalizer)| finalizer.as_str())
+            .map(str::to_owned)
+            .collect()
+    };
+    let before = old.map(of).unwrap_or_default();
+    for finalizer in of(value).difference(&before) {
+        if !finalizer.contains('/') && !STANDARD.contains(&finalizer.as_str()) {
+            said.push(format!(
+                "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name to avoid accidental \
+                 conflicts with other finalizer writers"
+            ));
+        }
+    }
 }
 
 /// Kinds of which there is one thing to say.

@@ -87,6 +87,9 @@ pub(super) fn stateful_set(value: &mut Value) {
         "whenScaled",
         json!("Retain"),
     );
+    if let Some(ordinals) = spec.get_mut("ordinals").filter(|o| o.is_object()) {
+        set(ordinals, "start", json!(0));
+    }
     if spec.get("volumeClaimTemplates").is_some() {
         for claim in items(spec, "volumeClaimTemplates") {
             set(claim, "apiVersion", json!("v1"));
@@ -100,6 +103,17 @@ pub(super) fn stateful_set(value: &mut Value) {
 
 /// Where older clients look for the generation of a daemon set's template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The generation goes up with the template, whatever a client says of it.
+pub(super) fn count_templates(value: &mut Value, old: &Value) {
+    let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+    let Some(before) = before.and_then(|text| text.parse::<i64>().ok()) else {
+        return;
+    };
+    let changed = old["spec"]["template"] != value["spec"]["template"];
+    let now = before + i64::from(changed);
+    value["metadata"]["annotations"][TEMPLATE_GENERATION] = json!(now.to_string());
+}
 
 pub(super) fn daemon_set(value: &mut Value) {
     set(&mut value["metadata"], "annotations", json!({}));

@@ -1,5 +1,7 @@
 //! The checks of quotas and limit ranges.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::place::Place;
@@ -37,7 +39,7 @@ const OF_PODS: &[&str] = &[
     "count/pods",
 ];
 
-pub(super) fn quota(value: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn quota(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = Place::new(&value["spec"], "spec");
     for (name, amount) in spec.entries("hard") {
         quota_name(name, &amount.path, causes);
@@ -53,6 +55,14 @@ pub(super) fn quota(value: &Value, causes: &mut Vec<Cause>) {
     scopes(&spec, causes);
     for expression in spec.field("scopeSelector").items("matchExpressions") {
         scope_expression(&expression, causes);
+    }
+    let chosen = spec.field("scopes");
+    let as_set = |scopes: &Value| -> BTreeSet<String> {
+        let scopes = scopes.as_array().into_iter().flatten();
+        scopes.map(Value::to_string).collect()
+    };
+    if old.is_some_and(|old| as_set(&old["spec"]["scopes"]) != as_set(chosen.value)) {
+        chosen.invalid("field is immutable", causes);
     }
 }
 
@@ -92,6 +102,9 @@ fn scopes(spec: &Place<'_>, causes: &mut Vec<Cause>) {
             | "NotBestEffort"
             | "PriorityClass"
             | "CrossNamespacePodAffinity" => OF_PODS.contains(&resource),
+            "VolumeAttributesClass" => {
+                matches!(resource, "persistentvolumeclaims" | "requests.storage")
+            }
             _ => true,
         };
         for (resource, _) in spec
@@ -190,7 +203,11 @@ fn limit(limit: &Place<'_>, causes: &mut Vec<Cause>) {
     let mut names: Vec<&str> = Vec::new();
     for list in &lists {
         for (name, amount) in limit.entries(list) {
-            if kind != "PersistentVolumeClaim" {
+            if kind == "PersistentVolumeClaim" {
+                for problem in names::qualified_name(name) {
+                    causes.push(Cause::invalid(&amount.path, &json!(name), &problem));
+                }
+            } else {
                 resources::name(name, &amount.path, causes);
             }
             names.push(name);

@@ -81,6 +81,9 @@ fn selects(job: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// The most pods at a time of a job that counts them.
+const MOST_INDEXED: i64 = 100_000;
+
 /// What only jobs have that count their pods.
 fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     let most = &spec["maxFailedIndexes"];
@@ -89,6 +92,31 @@ fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(field, "when maxFailedIndexes is specified"));
     }
     if spec["completionMode"] == "Indexed" {
+        if spec["completions"].is_null() {
+            let why = "when completion mode is Indexed";
+            causes.push(Cause::required(format!("{path}.completions"), why));
+        }
+        let parallel = spec["parallelism"].as_i64();
+        if let Some(parallel) = parallel.filter(|parallel| *parallel > MOST_INDEXED) {
+            let why = format!(
+                "must be less than or equal to {MOST_INDEXED} when completion mode is Indexed"
+            );
+            causes.push(Cause::invalid(
+                format!("{path}.parallelism"),
+                &json!(parallel),
+                &why,
+            ));
+        }
+        if let (Some(most), Some(all)) = (most.as_i64(), spec["completions"].as_i64())
+            && most > all
+        {
+            let why = "must be less than or equal to completions";
+            causes.push(Cause::invalid(
+                format!("{path}.maxFailedIndexes"),
+                &json!(most),
+                why,
+            ));
+        }
         return;
     }
     let why = "requires indexed completion mode";
@@ -103,13 +131,41 @@ fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
+/// The codes with which containers end that a rule is about.
+fn exit_codes(codes: &Value, path: &str, causes: &mut Vec<Cause>) {
+    if !codes.is_object() {
+        return;
+    }
+    let codes = Place::new(codes, path);
+    let operator = codes.field("operator");
+    if operator.text().is_empty() {
+        operator.required("valid values: [\"In\" \"NotIn\"]", causes);
+    } else {
+        operator.one_of(&["In", "NotIn"], causes);
+    }
+    if codes.field("values").count() == 0 {
+        codes
+            .field("values")
+            .invalid_as(&json!([]), "at least one value is required", causes);
+    }
+}
+
 /// What counts as a failure.
 fn failures(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     let rules = spec["podFailurePolicy"]["rules"].as_array();
     for (i, rule) in rules.into_iter().flatten().enumerate() {
         let at = format!("{path}.podFailurePolicy.rules[{i}]");
         let actions = ["Count", "FailIndex", "FailJob", "Ignore"];
-        one_of(&rule["action"], &format!("{at}.action"), &actions, causes);
+        let action = format!("{at}.action");
+        if rule["action"].as_str().is_none_or(str::is_empty) {
+            causes.push(Cause::required(
+                action,
+                "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]",
+            ));
+        } else {
+            one_of(&rule["action"], &action, &actions, causes);
+        }
+        exit_codes(&rule["onExitCodes"], &format!("{at}.onExitCodes"), causes);
         let given = |field: &str| {
             rule[field].as_array().is_some_and(|l| !l.is_empty()) || rule[field].is_object()
         };
@@ -131,6 +187,18 @@ pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         selects(value, causes);
         return;
     };
+    let tandem = spec["completions"] == spec["parallelism"];
+    if spec["completionMode"] == "Indexed"
+        && old["spec"]["completions"] != spec["completions"]
+        && !tandem
+    {
+        let why = "can only be modified in tandem with spec.parallelism";
+        causes.push(Cause::invalid(
+            "spec.completions",
+            &spec["completions"],
+            why,
+        ));
+    }
     let suspended = old["spec"]["suspend"] == true;
     let indexed = spec["completionMode"] == "Indexed";
     for (field, frozen) in [

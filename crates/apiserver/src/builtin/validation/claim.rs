@@ -49,6 +49,8 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
     }
     let class = spec.field("storageClassName");
     class.optional(names::subdomain, causes);
+    let attributes = spec.field("volumeAttributesClassName");
+    attributes.optional(names::subdomain, causes);
     spec.field("volumeMode")
         .one_of(&["Block", "Filesystem"], causes);
     for source in ["dataSource", "dataSourceRef"] {

@@ -100,12 +100,15 @@ pub(super) fn storage_class(value: &Value, causes: &mut Vec<Cause>) {
     at("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"], causes);
 }
 
-pub(super) fn slice(value: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn slice(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let family = Place::new(&value["addressType"], "addressType");
     if family.text().is_empty() {
         family.required("", causes);
     } else {
         family.one_of(&["FQDN", "IPv4", "IPv6"], causes);
+    }
+    if old.is_some_and(|old| old["addressType"] != *family.value) {
+        family.invalid("field is immutable", causes);
     }
     for endpoint in Place::new(&value["endpoints"], "endpoints").each() {
         let addresses = endpoint.field("addresses");

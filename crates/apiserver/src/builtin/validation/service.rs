@@ -20,7 +20,7 @@ pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>
     let kind = spec.field("type");
     ports(&spec, causes);
     kind.one_of(TYPES, causes);
-    names::keys(spec.field("selector").value, "spec.selector", causes);
+    names::labels(spec.field("selector").value, "spec.selector", causes);
     affinity(&spec, causes);
     addresses(&spec, causes);
     if kind.text() == "ExternalName" {

@@ -29,7 +29,7 @@ pub(super) fn workload(plural: &str, value: &Value, old: Option<&Value>, causes:
     pod::of_controller(&pods, controller, causes);
     match plural {
         "deployments" => deployment(&spec, causes),
-        "statefulsets" => stateful_set(&spec, causes),
+        "statefulsets" => stateful_set(&spec, old, causes),
         "daemonsets" => daemon_set(&spec, causes),
         _ => {}
     }
@@ -68,9 +68,35 @@ fn selects(plural: &str, spec: &Place<'_>, old: Option<&Value>, causes: &mut Vec
     } else if !(is_empty("matchLabels") && is_empty("matchExpressions")) {
         chosen.invalid("invalid label selector", causes);
     }
-    if old.is_some_and(|old| old["spec"]["selector"] != *chosen.value) {
+    let frozen = plural != "statefulsets";
+    if old.is_some_and(|old| frozen && old["spec"]["selector"] != *chosen.value) {
         chosen.invalid("field is immutable", causes);
     }
+}
+
+/// What there was before deployments and replica sets; its selector has labels alone.
+pub(super) fn replication_controller(value: &Value, causes: &mut Vec<Cause>) {
+    let spec = Place::new(&value["spec"], "spec");
+    spec.field("minReadySeconds").not_negative(causes);
+    let chosen = spec.field("selector");
+    let wanted = chosen.value.as_object().filter(|labels| !labels.is_empty());
+    if wanted.is_none() {
+        chosen.required("", causes);
+    }
+    spec.field("replicas").not_negative(causes);
+    let made = spec.field("template");
+    if !made.is_set() {
+        made.required("", causes);
+        return;
+    }
+    let labels = made.field("metadata").field("labels");
+    if wanted.is_some_and(|wanted| wanted.iter().any(|(k, v)| labels.value[k] != *v)) {
+        labels.invalid("`selector` does not match template `labels`", causes);
+    }
+    template(made.value, "spec.template", causes);
+    let pods = made.field("spec");
+    pods.field("restartPolicy").one_of(&["Always"], causes);
+    pod::of_controller(&pods, "ReplicationController", causes);
 }
 
 /// A strategy of an unknown type, as Go writes it.
@@ -121,7 +147,30 @@ fn is_zero(share: &Place<'_>) -> bool {
     *share.value == 0 || share.value == "0%"
 }
 
-fn stateful_set(spec: &Place<'_>, causes: &mut Vec<Cause>) {
+/// What of a stateful set may change.
+const FREE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+/// Whether anything else of a stateful set differs. What was found out about its claims does not count.
+fn differs(spec: &Value, before: &Value) -> bool {
+    let rest = |spec: &Value| {
+        let mut rest = spec.clone();
+        if let Some(fields) = rest.as_object_mut() {
+            fields.retain(|name, value| !FREE.contains(&name.as_str()) && !value.is_null());
+        }
+        rest
+    };
+    rest(spec) != rest(before)
+}
+
+fn stateful_set(spec: &Place<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let policy = spec.field("podManagementPolicy");
     if policy.is_set() && !matches!(policy.text(), "OrderedReady" | "Parallel") {
         policy.invalid("must be 'OrderedReady' or 'Parallel'", causes);
@@ -151,7 +200,9 @@ fn stateful_set(spec: &Place<'_>, causes: &mut Vec<Cause>) {
         retention.field(field).one_of(&["Retain", "Delete"], causes);
     }
     spec.field("ordinals").field("start").not_negative(causes);
-    spec.field("serviceName").optional(names::dns_label, causes);
+    if old.is_none() {
+        spec.field("serviceName").optional(names::dns_label, causes);
+    }
     for template in spec.items("volumeClaimTemplates") {
         claim::spec(&template.field("spec"), causes);
         // Each is a volume of the pods, too.
@@ -159,6 +210,12 @@ fn stateful_set(spec: &Place<'_>, causes: &mut Vec<Cause>) {
         let volumes = spec.field("template").field("spec").field("volumes");
         let volume = Place::new(name, format!("{}[0].name", volumes.path));
         volume.optional(names::dns_label, causes);
+    }
+    if old.is_some_and(|old| differs(spec.value, &old["spec"])) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+                   'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+                   'minReadySeconds' are forbidden";
+        spec.forbidden(why, causes);
     }
 }
 

@@ -1,0 +1,238 @@
+//! What a server keeps of what it is sent, and what it fills in where nobody said anything: parts of objects that
+//! drawn requests found to differ.
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, deployment, said};
+use crate::server;
+use crate::server::Served;
+
+async fn of<'a>(server: &'a Served, version: &str, plural: &str) -> Objects<'a> {
+    let namespace = server.namespace().await;
+    Objects::at(server, format!("{version}/namespaces/{namespace}/{plural}"))
+}
+
+#[tokio::test]
+async fn parts_that_every_object_has_are_written() {
+    let server = server().await;
+    for (version, plural, sent, kept) in [
+        (
+            "/api/v1",
+            "limitranges",
+            json!({}),
+            json!({"spec": {"limits": null}}),
+        ),
+        (
+            "/api/v1",
+            "limitranges",
+            json!({"spec": {"limits": []}}),
+            json!({"spec": {"limits": null}}),
+        ),
+        ("/api/v1", "resourcequotas", json!({}), json!({"spec": {}})),
+        (
+            "/apis/policy/v1",
+            "poddisruptionbudgets",
+            json!({}),
+            json!({"spec": {}}),
+        ),
+        (
+            "/apis/networking.k8s.io/v1",
+            "networkpolicies",
+            json!({}),
+            json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}),
+        ),
+        (
+            "/apis/discovery.k8s.io/v1",
+            "endpointslices",
+            json!({"addressType": "IPv4"}),
+            json!({"endpoints": null, "ports": null}),
+        ),
+        (
+            "/apis/rbac.authorization.k8s.io/v1",
+            "roles",
+            json!({"rules": []}),
+            json!({"rules": null}),
+        ),
+    ] {
+        let objects = of(&server, version, plural).await;
+        let mut object = sent;
+        object["metadata"] = json!({"name": "a"});
+        let made = objects.create(&object).await;
+        for (field, expected) in kept.as_object().unwrap() {
+            assert_eq!(made.get(field), Some(expected), "{plural}: {made}");
+        }
+    }
+    // Who names none is given one.
+    let ranges = of(&server, "/api/v1", "limitranges").await;
+    let made = ranges.create(&json!({"metadata": {}})).await;
+    assert_eq!(
+        made["metadata"]["name"].as_str().map(str::len),
+        Some(36),
+        "{made}"
+    );
+}
+
+#[tokio::test]
+async fn a_status_that_is_replaced_by_nothing_has_its_first_values() {
+    let server = server().await;
+    let budgets = of(&server, "/apis/policy/v1", "poddisruptionbudgets").await;
+    let mut budget = budgets
+        .create(&json!({"metadata": {"name": "a"}, "spec": {}}))
+        .await;
+    budget.as_object_mut().unwrap().remove("status");
+    let put = budgets.put("/a/status", &budget).await.json;
+    let zeros = json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+    assert_eq!(put["status"], zeros);
+    let more = json!({"status": {"expectedPods": 3, "currentHealthy": null}});
+    let patched = budgets.merge("/a/status", &more).await.json;
+    assert_eq!(patched["status"]["currentHealthy"], 0, "{patched}");
+}
+
+#[tokio::test]
+async fn what_does_not_belong_to_a_kind_is_dropped() {
+    let server = server().await;
+    let accounts = of(&server, "/api/v1", "serviceaccounts").await;
+    let secrets = json!([{"name": "s", "kind": "Secret", "fieldPath": "x"}]);
+    let made = accounts
+        .create(&json!({"metadata": {"name": "a"}, "secrets": secrets}))
+        .await;
+    assert_eq!(made["secrets"], json!([{"name": "s"}]));
+    let leases = of(&server, "/apis/coordination.k8s.io/v1", "leases").await;
+    let spec = json!({"holderIdentity": "x", "strategy": "OldestEmulationVersion", "preferredHolder": "y"});
+    let made = leases
+        .create(&json!({"metadata": {"name": "a"}, "spec": spec}))
+        .await;
+    assert_eq!(made["spec"], json!({"holderIdentity": "x"}));
+    let services = of(&server, "/api/v1", "services").await;
+    let spec = json!({"ports": [{"port": 80}], "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}});
+    let made = services
+        .create(&json!({"metadata": {"name": "a"}, "spec": spec}))
+        .await;
+    assert_eq!(made["spec"].get("sessionAffinityConfig"), None, "{made}");
+    let claims = of(&server, "/api/v1", "persistentvolumeclaims").await;
+    let claim = |name: &str, source: Value| {
+        json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "dataSource": source,
+            "resources": {"requests": {"storage": "1Gi"}}}})
+    };
+    let made = claims
+        .create(&claim(
+            "a",
+            json!({"apiGroup": "a.b", "kind": "C", "name": "x"}),
+        ))
+        .await;
+    assert_eq!(made["spec"].get("dataSource"), None, "{made}");
+    let source = json!({"kind": "PersistentVolumeClaim", "name": "x"});
+    let made = claims.create(&claim("b", source)).await;
+    let group = &made["spec"]["dataSource"];
+    assert_eq!(group.get("apiGroup"), Some(&Value::Null), "{made}");
+    let again = claims.put("/b", &made).await.json;
+    assert_eq!(again["spec"], made["spec"]);
+}
+
+#[tokio::test]
+async fn stateful_sets_change_in_seven_fields_only() {
+    let server = server().await;
+    let sets = of(&server, "/apis/apps/v1", "statefulsets").await;
+    let mut set = deployment("db");
+    set["kind"] = json!("StatefulSet");
+    set["spec"]["serviceName"] = json!("db");
+    set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "d"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]);
+    let made = sets.create(&set).await;
+    let why = "StatefulSet.apps \"db\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than \
+               'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
+               'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+    for change in [
+        json!({"serviceName": "other"}),
+        json!({"serviceName": "No Name"}),
+        json!({"podManagementPolicy": "Parallel"}),
+        json!({"selector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]}}),
+        json!({"volumeClaimTemplates": null}),
+    ] {
+        let refused = sets.merge("/db", &json!({"spec": change})).await;
+        assert_eq!(said(&refused), (422, why), "{change}");
+    }
+    let free = json!({"replicas": 3, "minReadySeconds": 2, "ordinals": {}, "revisionHistoryLimit": 3,
+        "updateStrategy": {"type": "OnDelete", "rollingUpdate": null},
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}});
+    let changed = sets.merge("/db", &json!({"spec": free})).await;
+    assert_eq!(
+        changed.json["spec"]["ordinals"],
+        json!({"start": 0}),
+        "{}",
+        changed.text
+    );
+    // Whoever sends all of it again changes nothing.
+    let mut again = made;
+    again["metadata"]["resourceVersion"] = json!("0");
+    assert_eq!(sets.put("/db", &again).await.code, 200);
+}
+
+#[tokio::test]
+async fn a_daemon_set_counts_its_templates() {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let server = server().await;
+    let sets = of(&server, "/apis/apps/v1", "daemonsets").await;
+    let mut set = deployment("agent");
+    set["kind"] = json!("DaemonSet");
+    let fields = set["spec"].as_object_mut().unwrap();
+    fields.remove("replicas");
+    let count = |object: &Value| object["metadata"]["annotations"][COUNT].clone();
+    assert_eq!(count(&sets.create(&set).await), "1");
+    let restart =
+        json!({"spec": {"template": {"metadata": {"annotations": {"restartedAt": "now"}}}}});
+    assert_eq!(count(&sets.strategic("/agent", &restart).await.json), "2");
+    let other = json!({"spec": {"minReadySeconds": 3}, "metadata": {"annotations": {COUNT: "9"}}});
+    assert_eq!(count(&sets.merge("/agent", &other).await.json), "2");
+}
+
+#[tokio::test]
+async fn objects_without_a_spec_have_generations_too() {
+    let server = server().await;
+    let slices = of(&server, "/apis/discovery.k8s.io/v1", "endpointslices").await;
+    let slice =
+        json!({"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": [], "ports": []});
+    slices.create(&slice).await;
+    for (patch, generation) in [
+        (json!({"ports": [{"port": 80}]}), 2),
+        (json!({"metadata": {"labels": {"a": "b"}}}), 3),
+        (json!({"metadata": {"annotations": {"a": "b"}}}), 3),
+    ] {
+        let patched = slices.merge("/a", &patch).await.json;
+        assert_eq!(patched["metadata"]["generation"], generation, "{patch}");
+    }
+    let why = "EndpointSlice.discovery.k8s.io \"a\" is invalid: addressType: Invalid value: \"IPv6\": field is immutable";
+    let refused = slices.merge("/a", &json!({"addressType": "IPv6"})).await;
+    assert_eq!(said(&refused), (422, why));
+}
+
+#[tokio::test]
+async fn a_scale_tells_the_whole_selector() {
+    let server = server().await;
+    let deployments = of(&server, "/apis/apps/v1", "deployments").await;
+    let mut web = deployment("web");
+    web["spec"]["selector"] = json!({"matchLabels": {"a": "b"}, "matchExpressions": [
+        {"key": "a", "operator": "In", "values": ["c", "b"]}, {"key": "Z", "operator": "DoesNotExist"}]});
+    deployments.create(&web).await;
+    let scale = deployments.get("/web/scale").await.json;
+    assert_eq!(scale["status"]["selector"], "!Z,a=b,a in (b,c)");
+}
+
+#[tokio::test]
+async fn images_without_a_proper_name_are_pulled_once() {
+    let server = server().await;
+    let pods = of(&server, "/api/v1", "pods").await;
+    for (image, policy) in [
+        ("nginx", "Always"),
+        ("localhost:5000/a/b_c", "Always"),
+        ("Nginx", "IfNotPresent"),
+        ("-a", "IfNotPresent"),
+        ("a/é", "IfNotPresent"),
+    ] {
+        let container = json!({"name": "c", "image": image});
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
+        let made = pods.post("?dryRun=All", &pod).await;
+        let found = &made.json["spec"]["containers"][0]["imagePullPolicy"];
+        assert_eq!(found, policy, "{image}: {}", made.text);
+    }
+}
