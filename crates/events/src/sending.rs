@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::core::response::StatusCause;
 use serde_json::json;
 
 use crate::writer::Told;
@@ -29,6 +30,19 @@ pub(crate) enum SendError {
     /// The event that was to be counted has expired meanwhile.
     #[error("the event is gone")]
     Gone,
+}
+
+impl SendError {
+    /// Whether the namespace of the event ends, or has ended: nobody will look there.
+    pub(crate) fn is_of_an_ending_namespace(&self) -> bool {
+        let Self::Api(kube::Error::Api(status)) = self else {
+            return false;
+        };
+        let details = status.details.as_ref();
+        let causes = details.map(|details| details.causes.as_slice());
+        let ends = |cause: &StatusCause| cause.reason == "NamespaceTerminating";
+        status.code == 404 || causes.unwrap_or_default().iter().any(ends)
+    }
 }
 
 /// Where events are sent, and how long one try may take.

@@ -241,6 +241,10 @@ impl EventWriter {
                 let began = told.at.as_nanosecond();
                 self.create(key, told, (began, 1), writes);
             }
+            Err(error) if error.is_of_an_ending_namespace() => {
+                tracing::debug!(%error, "an event comes after its namespace");
+                self.series.forget(&key);
+            }
             Err(error) => {
                 let reason = told.happening.reason;
                 tracing::warn!(%error, reason, "cannot record an event");

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::deployments::REVISION;
 use crate::world::{Key, Kind, World, key};
 
 /// One write.
@@ -23,6 +24,8 @@ pub(crate) enum Action {
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
     Scale(Key, i32),
+    /// The ReplicaSet gets another number in the history of its Deployment.
+    Revise(Key, u64),
     DeleteReplicaSet(Key),
     CreateJob(Box<Job>),
     DeleteJob(Key),
@@ -75,6 +78,15 @@ impl Executor {
                 let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &key.0);
                 let scaled = api.patch(&key.1, &PatchParams::default(), &patch).await?;
                 world.replica_sets.put(scaled);
+                Ok(())
+            }
+            Action::Revise(key, revision) => {
+                let revision = revision.to_string();
+                let patch = json!({ "metadata": { "annotations": { REVISION: revision } } });
+                let api: Api<ReplicaSet> = self.api(&key.0);
+                let parameters = PatchParams::default();
+                let revised = api.patch(&key.1, &parameters, &Patch::Merge(patch)).await?;
+                world.replica_sets.put(revised);
                 Ok(())
             }
             Action::GiveVolume(key, volume) => {

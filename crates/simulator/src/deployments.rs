@@ -1,6 +1,7 @@
 //! Deployments: a ReplicaSet for each template, and from old to new ones without giving up more than is allowed.
 //!
-//! A ReplicaSet of a former template stays with no pods, up to the limit of the history. Rolling back is not simulated.
+//! A ReplicaSet of a former template stays with no pods, up to the limit of the history. Whoever goes back to a
+//! former template gets its ReplicaSet, which then is the newest of the history.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ use crate::template;
 use crate::world::{World, key};
 
 const HASH: &str = "pod-template-hash";
-const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The annotation with the place of a ReplicaSet in the history.
+pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 
 pub(crate) fn plan(
     world: &World,
@@ -178,7 +180,11 @@ fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
         }
         _ => {}
     }
-    if rollout.current.is_some() {
+    if let Some(current) = rollout.current {
+        let last = rollout.old.iter().map(|set| revision(set)).max();
+        if let Some(last) = last.filter(|last| *last >= revision(current)) {
+            actions.push(Action::Revise(key(current), last + 1));
+        }
         // The youngest of the old ones keep theirs longest.
         for set in rollout.old.iter().rev() {
             let has = replica_sets::wanted(set);

@@ -1,7 +1,7 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
 //! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes
 //! with room for them, claims get volumes, services get the addresses of their pods, budgets for disruptions are counted,
-//! and all of them get a status. Nothing runs.
+//! and all of them get a status, and events tell of it. Nothing runs.
 //!
 //! ```text
 //! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
@@ -31,18 +31,22 @@ mod scope;
 mod services;
 mod set_claims;
 mod stateful_sets;
+mod teller;
+mod telling;
 mod template;
 pub mod wishes;
 mod world;
 
 use std::time::Duration;
 
+use berth_events::EventRecorder;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use action::Executor;
 use agenda::Agenda;
+use teller::Teller;
 use world::World;
 
 /// How often it is planned without a pause; what is left then waits for others to have a turn.
@@ -56,13 +60,17 @@ const LONGEST: Duration = Duration::from_hours(1);
 
 /// Simulates the workloads of a cluster until the token is cancelled.
 pub async fn run(client: Client, shutdown: CancellationToken) {
+    // Everything that is told says by whom.
+    let (recorder, writer) = EventRecorder::new(client.clone(), "");
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = simulate(client) => {}
+        () = simulate(client, Teller::new(recorder)) => {}
+        // What is not told by then stays untold: nobody waits for it.
+        () = writer.run(CancellationToken::new()) => {}
     }
 }
 
-async fn simulate(client: Client) {
+async fn simulate(client: Client, mut teller: Teller) {
     let mut changes = world::watch(&client);
     let mut world = World::default();
     let mut agenda = Agenda::new();
@@ -76,7 +84,11 @@ async fn simulate(client: Client) {
             }
         }
         let pause = if world.is_complete() {
-            work(&mut world, &mut agenda, &executor).await
+            // What is done matters more than what is told of it.
+            teller.set_busy(true);
+            let pause = work(&mut world, &mut agenda, &executor, &mut teller).await;
+            teller.set_busy(false);
+            pause
         } else {
             LONGEST
         };
@@ -94,7 +106,12 @@ async fn simulate(client: Client) {
 }
 
 /// Does what is to be done now; returns how long there is nothing more to do.
-async fn work(world: &mut World, agenda: &mut Agenda, executor: &Executor) -> Duration {
+async fn work(
+    world: &mut World,
+    agenda: &mut Agenda,
+    executor: &Executor,
+    teller: &mut Teller,
+) -> Duration {
     for _ in 0..ROUNDS {
         let now = jiff::Timestamp::now();
         let actions = agenda.next(world, now);
@@ -110,9 +127,13 @@ async fn work(world: &mut World, agenda: &mut Agenda, executor: &Executor) -> Du
         }
         let mut failed = false;
         for action in actions {
-            if let Err(error) = executor.act(action, world).await {
-                tracing::debug!(%error, "something simulated could not be written; trying again");
-                failed = true;
+            let told = telling::of(&action, world);
+            match executor.act(action, world).await {
+                Ok(()) => teller.tell(told),
+                Err(error) => {
+                    tracing::debug!(%error, "something simulated could not be written; trying again");
+                    failed = true;
+                }
             }
         }
         if failed {

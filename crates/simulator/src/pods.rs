@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, HostIP, Node, Pod, PodCondition, PodIP, PodStatus,
-    ResourceRequirements,
+    ContainerStateWaiting, ContainerStatus, EphemeralContainer, HostIP, Node, Pod, PodCondition,
+    PodIP, PodStatus, ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
@@ -63,6 +63,9 @@ fn owner_of<'a>(metadata: &ObjectMeta, world: &'a World) -> Option<&'a ObjectMet
     (found.uid.as_ref() == Some(&owner.uid)).then_some(found)
 }
 
+/// Why a container waits that ends again and again.
+const BACK_OFF: &str = "CrashLoopBackOff";
+
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -114,6 +117,13 @@ fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mu
         known.host_ip = Some(ip);
     }
     let next = told(pod, &known, stage, now);
+    if stage == Stage::Crashing {
+        for container in next.container_statuses.iter().flatten() {
+            if let Some(end) = last_end(container) {
+                plan.wake_at(uid(), end, back_off(container.restart_count));
+            }
+        }
+    }
     if next != status {
         let mut pod = pod.clone();
         pod.status = Some(next);
@@ -141,6 +151,16 @@ fn told(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> Po
             container_status(container, known, stage, &whole)
         })
         .collect();
+    let known = before.ephemeral_container_statuses.iter().flatten();
+    let debuggers = spec.ephemeral_containers.as_ref().map(|debuggers| {
+        let status = |debugger: &EphemeralContainer| {
+            let known = known.clone().find(|known| known.name == debugger.name);
+            known
+                .cloned()
+                .unwrap_or_else(|| debugger_status(debugger, &whole))
+        };
+        debuggers.iter().map(status).collect()
+    });
     let mut conditions = before.conditions.clone().unwrap_or_default();
     let not_ready = match stage {
         Stage::Running => None,
@@ -161,6 +181,7 @@ fn told(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> Po
         conditions: Some(conditions),
         observed_generation: seen,
         container_statuses: Some(containers),
+        ephemeral_container_statuses: debuggers,
         ..before.clone()
     };
     if stage != Stage::Starting && status.pod_ip.is_none() {
@@ -213,7 +234,7 @@ fn container_status(
             Some("simulated: the image cannot be pulled"),
         ),
         Stage::Crashing => waiting(
-            "CrashLoopBackOff",
+            BACK_OFF,
             Some("simulated: the container ends as soon as it has started"),
         ),
         Stage::Running => ContainerState {
@@ -227,8 +248,23 @@ fn container_status(
         Stage::Succeeded => ended(0, "Completed"),
         Stage::Failed => ended(1, "Error"),
     };
-    let crashed = stage == Stage::Crashing
-        && before.waiting.as_ref().map(|w| w.reason.as_deref()) != Some(Some("CrashLoopBackOff"));
+    let waits = before.waiting.as_ref().map(|w| w.reason.as_deref()) == Some(Some(BACK_OFF));
+    let due = known.is_none_or(|known| {
+        let end = last_end(known).unwrap_or(jiff::Timestamp::MIN);
+        end.saturating_add(back_off(known.restart_count))
+            .is_ok_and(|next| next <= now.0)
+    });
+    let crashed = stage == Stage::Crashing && (!waits || due);
+    let last = crashed.then(|| ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            exit_code: 1,
+            reason: Some("Error".to_owned()),
+            started_at: Some(now.clone()),
+            finished_at: Some(now.clone()),
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    });
     ContainerStatus {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
@@ -244,9 +280,40 @@ fn container_status(
         ready: stage == Stage::Running,
         started: Some(stage == Stage::Running),
         restart_count: restarts + i32::from(crashed),
+        last_state: last.or_else(|| known.and_then(|known| known.last_state.clone())),
         state: Some(told),
         ..known.cloned().unwrap_or_default()
     }
+}
+
+/// A container for debugging: it runs as soon as it is there.
+fn debugger_status(debugger: &EphemeralContainer, now: &Time) -> ContainerStatus {
+    ContainerStatus {
+        name: debugger.name.clone(),
+        image: debugger.image.clone().unwrap_or_default(),
+        state: Some(ContainerState {
+            running: Some(ContainerStateRunning {
+                started_at: Some(now.clone()),
+            }),
+            ..ContainerState::default()
+        }),
+        ..ContainerStatus::default()
+    }
+}
+
+/// When the container ended last.
+fn last_end(status: &ContainerStatus) -> Option<jiff::Timestamp> {
+    let last = status.last_state.as_ref()?.terminated.as_ref()?;
+    Some(last.finished_at.as_ref()?.0)
+}
+
+/// How long a container that ended so often waits for its next start, as a kubelet makes it wait.
+fn back_off(restarts: i32) -> Duration {
+    let doublings = u32::try_from(restarts.saturating_sub(1)).unwrap_or_default();
+    let longest = Duration::from_mins(5);
+    Duration::from_secs(10)
+        .saturating_mul(1 << doublings.min(5))
+        .min(longest)
 }
 
 fn set(

@@ -120,6 +120,8 @@ fn node(
                 architecture: "amd64".to_owned(),
                 operating_system: "linux".to_owned(),
                 os_image: "simulated".to_owned(),
+                kernel_version: "simulated".to_owned(),
+                container_runtime_version: "simulated://".to_owned(),
                 kubelet_version: version.to_owned(),
                 ..NodeSystemInfo::default()
             }),

@@ -14,6 +14,7 @@ use super::plan;
 use crate::action::Action;
 use crate::agenda::Agenda;
 use crate::controlled;
+use crate::deployments::REVISION;
 use crate::scope::Scope;
 use crate::world::{Key, World, key};
 
@@ -114,6 +115,12 @@ impl Cluster {
             Action::Scale(key, replicas) => {
                 let mut set = world.replica_sets.get(&key).unwrap().clone();
                 set.spec.as_mut().unwrap().replicas = Some(replicas);
+                world.replica_sets.put(set);
+            }
+            Action::Revise(key, revision) => {
+                let mut set = world.replica_sets.get(&key).unwrap().clone();
+                let annotations = set.metadata.annotations.get_or_insert_default();
+                annotations.insert(REVISION.to_owned(), revision.to_string());
                 world.replica_sets.put(set);
             }
             Action::DeleteReplicaSet(key) => world.replica_sets.remove(&key),
@@ -308,6 +315,31 @@ fn a_rollout_never_gives_up_more_than_is_allowed_and_ends() {
 }
 
 #[test]
+fn going_back_makes_the_former_template_the_newest() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    deployment(&mut cluster, "web", 1, "1");
+    let mut history = Vec::new();
+    for image in ["one", "two", "one"] {
+        edit_deployment(&mut cluster, "web", |d| {
+            d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        });
+        cluster.rest();
+        let sets = cluster.world.replica_sets.iter();
+        let mut revisions: Vec<(String, i32)> = sets
+            .map(|set| {
+                let replicas = set.spec.as_ref().unwrap().replicas.unwrap();
+                (set.annotations()[REVISION].clone(), replicas)
+            })
+            .collect();
+        revisions.sort();
+        history.push(revisions);
+    }
+    let place = |revision: &str, replicas| (revision.to_owned(), replicas);
+    assert_eq!(history[1], [place("1", 0), place("2", 1)]);
+    assert_eq!(history[2], [place("2", 0), place("3", 1)]);
+}
+
+#[test]
 fn a_new_template_that_fails_leaves_the_old_pods() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 4, "1");
@@ -342,7 +374,7 @@ fn wishes_of_the_workload_count_and_can_be_taken_back() {
     edit_deployment(&mut cluster, "web", |d| {
         d["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
     });
-    cluster.rest();
+    cluster.settle();
     assert_eq!(cluster.pods("web"), ["n1 Running"]);
     let told = serde_json::to_string(&cluster.world.pods.iter().next().unwrap().status).unwrap();
     assert!(told.contains("CrashLoopBackOff"), "{told}");
@@ -350,6 +382,49 @@ fn wishes_of_the_workload_count_and_can_be_taken_back() {
         d["metadata"]["annotations"] = json!({});
     });
     cluster.rest();
+    assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
+}
+
+#[test]
+fn what_crashes_is_started_again_less_and_less_often() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    deployment(&mut cluster, "web", 1, "1");
+    edit_deployment(&mut cluster, "web", |d| {
+        d["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
+    });
+    let mut crashes = Vec::new();
+    let mut restarts = 0;
+    while crashes.len() < 9 {
+        let wake = cluster.settle().unwrap();
+        let pod = cluster.world.pods.iter().next().unwrap();
+        let status = pod.status.as_ref().unwrap();
+        let now = status.container_statuses.as_ref().unwrap()[0].restart_count;
+        if now > restarts {
+            assert_eq!(now, restarts + 1);
+            restarts = now;
+            crashes.push(cluster.now.as_second());
+        }
+        cluster.now = wake;
+    }
+    let pauses: Vec<i64> = crashes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(pauses, [10, 20, 40, 80, 160, 300, 300, 300]);
+}
+
+#[test]
+fn containers_for_debugging_run() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    deployment(&mut cluster, "web", 1, "1");
+    cluster.rest();
+    let mut pod = cluster.world.pods.iter().next().unwrap().clone();
+    pod.spec.as_mut().unwrap().ephemeral_containers =
+        from(json!([{"name": "debugger", "image": "busybox"}]));
+    cluster.world.pods.put(pod);
+    cluster.rest();
+    let pod = cluster.world.pods.iter().next().unwrap();
+    let told = &pod.status.as_ref().unwrap().ephemeral_container_statuses;
+    let told = serde_json::to_value(told).unwrap();
+    assert_eq!(told[0]["name"], "debugger");
+    assert!(told[0]["state"]["running"].is_object(), "{told}");
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
 }
 

@@ -67,7 +67,7 @@ fn a_service_has_the_addresses_of_its_ready_pods() {
         web["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
         web["spec"]["replicas"] = json!(1);
     });
-    cluster.rest();
+    cluster.settle();
     let failing = slices(&cluster, "web");
     let endpoints = failing[0]["endpoints"].as_array().unwrap();
     assert_eq!(endpoints.len(), 1);

@@ -1,0 +1,437 @@
+//! What is told of what was done: the events that the controllers, the scheduler and the kubelets of a cluster write. A
+//! pure function of an action and of the world before it.
+
+use berth_events::{Happening, Note, Severity};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::{Resource as _, ResourceExt as _};
+
+use crate::action::Action;
+use crate::controlled;
+use crate::jobs::{self, End};
+use crate::replica_sets;
+use crate::world::{Key, World, key};
+
+const SCHEDULER: &str = "default-scheduler";
+const KUBELET: &str = "kubelet";
+
+/// An event, and who tells it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) by: &'static str,
+    pub(crate) happening: Happening,
+}
+
+/// What is to be told when this has been done.
+pub(crate) fn of(action: &Action, world: &World) -> Vec<Told> {
+    match action {
+        Action::CreatePod(pod) => by_owner(&pod.metadata, Deed::Made).into_iter().collect(),
+        Action::DeletePod(key) => world
+            .pods
+            .get(key)
+            .map_or_else(Vec::new, |pod| ended(pod, world)),
+        Action::Bind(key, node) => world
+            .pods
+            .get(key)
+            .map(|pod| {
+                let message = format!("Successfully assigned {}/{} to {node}", key.0, key.1);
+                about_pod(pod, SCHEDULER, good("Scheduled", message))
+            })
+            .into_iter()
+            .collect(),
+        Action::PodStatus(pod) => world
+            .pods
+            .get(&key(&**pod))
+            .map_or_else(Vec::new, |before| changed(before, pod)),
+        Action::CreateReplicaSet(set) => scaled(set, 0, replica_sets::wanted(set))
+            .into_iter()
+            .collect(),
+        Action::Scale(key, replicas) => scaled_from(key, *replicas, world).into_iter().collect(),
+        Action::CreateJob(job) => by_owner(&job.metadata, Deed::Made).into_iter().collect(),
+        Action::DeleteJob(key) => world
+            .jobs
+            .get(key)
+            // Who said for how long it stays is told nothing.
+            .filter(|job| {
+                job.spec
+                    .as_ref()
+                    .is_some_and(|s| s.ttl_seconds_after_finished.is_none())
+            })
+            .and_then(|job| by_owner(&job.metadata, Deed::Removed))
+            .into_iter()
+            .collect(),
+        Action::JobStatus(job) => world
+            .jobs
+            .get(&key(&**job))
+            .map_or_else(Vec::new, |before| job_ended(before, job)),
+        _ => Vec::new(),
+    }
+}
+
+fn good(reason: &'static str, message: impl Into<String>) -> Note {
+    Note {
+        severity: Severity::Normal,
+        reason,
+        message: message.into(),
+    }
+}
+
+fn bad(reason: &'static str, message: impl Into<String>) -> Note {
+    Note {
+        severity: Severity::Warning,
+        ..good(reason, message)
+    }
+}
+
+fn about_pod(pod: &Pod, by: &'static str, note: Note) -> Told {
+    Told {
+        by,
+        happening: note.about(pod.object_ref(&())),
+    }
+}
+
+fn about_container(pod: &Pod, container: &str, note: Note) -> Told {
+    let object = ObjectReference {
+        field_path: Some(format!("spec.containers{{{container}}}")),
+        ..pod.object_ref(&())
+    };
+    Told {
+        by: KUBELET,
+        happening: note.about(object),
+    }
+}
+
+fn about_owner(
+    owner: &OwnerReference,
+    namespace: Option<&String>,
+    by: &'static str,
+    note: Note,
+) -> Told {
+    let object = ObjectReference {
+        api_version: Some(owner.api_version.clone()),
+        kind: Some(owner.kind.clone()),
+        name: Some(owner.name.clone()),
+        namespace: namespace.cloned(),
+        uid: Some(owner.uid.clone()),
+        ..ObjectReference::default()
+    };
+    Told {
+        by,
+        happening: note.about(object),
+    }
+}
+
+/// What a controller does with what it controls.
+#[derive(Clone, Copy)]
+enum Deed {
+    Made,
+    Removed,
+}
+
+/// A controller tells of a pod, or of a Job, that it made or removed.
+fn by_owner(metadata: &ObjectMeta, deed: Deed) -> Option<Told> {
+    let owner = controlled::controller_of(metadata)?;
+    let name = metadata.name.clone().unwrap_or_default();
+    let (reason, verb, past) = match deed {
+        Deed::Made => ("SuccessfulCreate", "create", "Created"),
+        Deed::Removed => ("SuccessfulDelete", "delete", "Deleted"),
+    };
+    let (by, message) = match owner.kind.as_str() {
+        "ReplicaSet" => ("replicaset-controller", format!("{past} pod: {name}")),
+        "DaemonSet" => ("daemonset-controller", format!("{past} pod: {name}")),
+        "Job" => ("job-controller", format!("{past} pod: {name}")),
+        "CronJob" => ("cronjob-controller", format!("{past} job {name}")),
+        "StatefulSet" => (
+            "statefulset-controller",
+            format!("{verb} Pod {name} in StatefulSet {} successful", owner.name),
+        ),
+        _ => return None,
+    };
+    let note = good(reason, message);
+    Some(about_owner(owner, metadata.namespace.as_ref(), by, note))
+}
+
+/// A Deployment tells how it scales a ReplicaSet.
+fn scaled(set: &ReplicaSet, from: usize, to: usize) -> Option<Told> {
+    let owner = controlled::controller_of(&set.metadata)?;
+    if from == to {
+        return None;
+    }
+    let way = if from < to { "up" } else { "down" };
+    let name = set.name_any();
+    let message = format!("Scaled {way} replica set {name} from {from} to {to}");
+    let note = good("ScalingReplicaSet", message);
+    let namespace = set.metadata.namespace.as_ref();
+    Some(about_owner(owner, namespace, "deployment-controller", note))
+}
+
+fn scaled_from(key: &Key, replicas: i32, world: &World) -> Option<Told> {
+    let set = world.replica_sets.get(key)?;
+    let to = usize::try_from(replicas).unwrap_or_default();
+    scaled(set, replica_sets::wanted(set), to)
+}
+
+/// A pod ends: its containers are stopped. Its controller tells of it only where the controller wanted it.
+fn ended(pod: &Pod, world: &World) -> Vec<Told> {
+    let node = controlled::node(pod);
+    let alive = node.is_none_or(|node| {
+        let place = (String::new(), node.to_owned());
+        world.nodes.get(&place).is_some()
+    });
+    if !alive {
+        return Vec::new();
+    }
+    let running =
+        containers(pod).filter(|status| status.state.as_ref().is_some_and(|s| s.running.is_some()));
+    let stopped = running.map(|status| {
+        let killing = good("Killing", format!("Stopping container {}", status.name));
+        about_container(pod, &status.name, killing)
+    });
+    let unasked = pod.metadata.deletion_timestamp.is_none();
+    let removed = unasked.then(|| by_owner(&pod.metadata, Deed::Removed));
+    removed.flatten().into_iter().chain(stopped).collect()
+}
+
+fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.iter();
+    status.flat_map(|status| {
+        let ordinary = status.container_statuses.iter().flatten();
+        ordinary.chain(status.ephemeral_container_statuses.iter().flatten())
+    })
+}
+
+/// A pod has another status.
+fn changed(before: &Pod, after: &Pod) -> Vec<Told> {
+    let mut told = Vec::new();
+    let why = unschedulable(after);
+    if why.is_some() && why != unschedulable(before) {
+        let note = bad("FailedScheduling", why.unwrap_or_default());
+        told.push(about_pod(after, SCHEDULER, note));
+    }
+    for status in containers(after) {
+        let known = containers(before).find(|known| known.name == status.name);
+        let notes = container_changed(after, known, status);
+        let notes = notes.into_iter();
+        told.extend(notes.map(|note| about_container(after, &status.name, note)));
+    }
+    told
+}
+
+fn unschedulable(pod: &Pod) -> Option<&str> {
+    let status = pod.status.as_ref()?;
+    let mut conditions = status.conditions.iter().flatten();
+    let condition = conditions.find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+    condition.message.as_deref()
+}
+
+/// What a container is doing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Waiting,
+    Running,
+    Ended,
+    Crashing,
+    NoImage,
+}
+
+fn doing(state: Option<&ContainerState>) -> Doing {
+    let Some(state) = state else {
+        return Doing::Waiting;
+    };
+    if state.running.is_some() {
+        return Doing::Running;
+    }
+    if state.terminated.is_some() {
+        return Doing::Ended;
+    }
+    let waiting = state.waiting.as_ref();
+    match waiting.and_then(|waiting| waiting.reason.as_deref()) {
+        Some("CrashLoopBackOff") => Doing::Crashing,
+        Some("ImagePullBackOff") => Doing::NoImage,
+        _ => Doing::Waiting,
+    }
+}
+
+fn container_changed(
+    pod: &Pod,
+    before: Option<&ContainerStatus>,
+    after: &ContainerStatus,
+) -> Vec<Note> {
+    let was = doing(before.and_then(|before| before.state.as_ref()));
+    let is = doing(after.state.as_ref());
+    let restarted = before.map_or(0, |before| before.restart_count) < after.restart_count;
+    if was == is && !restarted {
+        return Vec::new();
+    }
+    let (name, image) = (&after.name, &after.image);
+    let mut notes = Vec::new();
+    let starts = match is {
+        Doing::Running | Doing::Crashing => true,
+        Doing::Ended => was != Doing::Running,
+        Doing::Waiting | Doing::NoImage => false,
+    };
+    if starts {
+        let there = format!("Container image \"{image}\" already present on machine");
+        notes.extend([
+            good("Pulled", there),
+            good("Created", format!("Created container: {name}")),
+            good("Started", format!("Started container {name}")),
+        ]);
+    }
+    match is {
+        Doing::Crashing => {
+            let whose = format!("{}_{}", pod.name_any(), pod.namespace().unwrap_or_default());
+            let uid = pod.uid().unwrap_or_default();
+            let message =
+                format!("Back-off restarting failed container {name} in pod {whose}({uid})");
+            notes.push(bad("BackOff", message));
+        }
+        Doing::NoImage => {
+            let why = "simulated: the image cannot be pulled";
+            notes.extend([
+                good("Pulling", format!("Pulling image \"{image}\"")),
+                bad("Failed", format!("Failed to pull image \"{image}\": {why}")),
+                bad("Failed", "Error: ErrImagePull"),
+                good("BackOff", format!("Back-off pulling image \"{image}\"")),
+                bad("Failed", "Error: ImagePullBackOff"),
+            ]);
+        }
+        Doing::Waiting | Doing::Running | Doing::Ended => {}
+    }
+    notes
+}
+
+/// A Job is over: it tells so, and so does the CronJob that made it.
+fn job_ended(before: &Job, after: &Job) -> Vec<Told> {
+    let end = jobs::end(after);
+    if end == jobs::end(before) {
+        return Vec::new();
+    }
+    let (note, condition) = match end {
+        End::Complete => (good("Completed", "Job completed"), "Complete"),
+        End::GaveUp => {
+            let message = "Job has reached the specified backoff limit";
+            (bad("BackoffLimitExceeded", message), "Failed")
+        }
+        End::NotYet | End::Suspended => return Vec::new(),
+    };
+    let told = Told {
+        by: "job-controller",
+        happening: note.about(after.object_ref(&())),
+    };
+    let owner = controlled::controller_of(&after.metadata);
+    let seen = owner.map(|owner| {
+        let name = after.name_any();
+        let message = format!("Saw completed job: {name}, condition: {condition}");
+        let namespace = after.metadata.namespace.as_ref();
+        let note = good("SawCompletedJob", message);
+        about_owner(owner, namespace, "cronjob-controller", note)
+    });
+    std::iter::once(told).chain(seen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(status: serde_json::Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web-1", "namespace": "shop", "uid": "u1", "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u0", "controller": true}]},
+            "spec": {"containers": []},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn container(state: serde_json::Value, restarts: i32) -> Pod {
+        pod(json!({"containerStatuses": [{
+            "name": "app", "image": "nginx", "imageID": "", "ready": false, "restartCount": restarts, "state": state}]}))
+    }
+
+    fn after(before: &Pod, action: &Action) -> Vec<(&'static str, &'static str, String)> {
+        let mut world = World::default();
+        world.pods.put(before.clone());
+        let told = of(action, &world).into_iter();
+        told.map(|told| (told.by, told.happening.reason, told.happening.message))
+            .collect()
+    }
+
+    fn reasons(before: &Pod, then: Pod) -> Vec<&'static str> {
+        let told = after(before, &Action::PodStatus(Box::new(then)));
+        told.into_iter().map(|(_, reason, _)| reason).collect()
+    }
+
+    #[test]
+    fn a_pod_is_told_of_from_its_creation_to_its_end() {
+        let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
+        let running = container(json!({"running": {}}), 0);
+        let made = after(&created, &Action::CreatePod(Box::new(created.clone())));
+        let expected = (
+            "replicaset-controller",
+            "SuccessfulCreate",
+            "Created pod: web-1".to_owned(),
+        );
+        assert_eq!(made, [expected]);
+        let bound = after(&created, &Action::Bind(key(&created), "n1".to_owned()));
+        let message = "Successfully assigned shop/web-1 to n1".to_owned();
+        assert_eq!(bound, [("default-scheduler", "Scheduled", message)]);
+        assert_eq!(
+            reasons(&created, running.clone()),
+            ["Pulled", "Created", "Started"]
+        );
+        assert_eq!(reasons(&running, running.clone()), [""; 0]);
+        let gone = after(&running, &Action::DeletePod(key(&running)));
+        let gone: Vec<_> = gone.iter().map(|(by, reason, _)| (*by, *reason)).collect();
+        let expected = [
+            ("replicaset-controller", "SuccessfulDelete"),
+            ("kubelet", "Killing"),
+        ];
+        assert_eq!(gone, expected);
+    }
+
+    #[test]
+    fn failures_are_warned_of() {
+        let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
+        let crashing =
+            |restarts| container(json!({"waiting": {"reason": "CrashLoopBackOff"}}), restarts);
+        let again = ["Pulled", "Created", "Started", "BackOff"];
+        assert_eq!(reasons(&created, crashing(1)), again);
+        assert_eq!(reasons(&crashing(1), crashing(1)), [""; 0]);
+        assert_eq!(reasons(&crashing(1), crashing(2)), again);
+        let unknown = container(json!({"waiting": {"reason": "ImagePullBackOff"}}), 0);
+        let told = reasons(&created, unknown);
+        assert_eq!(told, ["Pulling", "Failed", "Failed", "BackOff", "Failed"]);
+    }
+
+    #[test]
+    fn a_pod_without_a_node_says_why_as_often_as_that_changes() {
+        let waiting = |message: &str| {
+            pod(
+                json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": message}]}),
+            )
+        };
+        let new = pod(json!({}));
+        assert_eq!(reasons(&new, waiting("0/1")), ["FailedScheduling"]);
+        assert_eq!(reasons(&waiting("0/1"), waiting("0/1")), [""; 0]);
+        assert_eq!(
+            reasons(&waiting("0/1"), waiting("0/2")),
+            ["FailedScheduling"]
+        );
+    }
+
+    #[test]
+    fn who_deletes_a_pod_is_not_its_controller() {
+        let mut pod = container(json!({"running": {}}), 0);
+        pod.metadata.deletion_timestamp = Some(
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH),
+        );
+        let told = after(&pod, &Action::DeletePod(key(&pod)));
+        let told: Vec<_> = told.iter().map(|(_, reason, _)| *reason).collect();
+        assert_eq!(told, ["Killing"]);
+    }
+}
