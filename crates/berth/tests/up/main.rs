@@ -14,6 +14,7 @@ mod leaving;
 mod members;
 mod program;
 mod start;
+mod telling;
 mod watching;
 mod without;
 mod workloads;

@@ -126,7 +126,7 @@ impl Up {
         Some(errors)
     }
 
-    fn run_kubectl(&self, arguments: &[&str]) -> Option<Output> {
+    pub(crate) fn run_kubectl(&self, arguments: &[&str]) -> Option<Output> {
         let cache = self.home.path().join("cache");
         Command::new("kubectl")
             .arg(format!("--cache-dir={}", cache.display()))

@@ -108,6 +108,7 @@ fn a_bad_fleet_file_is_named_with_the_document() {
         ),
         // What the admission rules refuse, the fleet file cannot bring in either.
         (cluster("name.with.dots"), "name.with.dots"),
+        (String::new(), "no Cluster in it"),
     ];
     for (text, expected) in cases {
         std::fs::write(&path, &text).unwrap();
