@@ -3,127 +3,17 @@
 //! A fleet file holds ordinary Cluster manifests with their status, so that what it says is what the
 //! scheduler sees. `examples/fleet.yaml` is the fleet of a plain `berth up`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+mod file;
+
+use std::collections::BTreeMap;
 
 use berth_api::Cluster;
 use berth_api::cluster::{
     ApiEnablement, ApiResource, ClusterSpec, ClusterStatus, NodeSummary, ResourceSummary, SyncMode,
 };
 use berth_api::quantity::QuantityText;
-use serde_json::Value;
 
-/// A fleet file that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum FleetError {
-    /// It cannot be read.
-    #[error("cannot read the fleet file {path}: {source}", path = .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A document is no Cluster manifest.
-    #[error("fleet file {path}, document {document}: {reason}", path = .path.display())]
-    Document {
-        /// The file.
-        path: PathBuf,
-        /// The document, counted from 1.
-        document: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// Reads a fleet file.
-///
-/// # Errors
-/// When the file cannot be read, or a document in it is no Cluster or repeats a name.
-pub fn read(path: &Path) -> Result<Vec<Cluster>, FleetError> {
-    let text = std::fs::read_to_string(path).map_err(|source| FleetError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(&text).map_err(|(document, reason)| FleetError::Document {
-        path: path.to_owned(),
-        document,
-        reason,
-    })
-}
-
-fn parse(text: &str) -> Result<Vec<Cluster>, (usize, String)> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| (1, one_line(&error.to_string())))?;
-    let mut names = BTreeSet::new();
-    let mut fleet = Vec::new();
-    for (index, document) in documents.into_iter().enumerate() {
-        let number = index + 1;
-        if document.is_null() {
-            continue;
-        }
-        if document["kind"] != "Cluster" || document["apiVersion"] != "cluster.karmada.io/v1alpha1"
-        {
-            return Err((
-                number,
-                format!(
-                    "is a {} {}, not a cluster.karmada.io/v1alpha1 Cluster",
-                    document["apiVersion"], document["kind"]
-                ),
-            ));
-        }
-        let cluster: Cluster = serde_json::from_value(document.clone())
-            .map_err(|error| (number, error.to_string()))?;
-        let understood =
-            serde_json::to_value(&cluster).map_err(|error| (number, error.to_string()))?;
-        if let Some(field) = unknown_field(&document, &understood) {
-            return Err((number, format!("unknown field {field:?}")));
-        }
-        let name = cluster.metadata.name.clone().unwrap_or_default();
-        if name.is_empty() {
-            return Err((number, "metadata.name is missing".to_owned()));
-        }
-        if !names.insert(name.clone()) {
-            return Err((number, format!("the name {name:?} is there twice")));
-        }
-        fleet.push(cluster);
-    }
-    Ok(fleet)
-}
-
-/// The path of the first field that is written but not understood. Empty values need not come back.
-fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
-    match (written, understood) {
-        (Value::Object(written), Value::Object(understood)) => {
-            written
-                .iter()
-                .find_map(|(key, value)| match understood.get(key) {
-                    Some(known) => unknown_field(value, known).map(|rest| format!("{key}.{rest}")),
-                    None if is_empty(value) => None,
-                    None => Some(key.clone()),
-                })
-        }
-        (Value::Array(written), Value::Array(understood)) => written
-            .iter()
-            .zip(understood)
-            .find_map(|(value, known)| unknown_field(value, known)),
-        _ => None,
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
-}
+pub use file::{FleetError, read};
 
 const REGIONS: [&str; 3] = ["eu-west", "us-east", "ap-south"];
 const PROVIDERS: [&str; 3] = ["aws", "gcp", "azure"];
@@ -281,13 +171,9 @@ fn capacity(nodes: i32) -> ResourceSummary {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
 
-    #[test]
-    fn the_example_is_the_fleet_of_a_plain_up() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fleet.yaml");
-        assert_eq!(read(&path).unwrap(), made_up(3));
-    }
+    use super::*;
 
     #[test]
     fn members_differ() {
@@ -305,40 +191,5 @@ mod tests {
             .map(|cluster| cluster.status.as_ref().unwrap().api_enablements.len())
             .collect();
         assert_eq!((regions.len(), capacities.len(), apis.len()), (3, 3, 3));
-    }
-
-    #[test]
-    fn a_bad_document_is_named() {
-        let good = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: m}\nspec: {syncMode: Push}\n";
-        let cases = [
-            (
-                "kind: Pod\napiVersion: v1\n".to_owned(),
-                1,
-                "not a cluster.karmada.io/v1alpha1 Cluster",
-            ),
-            (format!("{good}---\n{good}"), 2, "twice"),
-            (
-                format!("{good}---\n{}", good.replace("metadata: {name: m}\n", "")),
-                2,
-                "metadata.name",
-            ),
-            (
-                format!("{good}---\n{}", good.replace("syncMode: Push", "")),
-                2,
-                "syncMode",
-            ),
-            (
-                good.replace("syncMode: Push", "syncMode: Push, regoin: eu"),
-                1,
-                "spec.regoin",
-            ),
-        ];
-        for (text, document, reason) in cases {
-            let (at, message) = parse(&text).unwrap_err();
-            assert!(
-                at == document && message.contains(reason),
-                "{at}: {message}\n{text}"
-            );
-        }
     }
 }

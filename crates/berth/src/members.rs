@@ -13,7 +13,8 @@ use berth_apiserver::{DataDirError, Server, ServerConfig, StartError};
 use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
-use crate::kubeconfig::{Access, CONTEXT};
+use crate::join::said;
+use crate::kubeconfig::Access;
 use crate::up::keeping::Place;
 
 /// Why a member does not run.
@@ -43,9 +44,6 @@ pub enum MemberError {
         /// Why not.
         reason: String,
     },
-    /// Its context could not be told from that of the control plane.
-    #[error("a member cannot have the name {CONTEXT}: that is the context of the control plane")]
-    Name,
     /// The start broke off.
     #[error("a member did not start")]
     BrokenOff,
@@ -108,7 +106,7 @@ where
         match api.create(&PostParams::default(), object).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(said(&error)),
         }
     }
     Ok(())
@@ -117,9 +115,6 @@ where
 impl Member {
     async fn start(cluster: &Cluster, wish: SocketAddr, kept: &Place) -> Result<Self, MemberError> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        if name == CONTEXT {
-            return Err(MemberError::Name);
-        }
         let unfurnished = |reason| MemberError::Content {
             member: name.clone(),
             reason,
