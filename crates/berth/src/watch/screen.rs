@@ -16,6 +16,9 @@ const REMEMBERED: usize = 200;
 /// The lines that what happened gets where there is little room.
 const AT_LEAST: usize = 5;
 
+/// How many of the last columns may be left out.
+const LEFT_OUT: usize = 2;
+
 const ALTERNATE: &str = "\x1b[?1049h\x1b[?25l";
 const BACK: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
@@ -106,8 +109,7 @@ fn picture(
     clusters.push(String::new());
     let reserve = room / 2;
     section(clusters, &mut room, reserve);
-    let header = ["BINDING", "KIND", "POLICY", "WANTED", "READY", "CLUSTERS"];
-    let mut bindings = table(&header, &binding_rows(board));
+    let mut bindings = bindings(board, columns);
     bindings.push(String::new());
     section(bindings, &mut room, AT_LEAST);
     let latest = happened.len().saturating_sub(room);
@@ -118,6 +120,25 @@ fn picture(
     );
     let fit = |line: String| line.chars().take(columns).collect();
     all.into_iter().map(fit).collect()
+}
+
+/// The table of bindings; where the terminal is narrow, without what is known anyway.
+fn bindings(board: &Board, columns: usize) -> Vec<String> {
+    let mut header = vec!["BINDING", "WANTED", "READY", "CLUSTERS", "KIND", "POLICY"];
+    let mut rows = binding_rows(board);
+    let fits = |lines: &[String]| lines.iter().all(|line| line.chars().count() <= columns);
+    let mut lines = table(&header, &rows);
+    for _ in 0..LEFT_OUT {
+        if fits(&lines) {
+            break;
+        }
+        header.pop();
+        for row in &mut rows {
+            row.pop();
+        }
+        lines = table(&header, &rows);
+    }
+    lines
 }
 
 fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
@@ -162,11 +183,11 @@ fn binding_rows(board: &Board) -> Vec<Vec<String>> {
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         vec![
             key.to_string(),
-            row.kind.clone(),
-            cell(given(&policy)),
             cell(row.wanted),
             cell(row.ready()),
             cell(given(&place)),
+            row.kind.clone(),
+            cell(given(&policy)),
         ]
     });
     rows.collect()
@@ -223,12 +244,23 @@ mod tests {
                 "m1        yes     1          2",
                 "m2        NO      1          0",
                 "",
-                "BINDING     KIND         POLICY   WANTED   READY   CLUSTERS",
-                "shop/web0   Deployment   web      2        1       m1 1/2, m2 leaving",
+                "BINDING     WANTED   READY   CLUSTERS             KIND         POLICY",
+                "shop/web0   2        1       m1 1/2, m2 leaving   Deployment   web",
                 "",
                 "it moved",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_wanted_where_is_shown_on_a_narrow_terminal_too() {
+        for (columns, last) in [(80, "POLICY"), (65, "KIND"), (50, "CLUSTERS")] {
+            let lines = bindings(&board(1), columns);
+            assert!(lines[0].ends_with(last), "{columns}: {lines:?}");
+            assert!(lines[1].contains("m1 1/2, m2 leaving"), "{lines:?}");
+        }
+        let lines = bindings(&board(1), 10);
+        assert!(lines[0].ends_with("CLUSTERS"), "{lines:?}");
     }
 
     #[test]
