@@ -1,19 +1,21 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use berth_scheduler::flags::SchedulerArgs;
 use berth_scheduler::logging::{self, LogArgs};
 use berth_scheduler::{SchedulerCommand, command, runtime, signals};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+use crate::answer;
 use crate::clusters::ClustersError;
 use crate::clusters::cordon::{self, CordonArgs, Wanted};
 use crate::clusters::list::{self, Get};
 use crate::clusters::taint::{self, TaintArgs};
+use crate::completion::{self, CompletionArgs};
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
 use crate::join::command::{self as joining, JoinArgs};
@@ -36,7 +38,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  berth up                                  a control plane with three simulated members, ready in a second
+  berth up                                  a control plane with three simulated members
   berth up --members 10 --port 7443         more members, another port
   berth up --data-dir ./data                keeps everything for the next start
   berth join member1 --cluster-kubeconfig FILE  a cluster of yours becomes a member
@@ -78,6 +80,8 @@ enum Command {
     Scheduler(Box<SchedulerArgs>),
     /// Show where workloads would go and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
+    /// Print a script with which a shell completes commands and flags
+    Completion(CompletionArgs),
     /// Print the version
     Version,
 }
@@ -116,10 +120,26 @@ pub fn main() -> ExitCode {
     if called_as_scheduler() {
         return SchedulerCommand::new().named(SCHEDULER_NAME).run();
     }
-    match Cli::try_parse() {
+    match Cli::try_parse_from(with_levels(std::env::args_os())) {
         Ok(cli) => cli.run(),
         Err(error) => command::refuse(&error),
     }
+}
+
+/// `-v` takes a level only where a number follows: `berth -v up` starts something.
+fn with_levels(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    for place in 0..words.len() {
+        let is_number = |word: &OsString| word.to_str().is_some_and(|w| w.parse::<u8>().is_ok());
+        let alone = !words.get(place + 1).is_some_and(is_number);
+        if let Some(word) = words.get_mut(place)
+            && (word == "-v" || word == "--v")
+            && alone
+        {
+            word.push("=1");
+        }
+    }
+    words
 }
 
 fn called_as_scheduler() -> bool {
@@ -175,8 +195,9 @@ impl Command {
             }
             Self::Version => {
                 let version = env!("CARGO_PKG_VERSION");
-                writeln!(std::io::stdout(), "berth {version}").map_err(Failure::run)
+                answer::print(&format!("berth {version}\n")).map_err(Failure::run)
             }
+            Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Simulate(args) => simulate::run(*args, cancel)
                 .await
                 .map_err(Failure::of_simulation),
@@ -243,5 +264,27 @@ impl Failure {
             command::report(message, self.code);
         }
         ExitCode::from(self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_number_is_a_level() {
+        for (typed, meant) in [
+            ("berth -v up", "berth -v=1 up"),
+            ("berth up -v", "berth up -v=1"),
+            ("berth up -v --port 0", "berth up -v=1 --port 0"),
+            ("berth -v 4 up", "berth -v 4 up"),
+            ("berth up --v=4", "berth up --v=4"),
+            ("berth --v up", "berth --v=1 up"),
+        ] {
+            let words = with_levels(typed.split(' ').map(OsString::from));
+            let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+            assert_eq!(words.join(" "), meant);
+            assert!(Cli::try_parse_from(words).is_ok(), "{typed}");
+        }
     }
 }

@@ -85,6 +85,11 @@ pub async fn run(args: DownArgs) -> Result<(), DownError> {
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    let _ = writeln!(out, "stopped {}", record.api_server);
+    let what = if record.api_server.is_empty() {
+        format!("process {}, which was starting", record.process)
+    } else {
+        record.api_server
+    };
+    let _ = writeln!(out, "stopped {what}");
     Ok(())
 }

@@ -3,11 +3,13 @@
 //! Nothing imports this crate but its own `main` and the end-to-end tests.
 
 pub mod admission;
+mod answer;
 pub mod binding_controllers;
 pub mod cli;
 pub mod cluster_controllers;
 pub mod clusters;
 mod columns;
+pub mod completion;
 pub mod control_plane;
 pub mod controllers;
 pub mod down;

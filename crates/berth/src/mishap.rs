@@ -20,6 +20,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::instance::{self, InstanceError};
 use crate::kubeconfig::{self, CONTEXT, KubeconfigError};
 
 /// Annotation of a Cluster: with the value `unreachable`, the API server of the simulated member cannot be reached.
@@ -56,6 +57,12 @@ pub enum MishapError {
     /// There is no home folder to look in.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// The record of the `berth up` cannot be used.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// Nothing is up, so nothing is simulated.
+    #[error("no `berth up` runs with the kubeconfig {path}; start one with `berth up`", path = .0.display())]
+    Nothing(PathBuf),
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -83,6 +90,9 @@ pub enum MishapError {
 /// When the members are not simulated ones, or the control plane refuses.
 pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError> {
     let path = kubeconfig::path(args.kubeconfig)?;
+    if instance::find(&path)?.is_none() {
+        return Err(MishapError::Nothing(path));
+    }
     let target = Target {
         kubeconfig: Some(path.clone()),
         context: Some(CONTEXT.to_owned()),
@@ -111,20 +121,28 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
     let value = (mishap == Mishap::Fail).then_some(UNREACHABLE);
     let change = Patch::Merge(json!({ "metadata": { "annotations": { FAILS: value } } }));
     for name in &args.members {
+        let refused = |source| MishapError::Refused {
+            name: name.clone(),
+            source: Box::new(source),
+        };
+        let before = clusters.get_metadata(name).await.map_err(refused)?;
+        let failed = before
+            .annotations()
+            .get(FAILS)
+            .is_some_and(|what| what == UNREACHABLE);
         clusters
             .patch(name, &PatchParams::default(), &change)
             .await
-            .map_err(|source| MishapError::Refused {
-                name: name.clone(),
-                source: Box::new(source),
-            })?;
-        let said = match mishap {
-            Mishap::Fail => {
+            .map_err(refused)?;
+        let said = match (mishap, failed) {
+            (Mishap::Fail, false) => {
                 "cannot be reached any more; when that has lasted for the failure threshold, it is not ready"
             }
-            Mishap::Heal => {
+            (Mishap::Heal, true) => {
                 "can be reached again; when that has lasted for the success threshold, it is ready"
             }
+            (Mishap::Fail, true) => "is cut off already; `berth heal` lets it be reached again",
+            (Mishap::Heal, false) => "was not cut off",
         };
         let _ = writeln!(std::io::stdout(), "{name} {said}");
     }

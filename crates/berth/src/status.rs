@@ -1,6 +1,6 @@
 //! `berth status`: what is up, where, and how it is.
 
-use std::io::Write;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde::Serialize;
 
+use crate::answer;
 use crate::columns;
 use crate::instance::{self, InstanceError, Record};
 use crate::kubeconfig::{self, CONTEXT, KubeconfigError};
@@ -37,6 +38,8 @@ pub enum Output {
     Text,
     /// For programs.
     Json,
+    /// For programs.
+    Yaml,
 }
 
 /// Why there is no good news.
@@ -123,14 +126,15 @@ pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
         }
     };
     let answer = Answer { record, members };
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Text => write_text(&mut out, &answer)?,
+    let text = match args.output {
+        Output::Text => text(&answer),
         Output::Json => {
-            let text = serde_json::to_string_pretty(&answer).map_err(std::io::Error::other)?;
-            writeln!(out, "{text}")?;
+            let text = serde_json::to_string_pretty(&answer).map_err(io::Error::other)?;
+            text + "\n"
         }
-    }
+        Output::Yaml => serde_saphyr::to_string(&answer).map_err(io::Error::other)?,
+    };
+    answer::print(&text)?;
     Ok(())
 }
 
@@ -168,9 +172,9 @@ fn member(cluster: &Cluster) -> Member {
     }
 }
 
-fn write_text(out: &mut impl Write, answer: &Answer) -> std::io::Result<()> {
+fn text(answer: &Answer) -> String {
     let record = &answer.record;
-    writeln!(out, "berth {} is up\n", record.version)?;
+    let mut text = format!("berth {} is up\n\n", record.version);
     let lines = [
         ("API server", record.api_server.clone()),
         ("since", record.since.clone()),
@@ -179,13 +183,12 @@ fn write_text(out: &mut impl Write, answer: &Answer) -> std::io::Result<()> {
         ("store", record.store.clone()),
         ("components", record.components.join(", ")),
     ];
-    for (name, value) in lines {
-        writeln!(out, "  {name:<12} {value}")?;
-    }
+    text.extend(lines.map(|(name, value)| format!("  {name:<12} {value}\n")));
+    text.push('\n');
     if answer.members.is_empty() {
-        return writeln!(out, "\nno members");
+        text.push_str("no members\n");
+        return text;
     }
-    writeln!(out)?;
     let rows: Vec<Vec<String>> = answer
         .members
         .iter()
@@ -199,7 +202,7 @@ fn write_text(out: &mut impl Write, answer: &Answer) -> std::io::Result<()> {
         })
         .collect();
     let header = ["MEMBER", "API SERVER", "READY", "NODES"];
-    write!(out, "{}", columns::align(&header, &rows))
+    text + &columns::align(&header, &rows)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `berth get clusters`: the members, as a table or for programs.
 
-use std::io::Write as _;
+use std::io;
 
 use berth_api::Cluster;
 use berth_api::well_known::CONDITION_READY;
@@ -8,10 +8,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cordon::is_cordoned;
 use super::{ClustersError, get};
+use crate::answer;
 use crate::columns::{align, cell};
 use crate::control_plane::ControlPlaneArgs;
 
@@ -50,6 +51,8 @@ pub enum Output {
     Name,
     /// The objects.
     Json,
+    /// The objects.
+    Yaml,
 }
 
 /// Shows the members.
@@ -77,18 +80,21 @@ pub async fn run(get: Get) -> Result<(), ClustersError> {
             lines.push(String::new());
             lines.join("\n")
         }
-        Output::Json => {
-            let list = json!({ "apiVersion": "v1", "kind": "List", "items": shown });
-            format!("{list:#}\n")
-        }
+        Output::Json => format!("{:#}\n", list(&shown)),
+        Output::Yaml => serde_saphyr::to_string(&list(&shown)).map_err(io::Error::other)?,
         Output::Table | Output::Wide if shown.is_empty() => {
             "no members: `berth join` makes a cluster one\n".to_owned()
         }
         Output::Table => table(&shown, false, Timestamp::now()),
         Output::Wide => table(&shown, true, Timestamp::now()),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    answer::print(&text)?;
     Ok(())
+}
+
+/// The objects as kubectl prints several of them.
+fn list(clusters: &[Cluster]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "List", "items": clusters })
 }
 
 const NARROW: [&str; 6] = ["NAME", "VERSION", "MODE", "READY", "CORDONED", "AGE"];

@@ -68,7 +68,7 @@ pub struct MemberArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum JoinCommandError {
     /// The control plane cannot be addressed.
-    #[error("the control plane: {0}")]
+    #[error(transparent)]
     ControlPlane(ConnectError),
     /// The member cannot be addressed.
     #[error("the member: {0}")]
@@ -81,6 +81,11 @@ pub enum JoinCommandError {
     /// The cluster is a member.
     #[error("this cluster is a member already, as {0}: run `berth unjoin {0}` first")]
     IsMember(String),
+    /// It would be its own member.
+    #[error(
+        "{} leads to the control plane itself: name a context of the member with --cluster-context", .0.display()
+    )]
+    Itself(PathBuf),
     /// Nobody could tell that the member is the member.
     #[error(
         "{0} names no authority of the member's certificate: add certificate-authority-data to its cluster"
@@ -100,7 +105,7 @@ pub enum JoinCommandError {
 impl JoinCommandError {
     /// Whether the command line has to change.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoAuthority(_))
+        matches!(self, Self::NoAuthority(_) | Self::Itself(_))
     }
 }
 
@@ -135,6 +140,9 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     let control_plane = Hand::new(&client, "control plane", telling);
     let member = Hand::new(&member_client, &args.name, telling);
     let id = member::id_of(&member).await?;
+    if member::id_of(&control_plane).await? == id {
+        return Err(JoinCommandError::Itself(args.way.cluster_kubeconfig));
+    }
     is_free(&client, &args.name, &id).await?;
     let ca_pem = match &config.root_cert {
         Some(certificates) => pem(certificates),

@@ -64,7 +64,7 @@ pub struct UnjoinArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum UnjoinError {
     /// The control plane cannot be addressed.
-    #[error("the control plane: {0}")]
+    #[error(transparent)]
     ControlPlane(ConnectError),
     /// The member cannot be addressed.
     #[error("the member: {0}")]

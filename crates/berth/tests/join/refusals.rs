@@ -43,6 +43,12 @@ async fn a_mistake_is_one_line_and_changes_nothing() {
             "berth unjoin member1",
         ),
         (
+            "join member2 --cluster-kubeconfig control-plane.kubeconfig",
+            2,
+            "control-plane.kubeconfig leads to the control plane itself",
+            "--cluster-context",
+        ),
+        (
             "join Member_2 --cluster-kubeconfig member2.kubeconfig",
             2,
             "invalid value 'Member_2'",
