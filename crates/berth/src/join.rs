@@ -15,6 +15,7 @@ pub mod unjoin;
 
 use berth_api::Cluster;
 use berth_api::well_known::{SYSTEM, SYSTEM_VALUE};
+use berth_scheduler::connect::ConnectError;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
@@ -22,6 +23,14 @@ use self::control_plane::Credentials;
 pub use self::hand::JoinError;
 pub(crate) use self::hand::said;
 use self::hand::{Hand, Telling};
+
+/// Why the control plane is not reached: of the two servers that joining is about, it is this one.
+fn unreached(error: &ConnectError) -> String {
+    match error {
+        ConnectError::Unreachable { .. } => error.to_string(),
+        other => format!("the control plane: {other}"),
+    }
+}
 
 /// Where the API of a member is, and how to know it.
 #[derive(Clone, Debug)]

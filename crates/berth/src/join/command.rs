@@ -68,7 +68,7 @@ pub struct MemberArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum JoinCommandError {
     /// The control plane cannot be addressed.
-    #[error(transparent)]
+    #[error("{}", super::unreached(.0))]
     ControlPlane(ConnectError),
     /// The member cannot be addressed.
     #[error("the member: {0}")]

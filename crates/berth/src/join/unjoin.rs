@@ -64,7 +64,7 @@ pub struct UnjoinArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum UnjoinError {
     /// The control plane cannot be addressed.
-    #[error(transparent)]
+    #[error("{}", super::unreached(.0))]
     ControlPlane(ConnectError),
     /// The member cannot be addressed.
     #[error("the member: {0}")]

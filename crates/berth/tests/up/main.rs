@@ -7,6 +7,7 @@
     reason = "this is how a test fails"
 )]
 
+mod answers;
 mod clusters;
 mod durable;
 mod instance;
