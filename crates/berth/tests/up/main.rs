@@ -9,6 +9,7 @@
 
 mod answers;
 mod clusters;
+mod documented;
 mod durable;
 mod instance;
 mod leaving;

@@ -1,0 +1,65 @@
+//! docs/members.md and docs/failover.md show what is there: their commands run, one after the other.
+
+use std::process::Command;
+
+use crate::program::{Up, berth, root, until};
+
+/// The commands of a page.
+fn commands(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("docs").join(page)).unwrap();
+    let blocks = text.split("\n```sh\n").skip(1);
+    let lines = blocks.flat_map(|block| block.split("\n```").next().unwrap().lines());
+    lines.map(str::to_owned).collect()
+}
+
+fn kubectl_is_there() -> bool {
+    Command::new("kubectl").arg("help").output().is_ok()
+}
+
+/// Runs a command until it works: what it is about may be on its way.
+fn run(up: &Up, words: &[&str]) {
+    until(&words.join(" "), || {
+        let mut command = match words {
+            ["berth", arguments @ ..] => berth(up.home.path(), arguments),
+            ["kubectl", arguments @ ..] => {
+                let mut command = Command::new("kubectl");
+                command.args(arguments).env("KUBECONFIG", up.kubeconfig());
+                command
+            }
+            _ => panic!("nobody knows how to run {words:?}"),
+        };
+        let output = command.current_dir(root()).output().unwrap();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+    });
+}
+
+/// Runs a page. A `berth up` in it takes the place of the one before.
+fn follow(page: &str) {
+    if !kubectl_is_there() {
+        return;
+    }
+    let commands = commands(page);
+    assert!(commands.len() >= 3, "{page} shows no commands");
+    let mut up = Up::start(&["--members=2"]);
+    for command in commands {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        match words.as_slice() {
+            ["berth", "up", arguments @ ..] => up = Up::start(arguments),
+            words => run(&up, words),
+        }
+    }
+}
+
+#[test]
+fn the_page_on_members_is_true() {
+    follow("members.md");
+}
+
+#[test]
+fn the_page_on_failover_is_true() {
+    follow("failover.md");
+}
