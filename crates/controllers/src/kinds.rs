@@ -6,16 +6,68 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::api::{Api, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
+use kube::error::DiscoveryError;
 
 use crate::resource_type::ResourceType;
+use crate::said::said;
 
 /// A kind that a server does not serve, or that it could not be asked about.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot find out how {api_version} {kind} is served: {source}")]
-pub(crate) struct KindError {
-    api_version: String,
-    kind: String,
-    pub(crate) source: Box<kube::Error>,
+pub(crate) enum KindError {
+    /// The server says that it has no such kind.
+    #[error(
+        "the server could not find the requested resource: it does not serve {kind} in {api_version}"
+    )]
+    Unserved {
+        /// The group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// The server does not say.
+    #[error(
+        "cannot find out how {kind} in {api_version} is served: {}",
+        said(source)
+    )]
+    Unknown {
+        /// The group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+}
+
+impl KindError {
+    /// What an answer to the question about a kind means.
+    fn new(api_version: &str, kind: &str, source: kube::Error) -> Self {
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        let unserved = match &source {
+            kube::Error::Api(status) => status.code == 404,
+            kube::Error::Discovery(error) => matches!(
+                error,
+                DiscoveryError::MissingKind(_)
+                    | DiscoveryError::MissingApiGroup(_)
+                    | DiscoveryError::MissingResource(_)
+            ),
+            _ => false,
+        };
+        if unserved {
+            Self::Unserved { api_version, kind }
+        } else {
+            Self::Unknown {
+                api_version,
+                kind,
+                source: Box::new(source),
+            }
+        }
+    }
+
+    /// Whether the server has no such kind: then it has no objects of it either.
+    pub(crate) fn is_unserved(&self) -> bool {
+        matches!(self, Self::Unserved { .. })
+    }
 }
 
 /// By `apiVersion` and `kind`.
@@ -60,14 +112,9 @@ impl Kinds {
         }
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let wanted = GroupVersionKind::gvk(group, version, kind);
-        let (api, capabilities) =
-            pinned_kind(&self.client, &wanted)
-                .await
-                .map_err(|source| KindError {
-                    api_version: api_version.to_owned(),
-                    kind: kind.to_owned(),
-                    source: Box::new(source),
-                })?;
+        let (api, capabilities) = pinned_kind(&self.client, &wanted)
+            .await
+            .map_err(|source| KindError::new(api_version, kind, source))?;
         let found = Arc::new(ResourceType {
             api,
             namespaced: capabilities.scope == Scope::Namespaced,
@@ -85,6 +132,13 @@ impl Kinds {
     ) -> Result<Api<DynamicObject>, KindError> {
         let found = self.find(api_version, kind).await?;
         Ok(found.api(self.client.clone(), namespace))
+    }
+
+    /// A kind turned out not to be served any more, or not as it was: it is asked for again.
+    pub(crate) fn forget(&self, api_version: &str, kind: &str) -> KindError {
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        self.known().remove(&(api_version.clone(), kind.clone()));
+        KindError::Unserved { api_version, kind }
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {

@@ -29,6 +29,7 @@ pub mod propagation;
 mod queue;
 pub mod resource_selector;
 pub mod resource_type;
+mod said;
 pub mod status;
 pub mod taint_policy;
 pub mod workload_rebalancer;

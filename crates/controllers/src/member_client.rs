@@ -12,6 +12,8 @@ use kube::api::Api;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
+use crate::said::said;
+
 /// How long a request to a member may take, as in Karmada.
 const PATIENCE: Duration = Duration::from_secs(32);
 /// How long until a member has taken up the connection.
@@ -37,7 +39,7 @@ pub enum MemberClientError {
     #[error("cluster {0} does not have a secret")]
     NoSecret(String),
     /// The secret cannot be read.
-    #[error("cannot read the secret {name} of cluster {cluster}: {source}")]
+    #[error("cannot read the secret {name} of cluster {cluster}: {}", said(source))]
     Secret {
         /// The cluster.
         cluster: String,
@@ -70,7 +72,7 @@ pub enum MemberClientError {
     #[error("cluster {0} has headers for its proxy (spec.proxyHeader), which are not supported")]
     ProxyHeader(String),
     /// The client cannot be built.
-    #[error("cannot build a client for cluster {cluster}: {source}")]
+    #[error("cannot build a client for cluster {cluster}: {}", said(source))]
     Build {
         /// The cluster.
         cluster: String,

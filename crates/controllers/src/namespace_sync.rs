@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::binding::sync::has_code;
 use crate::binding::work_change;
 use crate::overrides::{OverridePolicy, OverrideSet};
+use crate::said::said;
 use namespace_work::{Desired, is_synced, owned_by};
 
 /// How many Works are looked at at once.
@@ -226,7 +227,7 @@ enum EnsureError {
     Override(#[from] crate::overrides::OverrideError),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
 }
 

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::informer::{Observation, inform};
+use crate::said::said;
 
 /// How many observations may wait.
 const INBOX: usize = 256;
@@ -285,7 +286,7 @@ impl Tainter {
                     object,
                     severity: Severity::Warning,
                     reason: "TaintClusterFailed",
-                    message: error.to_string(),
+                    message: said(&error),
                 });
                 false
             }

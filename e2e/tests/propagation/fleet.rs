@@ -455,6 +455,7 @@ fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
         "ClusterOverridePolicy",
         "ClusterPropagationPolicy",
         "ClusterRole",
+        "CustomResourceDefinition",
         "Namespace",
     ]
     .contains(&kind);

@@ -18,6 +18,7 @@ mod arriving;
 mod clusters;
 mod documented;
 mod evicting;
+mod faults;
 mod fleet;
 mod following;
 mod kinds;

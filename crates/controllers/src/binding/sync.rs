@@ -19,6 +19,7 @@ use super::work_change::{change, new_work};
 use crate::binding_key::BindingKind;
 use crate::kinds::{KindError, Kinds};
 use crate::overrides::{OverrideError, OverrideSet};
+use crate::said::said;
 
 /// How often a write is tried when others write to the same object.
 const CONFLICT_TRIES: usize = 5;
@@ -38,7 +39,7 @@ pub(crate) struct SyncInput {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// The server refuses a request.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
     /// The kind of the template is not served.
     #[error(transparent)]

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::heartbeat::ready;
 use super::taints;
+use crate::said::said;
 
 /// How many bindings are read at once.
 const PAGE: u32 = 500;
@@ -115,7 +116,7 @@ impl Keeper {
                 Ok(Outcome::Unfinished)
             }
             Err(error) => {
-                let message = error.to_string();
+                let message = said(&error);
                 self.tell(
                     cluster,
                     Severity::Warning,
@@ -179,7 +180,7 @@ impl Keeper {
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => {
-                let message = error.to_string();
+                let message = said(&error);
                 self.tell(
                     cluster,
                     Severity::Warning,

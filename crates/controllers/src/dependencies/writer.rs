@@ -18,12 +18,13 @@ use crate::binding_key::BindingKey;
 use crate::interpreter::{InterpretError, dependencies};
 use crate::kinds::{KindError, Kinds};
 use crate::resource_type::ResourceType;
+use crate::said::said;
 
 /// Why something is not as it should be.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     /// The server refuses a request.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
     /// A kind is not served.
     #[error(transparent)]

@@ -20,6 +20,7 @@ use super::template::Template;
 use crate::binding_key::BindingKey;
 use crate::binding_key::BindingKind;
 use crate::interpreter::InterpretError;
+use crate::said::said;
 
 /// How often a write to a binding is tried when others write to it at the same time.
 const CONFLICT_TRIES: usize = 5;
@@ -28,7 +29,7 @@ const CONFLICT_TRIES: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     /// The server refused or did not answer.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
     /// The binding belongs to another object.
     #[error(transparent)]

@@ -1,13 +1,14 @@
-//! The events that tell users how their Works fare: reasons and messages are Karmada's.
+//! The events that tell users how their Works, and the templates of these, fare: reasons and messages are Karmada's.
 
 use berth_api::Work;
 use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::Value;
 
-use super::work_status::Told;
+use super::work_status::{Fate, Told};
 use crate::condition;
 use berth_api::binding::ResourceHealth;
-use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
+use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, TEMPLATE_UID};
 use berth_api::work::{ManifestStatus, WorkStatus};
 
 /// Tells of what is new in the status of a Work.
@@ -74,6 +75,65 @@ pub(super) fn tell(
             );
         }
     }
+}
+
+/// Tells the templates of a Work what became of them in the member: that they were written there, or why not, if that
+/// is new.
+pub(super) fn tell_templates(
+    events: &EventRecorder,
+    manifests: &[Value],
+    cluster: &str,
+    fates: &[Fate],
+    told: Told,
+) {
+    for (manifest, fate) in manifests.iter().zip(fates) {
+        let Some(object) = template(manifest) else {
+            continue;
+        };
+        let name = object.name.as_deref().unwrap_or_default();
+        let namespace = object.namespace.as_deref();
+        let (severity, reason, message) = match fate {
+            Fate::Unchanged => continue,
+            Fate::Failed(_) if !told.applied => continue,
+            Fate::Written => (
+                Severity::Normal,
+                "SyncSucceed",
+                format!(
+                    "Successfully applied resource({}/{name}) to cluster {cluster}",
+                    namespace.unwrap_or_default()
+                ),
+            ),
+            Fate::Failed(why) => (
+                Severity::Warning,
+                "SyncFailed",
+                format!(
+                    "Failed to create or update resource({}) in member cluster({cluster}): {why}",
+                    namespace.map_or(name.to_owned(), |namespace| format!("{namespace}/{name}"))
+                ),
+            ),
+        };
+        events.record(Happening {
+            object,
+            severity,
+            reason,
+            message,
+        });
+    }
+}
+
+/// The template that a manifest was made from, if it says so.
+fn template(manifest: &Value) -> Option<ObjectReference> {
+    let text = |from: Option<&Value>| from.and_then(Value::as_str).map(str::to_owned);
+    let metadata = manifest.get("metadata")?;
+    let uid = text(metadata.get("annotations")?.get(TEMPLATE_UID));
+    Some(ObjectReference {
+        api_version: text(manifest.get("apiVersion")),
+        kind: text(manifest.get("kind")),
+        namespace: text(metadata.get("namespace")),
+        name: text(metadata.get("name")),
+        uid: Some(uid.filter(|uid| !uid.is_empty())?),
+        ..ObjectReference::default()
+    })
 }
 
 fn describe(report: &ManifestStatus) -> String {

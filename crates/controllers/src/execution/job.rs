@@ -14,7 +14,7 @@ use super::happenings;
 use super::manifest::{self, CONFLICT_TRIES, Outcome};
 use super::objects::{Known, Seen};
 use super::step::Step;
-use super::work_status::{Applied, News, next_status};
+use super::work_status::{Applied, Fate, News, next_status};
 use crate::binding::sync::has_code;
 use crate::kinds::Kinds;
 use crate::resource_type::ResourceType;
@@ -116,7 +116,9 @@ impl Worker {
             }
             Step::Apply => {
                 news.dispatching = Some(true);
-                news.applied = Some(apply(&task, &mut report, &mut news.seen).await);
+                let (applied, fates) = apply(&task, &mut report, &mut news.seen).await;
+                news.applied = Some(applied);
+                news.fates = fates;
             }
         }
         if let Some(Applied::Failed { reasons, .. }) = &news.applied
@@ -136,6 +138,8 @@ impl Worker {
     async fn tell(&self, task: &Task, news: &News) -> Result<Option<Work>, kube::Error> {
         let work = &task.work;
         let (status, told) = next_status(work, news);
+        let manifests = &work.spec.workload.manifests;
+        happenings::tell_templates(&self.events, manifests, &task.cluster, &news.fates, told);
         if !told.anything() {
             return Ok(None);
         }
@@ -229,24 +233,27 @@ fn no_answer(cluster: &str) -> String {
 }
 
 /// Brings the manifests of a Work into the member.
-async fn apply(task: &Task, report: &mut Report, seen: &mut [Option<Value>]) -> Applied {
+async fn apply(
+    task: &Task,
+    report: &mut Report,
+    seen: &mut [Option<Value>],
+) -> (Applied, Vec<Fate>) {
     let manifests = &task.work.spec.workload.manifests;
     let member = match &task.member {
         Ok(member) => member,
         Err(reason) => {
-            return Applied::Failed {
-                done: 0,
-                reasons: vec![reason.clone()],
-            };
+            let reasons = vec![reason.clone()];
+            let failed = manifests.iter().map(|_| Fate::Failed(reason.clone()));
+            return (Applied::Failed { done: 0, reasons }, failed.collect());
         }
     };
-    let mut reasons = Vec::new();
+    let mut fates = Vec::with_capacity(manifests.len());
     for (index, manifest) in manifests.iter().enumerate() {
         let known = task.known.get(index).cloned().unwrap_or(Known::Unknown);
         let settled = task.settled.get(index).copied().flatten();
         let applying = manifest::apply(member, manifest, known, settled, &task.cluster);
         let Ok(applied) = tokio::time::timeout(PATIENCE, applying).await else {
-            reasons.push(no_answer(&task.cluster));
+            fates.push(Fate::Failed(no_answer(&task.cluster)));
             continue;
         };
         match applied {
@@ -265,6 +272,9 @@ async fn apply(task: &Task, report: &mut Report, seen: &mut [Option<Value>]) -> 
                 report.kinds.push(Arc::clone(&resource));
                 if let Outcome::Written(object) = outcome {
                     report.seen.push((resource, object));
+                    fates.push(Fate::Written);
+                } else {
+                    fates.push(Fate::Unchanged);
                 }
             }
             Err(error) => {
@@ -276,16 +286,18 @@ async fn apply(task: &Task, report: &mut Report, seen: &mut [Option<Value>]) -> 
                 if let Some(slot) = report.settled.get_mut(index) {
                     *slot = None;
                 }
-                reasons.push(error.to_string());
+                fates.push(Fate::Failed(error.to_string()));
             }
         }
     }
-    if reasons.is_empty() {
+    let reasons: Vec<String> = fates.iter().filter_map(Fate::reason).collect();
+    let applied = if reasons.is_empty() {
         Applied::All
     } else {
         Applied::Failed {
             done: manifests.len().saturating_sub(reasons.len()),
             reasons,
         }
-    }
+    };
+    (applied, fates)
 }

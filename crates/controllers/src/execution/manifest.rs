@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
-use kube::error::DiscoveryError;
+use kube::core::Status;
 use serde_json::Value;
 
 use super::decision::{Action, Settled, decide, is_managed, released};
@@ -12,6 +12,7 @@ use crate::binding::sync::has_code;
 use crate::interpreter::{kind_of, retain};
 use crate::kinds::{KindError, Kinds};
 use crate::resource_type::ResourceType;
+use crate::said::said;
 
 /// How often a write is tried when others write to the same object.
 pub(super) const CONFLICT_TRIES: usize = 5;
@@ -19,7 +20,7 @@ pub(super) const CONFLICT_TRIES: usize = 5;
 /// Why a manifest is not in the member.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ManifestError {
-    #[error("{0}")]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
     #[error(transparent)]
     Kind(#[from] KindError),
@@ -41,7 +42,7 @@ impl ManifestError {
     pub(super) fn is_unauthorized(&self) -> bool {
         match self {
             Self::Api(error) => has_code(error, 401),
-            Self::Kind(error) => has_code(&error.source, 401),
+            Self::Kind(KindError::Unknown { source, .. }) => has_code(source, 401),
             _ => false,
         }
     }
@@ -78,7 +79,9 @@ pub(super) async fn apply(
         Known::Absent => None,
         Known::Present(seen) => Some(seen),
     };
-    for _ in 0..CONFLICT_TRIES {
+    let mut tries = 0;
+    loop {
+        tries += 1;
         let action = decide(manifest, observed.as_ref().map(|seen| &seen.value), settled);
         let written = match action {
             Action::Nothing => {
@@ -98,7 +101,12 @@ pub(super) async fn apply(
             }
             Action::Create => {
                 let object: DynamicObject = serde_json::from_value(manifest.clone())?;
-                api.create(&PostParams::default(), &object).await
+                let created = api.create(&PostParams::default(), &object).await;
+                if created.as_ref().is_err_and(kind_is_gone) {
+                    let (api_version, kind) = kind_of(manifest);
+                    return Err(member.forget(api_version, kind).into());
+                }
+                created
             }
             Action::Update(desired) => {
                 let object: DynamicObject = serde_json::from_value(*desired)?;
@@ -110,23 +118,31 @@ pub(super) async fn apply(
                 let seen = Seen::new(&resource, object).ok_or(ManifestError::Busy)?;
                 return Ok((resource, Outcome::Written(seen)));
             }
-            Err(error) if is_race(&error) => observed = look().await?,
+            Err(error) if is_race(&error) && tries < CONFLICT_TRIES => observed = look().await?,
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ManifestError::Busy)
 }
 
 /// Whether the object has come, changed or gone since it was looked at.
 fn is_race(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => {
-            // A missing namespace is no race.
-            let object_gone = status.code == 404 && !status.message.contains("namespaces");
-            status.code == 409 && !status.message.contains("being terminated") || object_gone
+            let conflict = status.code == 409 && !status.message.contains("being terminated");
+            conflict || status.code == 404 && !lacks_namespace(status)
         }
         _ => false,
     }
+}
+
+/// Whether the answer to a creation says that the kind is not served any more.
+fn kind_is_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404 && !lacks_namespace(status))
+}
+
+fn lacks_namespace(status: &Status) -> bool {
+    let of = status.details.as_ref().map(|details| details.kind.as_str());
+    of == Some("namespaces") || status.message.contains("namespaces")
 }
 
 /// Deletes an object that came from here.
@@ -137,7 +153,7 @@ pub(super) async fn remove(
 ) -> Result<(), ManifestError> {
     let resource = match find(member, manifest).await {
         Ok(resource) => resource,
-        Err(error) if is_unserved(&error) => return Ok(()),
+        Err(error) if error.is_unserved() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
     let (api, name) = handle(member, &resource, manifest);
@@ -177,7 +193,7 @@ pub(super) async fn remove(
 pub(super) async fn leave_behind(member: &Kinds, manifest: &Value) -> Result<(), ManifestError> {
     let resource = match find(member, manifest).await {
         Ok(resource) => resource,
-        Err(error) if is_unserved(&error) => return Ok(()),
+        Err(error) if error.is_unserved() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
     let (api, name) = handle(member, &resource, manifest);
@@ -230,19 +246,5 @@ fn full_name(manifest: &Value) -> String {
         name.to_owned()
     } else {
         format!("{namespace}/{name}")
-    }
-}
-
-/// Whether the member says that it has no such kind: then it has no objects of it either.
-fn is_unserved(error: &KindError) -> bool {
-    match error.source.as_ref() {
-        kube::Error::Api(status) => status.code == 404,
-        kube::Error::Discovery(error) => matches!(
-            error,
-            DiscoveryError::MissingKind(_)
-                | DiscoveryError::MissingApiGroup(_)
-                | DiscoveryError::MissingResource(_)
-        ),
-        _ => false,
     }
 }

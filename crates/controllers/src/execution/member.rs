@@ -371,7 +371,9 @@ impl Member {
             return;
         };
         let kind = (resource.api.api_version.clone(), resource.api.kind.clone());
-        if self.views.contains_key(&kind) {
+        // A kind may have gone and come back as something else.
+        let watched = self.views.get(&kind);
+        if watched.is_some_and(|view| view.is_of(&resource)) {
             return;
         }
         let end = self.shutdown.child_token();

@@ -115,6 +115,11 @@ impl KindView {
         }
     }
 
+    /// Whether it shows the kind as it is served like this.
+    pub(super) fn is_of(&self, resource: &ResourceType) -> bool {
+        *self.resource == *resource
+    }
+
     /// What is known of an object.
     pub(super) fn get(&self, key: &ObjectKey) -> Known {
         match self.objects.get(key) {

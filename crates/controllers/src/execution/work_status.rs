@@ -26,6 +26,26 @@ pub enum Applied {
     },
 }
 
+/// What became of a manifest when it was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was in the member already.
+    Unchanged,
+    /// It was written.
+    Written,
+    /// It is not in the member, for this reason.
+    Failed(String),
+}
+
+impl Fate {
+    pub(super) fn reason(&self) -> Option<String> {
+        match self {
+            Self::Failed(reason) => Some(reason.clone()),
+            Self::Unchanged | Self::Written => None,
+        }
+    }
+}
+
 /// What is new about a Work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct News {
@@ -33,6 +53,8 @@ pub struct News {
     pub dispatching: Option<bool>,
     /// How applying went, where it was tried.
     pub applied: Option<Applied>,
+    /// What became of each manifest, where that was tried.
+    pub fates: Vec<Fate>,
     /// The objects that were seen in the member, by manifest; nothing where none was.
     pub seen: Vec<Option<Value>>,
 }
@@ -167,6 +189,7 @@ mod tests {
             dispatching: Some(true),
             applied: Some(Applied::All),
             seen: vec![None, Some(object)],
+            ..News::default()
         };
         let mut work = work();
         let (status, told) = next_status(&work, &news);

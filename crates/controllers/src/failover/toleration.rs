@@ -55,34 +55,32 @@ pub enum Stay {
     No,
 }
 
-/// How long a binding with this placement may stay on a cluster with these taints. Without a placement that
-/// can be read nothing is tolerated. Of several limits the earliest counts.
+/// How long a binding with this placement may stay on a cluster with these taints. For each taint the first toleration
+/// that fits counts, as in Karmada, and then for all taints that it fits; of several limits the earliest one counts.
+/// What is tolerated is not known without a placement: then the binding stays.
 pub fn stay(placement: Option<&Placement>, taints: &[EvictingTaint]) -> Stay {
-    if taints.is_empty() {
-        return Stay::Forever;
-    }
     let Some(placement) = placement else {
-        return Stay::No;
+        return Stay::Forever;
     };
-    let mut limit: Option<Timestamp> = None;
+    let mut used = Vec::new();
     for taint in taints {
-        let mut tolerated = false;
-        let tolerations = placement.cluster_tolerations.iter();
-        for toleration in tolerations.filter(|toleration| tolerates(toleration, taint)) {
-            tolerated = true;
-            if let Some(seconds) = toleration.toleration_seconds {
-                let end = taint
-                    .since
-                    .saturating_add(SignedDuration::from_secs(seconds));
-                let end = end.unwrap_or(Timestamp::MAX);
-                limit = Some(limit.map_or(end, |limit| limit.min(end)));
-            }
-        }
-        if !tolerated {
-            return Stay::No;
+        let mut tolerations = placement.cluster_tolerations.iter();
+        match tolerations.find(|toleration| tolerates(toleration, taint)) {
+            Some(toleration) => used.push(toleration),
+            None => return Stay::No,
         }
     }
-    limit.map_or(Stay::Forever, Stay::Until)
+    let ends = used.into_iter().flat_map(|toleration| {
+        let seconds = toleration.toleration_seconds;
+        let fitting = taints.iter().filter(|taint| tolerates(toleration, taint));
+        fitting.filter_map(move |taint| {
+            let end = taint
+                .since
+                .saturating_add(SignedDuration::from_secs(seconds?));
+            Some(end.unwrap_or(Timestamp::MAX))
+        })
+    });
+    ends.min().map_or(Stay::Forever, Stay::Until)
 }
 
 fn tolerates(toleration: &Toleration, taint: &EvictingTaint) -> bool {
@@ -197,6 +195,30 @@ mod tests {
                 Stay::Until(at(120)),
             ),
             (
+                "the first toleration that fits counts: what is for ever is not cut short by the next",
+                &down,
+                json!([{"operator": "Exists"},
+                    {"key": "down", "operator": "Exists", "tolerationSeconds": 30}]),
+                Stay::Forever,
+            ),
+            (
+                "nor does the next one lengthen it",
+                &down,
+                json!([{"key": "down", "operator": "Exists", "tolerationSeconds": 30},
+                    {"operator": "Exists"}]),
+                Stay::Until(at(130)),
+            ),
+            (
+                "a toleration that counts for one taint counts for all that it fits",
+                &[
+                    ("down", "", NO_EXECUTE, Some(100)),
+                    ("slow", "", NO_EXECUTE, Some(90)),
+                ],
+                json!([{"key": "slow", "operator": "Exists"},
+                    {"operator": "Exists", "tolerationSeconds": 30}]),
+                Stay::Until(at(120)),
+            ),
+            (
                 "one is tolerated, the other is not",
                 &[
                     ("down", "", NO_EXECUTE, Some(100)),
@@ -212,9 +234,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_placement_nothing_is_tolerated() {
+    fn without_a_placement_nothing_moves() {
         let taints = taints(&[("down", "", NO_EXECUTE, Some(100))]);
-        assert_eq!(stay(None, &taints), Stay::No);
-        assert_eq!(stay(None, &[]), Stay::Forever);
+        assert_eq!(stay(None, &taints), Stay::Forever);
+        assert_eq!(stay(Some(&placement(json!([]))), &taints), Stay::No);
+        assert_eq!(stay(Some(&placement(json!([]))), &[]), Stay::Forever);
     }
 }

@@ -36,8 +36,12 @@ pub fn aggregate(template: &Value, items: &[AggregatedStatusItem], now: &Time) -
             _ => return None,
         }
     };
-    let unsaid = json!({});
-    (new != *old.unwrap_or(&unsaid)).then_some(new)
+    // A server may write fields that nobody has set as null.
+    let mut said = old.cloned().unwrap_or_else(|| json!({}));
+    if let Some(fields) = said.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    (new != said).then_some(new)
 }
 
 /// What the members report, without those that have not reported yet.
@@ -47,9 +51,11 @@ fn reports(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value
         .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
 }
 
-/// Adds counters up. The observed generation is the template's own once every member has seen it.
+/// Adds counters up. The observed generation is the template's own once every member has seen it. A kind without
+/// generations has nothing but what is added up.
 fn sum(template: &Value, counters: Counters, items: &[AggregatedStatusItem]) -> Value {
     let old = template.get("status").and_then(Value::as_object);
+    let old = old.filter(|_| counters.generations);
     let mut status = old.cloned().unwrap_or_default();
     counters.write(&mut status, |field| {
         reports(items)
@@ -83,20 +89,23 @@ fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
+/// Sorts addresses: names of hosts first, then by address.
+type AddressKey = (bool, String, String, bool, String);
+
 /// The addresses of all members, each once, sorted.
 fn addresses(items: &[AggregatedStatusItem]) -> Value {
-    let mut all: BTreeMap<String, Value> = BTreeMap::new();
+    let mut all: BTreeMap<AddressKey, Value> = BTreeMap::new();
     for (_, report) in reports(items) {
         let ingress = report.pointer("/loadBalancer/ingress");
         for entry in ingress.and_then(Value::as_array).into_iter().flatten() {
-            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-            let key = format!("{}/{}/{}", text("hostname"), text("ip"), text("ipMode"));
-            match all.get_mut(&key) {
-                None => {
-                    all.insert(key, entry.clone());
-                }
-                Some(known) => unite_ports(known, entry),
-            }
+            let text = |field: &str| {
+                let text = entry.get(field).and_then(Value::as_str);
+                text.unwrap_or_default().to_owned()
+            };
+            let (host, mode) = (text("hostname"), text("ipMode"));
+            let key = (host.is_empty(), host, text("ip"), mode.is_empty(), mode);
+            let known = all.entry(key).or_insert_with(|| entry.clone());
+            unite_ports(known, entry);
         }
     }
     let all: Vec<Value> = all.into_values().collect();
@@ -119,7 +128,14 @@ fn unite_ports(known: &mut Value, entry: &Value) {
                     ports.push(port.clone());
                 }
             }
-            ports.sort_by_key(|port| number(port, "port"));
+            let text = |port: &Value, field: &str| {
+                let text = port.get(field).and_then(Value::as_str);
+                text.unwrap_or_default().to_owned()
+            };
+            ports.sort_by_key(|port| {
+                let (protocol, error) = (text(port, "protocol"), text(port, "error"));
+                (number(port, "port"), protocol, error)
+            });
         }
     }
 }

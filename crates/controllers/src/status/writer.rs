@@ -15,6 +15,7 @@ use crate::binding::sync::{has_code, reference};
 use crate::interpreter::aggregate;
 use crate::kinds::{KindError, Kinds};
 use crate::merge_diff::merge_diff;
+use crate::said::said;
 
 /// How often a write is tried when others write to the same object.
 const CONFLICT_TRIES: usize = 5;
@@ -23,7 +24,7 @@ const CONFLICT_TRIES: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
     /// The server refuses a request.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
     /// The kind of the template is not served.
     #[error(transparent)]

@@ -96,6 +96,52 @@ fn addresses_of_members_are_joined() {
 }
 
 #[test]
+fn names_of_hosts_come_first_and_ports_in_order() {
+    let lb = |addresses: Value| json!({"loadBalancer": {"ingress": addresses}});
+    let port = |port: i64, protocol: &str| json!({"port": port, "protocol": protocol});
+    let status = aggregated(
+        "v1",
+        "Service",
+        json!({"spec": {"type": "LoadBalancer"}}),
+        &[
+            lb(json!([{"ip": "10.0.0.1"}, {"hostname": "b.example"},
+                {"ip": "10.0.0.2"}, {"ip": "10.0.0.2", "ipMode": "VIP",
+                "ports": [port(53, "UDP"), port(53, "TCP")]}])),
+            lb(json!([{"hostname": "a.example", "ip": "10.0.0.9"},
+                {"ip": "10.0.0.2", "ipMode": "VIP", "ports": [port(9, "TCP"), port(53, "UDP")]}])),
+        ],
+    );
+    assert_eq!(
+        status.unwrap(),
+        lb(
+            json!([{"hostname": "a.example", "ip": "10.0.0.9"}, {"hostname": "b.example"},
+            {"ip": "10.0.0.1"}, {"ip": "10.0.0.2", "ipMode": "VIP",
+            "ports": [port(9, "TCP"), port(53, "TCP"), port(53, "UDP")]}, {"ip": "10.0.0.2"}])
+        )
+    );
+}
+
+#[test]
+fn budgets_and_autoscalers_forget_what_nobody_reports_any_more() {
+    let budget = json!({"status": {"disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1,
+        "expectedPods": 1, "disruptedPods": {"m1/a": "2026-01-01T00:00:00Z"}, "observedGeneration": 4}});
+    let counts = json!({"disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1});
+    let status = aggregated(
+        "policy/v1",
+        "PodDisruptionBudget",
+        budget,
+        &[counts.clone()],
+    );
+    assert_eq!(status.unwrap(), counts);
+    // What a server writes for a field that nobody has set.
+    let autoscaler =
+        json!({"status": {"currentReplicas": 2, "desiredReplicas": 2, "currentMetrics": null}});
+    let report = json!({"currentReplicas": 2, "desiredReplicas": 2});
+    let (version, kind) = ("autoscaling/v2", "HorizontalPodAutoscaler");
+    assert_eq!(aggregated(version, kind, autoscaler, &[report]), None);
+}
+
+#[test]
 fn a_job_is_complete_when_it_is_everywhere_and_failed_when_it_is_anywhere() {
     let done = |kind: &str| {
         json!({"succeeded": 1, "startTime": "2026-01-01T00:00:02Z",
