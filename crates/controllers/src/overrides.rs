@@ -6,6 +6,7 @@
 
 mod containers;
 mod image;
+mod json_text;
 mod metadata;
 mod text_field;
 
@@ -82,6 +83,14 @@ pub enum Reason {
         path: String,
         /// What does not fit.
         source: json_patch::PatchError,
+    },
+    /// A patch does not fit the text in a field.
+    #[error("{path}: {problem}")]
+    Text {
+        /// The JSON pointer inside the text.
+        path: String,
+        /// What does not fit.
+        problem: String,
     },
     /// A patch is not one.
     #[error("not a JSON patch: {0}")]
@@ -227,13 +236,15 @@ fn apply_overriders(resource: &mut Value, overriders: &Overriders) -> Result<(),
     Ok(())
 }
 
-/// One operation of a JSON patch.
+/// One operation of a JSON patch. Indexes below zero count from the end of a list, which JSON patches do not know, but
+/// Karmada does.
 fn patch(
     document: &mut Value,
     path: &str,
     operator: &OverriderOperator,
     value: Option<&Value>,
 ) -> Result<(), Reason> {
+    let path = &counted(document, path, operator);
     let mut operation = json!({ "op": operator.as_str(), "path": path });
     if *operator != OverriderOperator::Remove {
         operation["value"] = value.cloned().unwrap_or_default();
@@ -243,6 +254,31 @@ fn patch(
         path: path.to_owned(),
         source,
     })
+}
+
+/// A path with the indexes that JSON patches know.
+fn counted(document: &Value, path: &str, operator: &OverriderOperator) -> String {
+    let mut place = Some(document);
+    let mut tokens = path.split('/').peekable();
+    let mut result = Vec::new();
+    result.extend(tokens.next().map(str::to_owned));
+    while let Some(token) = tokens.next() {
+        // What is added may come after the last item.
+        let more = usize::from(tokens.peek().is_none() && *operator == OverriderOperator::Add);
+        let item = match place {
+            Some(Value::Array(items)) if token != "-" => {
+                json_text::index(token, items.len() + more)
+            }
+            _ => None,
+        };
+        place = match (place, item) {
+            (Some(Value::Array(items)), Some(index)) => items.get(index),
+            (Some(Value::Object(fields)), _) => fields.get(&json_text::unescaped(token)),
+            _ => None,
+        };
+        result.push(item.map_or_else(|| token.to_owned(), |index| index.to_string()));
+    }
+    result.join("/")
 }
 
 /// Where the containers of a resource are, for the kinds whose images and commands can be overridden.

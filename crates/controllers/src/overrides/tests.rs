@@ -145,6 +145,24 @@ fn images_commands_and_labels_of_a_workload_change() {
 }
 
 #[test]
+fn indexes_below_zero_count_from_the_end() {
+    let result = applied(json!({"plaintext": [
+        {"path": "/spec/template/spec/containers/-1/image", "operator": "replace", "value": "log:9"},
+        {"path": "/spec/template/spec/containers/-1", "operator": "add", "value": {"name": "last"}},
+        {"path": "/spec/template/spec/containers/-3", "operator": "remove"}]}));
+    let names = result["spec"]["template"]["spec"]["containers"].clone();
+    let names: Vec<&Value> = names
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| &c["name"])
+        .collect();
+    assert_eq!(names, ["log", "last"]);
+    let containers = &result["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers[0]["image"], "log:9");
+}
+
+#[test]
 fn documents_in_fields_are_patched_in_their_own_format() {
     let set = |overriders: Value| OverrideSet {
         cluster: vec![policy(

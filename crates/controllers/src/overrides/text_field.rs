@@ -3,6 +3,7 @@
 use berth_api::override_policy::FieldOverrider;
 use serde_json::Value;
 
+use super::json_text::Document;
 use super::{Reason, patch};
 
 /// Reads the text, patches the document, writes it back.
@@ -17,18 +18,16 @@ pub(super) fn apply(resource: &mut Value, overrider: &FieldOverrider) -> Result<
         message,
     };
     if overrider.yaml.is_empty() {
-        let mut document: Value =
-            serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
+        let mut document = Document::read(text).map_err(|error| failed(error.to_string()))?;
         for operation in &overrider.json {
             let value = operation.value.as_ref();
-            patch(
-                &mut document,
-                &operation.sub_path,
-                &operation.operator,
-                value,
-            )?;
+            let patched = document.patch(&operation.sub_path, &operation.operator, value);
+            patched.map_err(|misfit| Reason::Text {
+                path: operation.sub_path.clone(),
+                problem: misfit.to_string(),
+            })?;
         }
-        *text = serde_json::to_string(&document)?;
+        *text = document.to_string();
     } else {
         let mut document: Value =
             serde_saphyr::from_str(text).map_err(|error| failed(error.to_string()))?;
