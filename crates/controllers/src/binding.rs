@@ -7,7 +7,7 @@
 
 mod completions;
 pub mod desired_work;
-mod happenings;
+pub(crate) mod happenings;
 mod preserved_state;
 pub mod record;
 pub(crate) mod sync;

@@ -19,7 +19,7 @@ mod revise;
 
 pub use aggregate::aggregate;
 pub use dependencies::dependencies;
-pub use health::is_healthy;
+pub use health::{has_health, is_healthy};
 pub use reflect::reflect;
 pub use replicas::{InterpretError, Interpretation, interpret, is_interpreted};
 pub use retain::retain;

@@ -9,6 +9,7 @@ use berth_api::Cluster;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::api::Api;
+use kube::runtime::watcher;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
@@ -18,6 +19,11 @@ use crate::said::said;
 const PATIENCE: Duration = Duration::from_secs(32);
 /// How long until a member has taken up the connection.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long a watch of a member lasts before it is begun again. One that hears nothing for longer has lost its
+/// connection without a word.
+const WATCH_SECONDS: u32 = 90;
+/// How long nothing at all may come on a connection: a little longer than a watch lasts.
+const SILENCE: Duration = Duration::from_secs(110);
 
 /// Why there is no client for a member. The texts are those of a condition's message.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +85,13 @@ pub enum MemberClientError {
         /// Why not.
         source: Box<kube::Error>,
     },
+}
+
+/// How the objects of members are watched.
+pub(crate) fn watching() -> watcher::Config {
+    watcher::Config::default()
+        .any_semantic()
+        .timeout(WATCH_SECONDS)
 }
 
 /// Reads the secret of a cluster and makes a client for the member.
@@ -162,6 +175,8 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
     config.write_timeout = Some(PATIENCE);
+    config.read_timeout = Some(SILENCE);
+    config.reset_reader_on_write = true;
     Ok(config)
 }
 
@@ -223,6 +238,13 @@ mod tests {
         assert_eq!(config.root_cert.unwrap(), [vec![0, 0, 0]]);
         assert!(!config.accept_invalid_certs);
         assert!(config.auth_info.token.is_some());
+    }
+
+    #[test]
+    fn nothing_waits_for_ever_and_a_watch_is_over_before_its_silence_is_too_long() {
+        let config = config(&cluster(), &secret(&[("token", "t"), ("caBundle", PEM)])).unwrap();
+        let watch = Duration::from_secs(watching().timeout.unwrap().into());
+        assert!(watch + CONNECT < config.read_timeout.unwrap());
     }
 
     #[test]

@@ -11,19 +11,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::{Cluster, ClusterOverridePolicy, Work};
+use berth_events::EventRecorder;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 use regex::Regex;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use crate::binding::happenings;
 use crate::binding::sync::has_code;
 use crate::binding::work_change;
-use crate::overrides::{OverridePolicy, OverrideSet};
+use crate::overrides::{Applied, OverridePolicy, OverrideSet};
 use crate::said::said;
 use namespace_work::{Desired, is_synced, owned_by};
 
@@ -36,18 +38,22 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Keeps the namespaces of all members in line until the token is cancelled. `skipped` matches whole names.
 pub async fn run(client: Client, skipped: Vec<Regex>, shutdown: CancellationToken) {
+    let (events, writer) = EventRecorder::new(client.clone(), "namespace-sync-controller");
+    let telling = writer.run(shutdown.clone());
     let mut sync = Sync {
         client,
+        events,
         skipped,
         namespaces: BTreeMap::new(),
         clusters: BTreeMap::new(),
         overrides: BTreeMap::new(),
         listed: BTreeSet::new(),
         due: BTreeSet::new(),
+        spoilt: BTreeMap::new(),
     };
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = sync.run() => {}
+        () = async { tokio::join!(telling, sync.run()); } => {}
     }
 }
 
@@ -56,6 +62,7 @@ type Pair = (String, String);
 
 struct Sync {
     client: Client,
+    events: EventRecorder,
     skipped: Vec<Regex>,
     namespaces: BTreeMap<String, Arc<Namespace>>,
     clusters: BTreeMap<String, Arc<Cluster>>,
@@ -63,6 +70,8 @@ struct Sync {
     /// Kinds that have been listed: with fewer than all, what a Work should say is not known.
     listed: BTreeSet<&'static str>,
     due: BTreeSet<Pair>,
+    /// Overrides that do not fit, as it was told.
+    spoilt: BTreeMap<Pair, String>,
 }
 
 enum Change {
@@ -205,18 +214,50 @@ impl Sync {
             let (client, overrides) = (self.client.clone(), overrides.clone());
             Some(async move {
                 let ensured = ensure(&client, &namespace, &cluster, &overrides).await;
-                let again = ensured.unwrap_or_else(|error| {
-                    tracing::debug!(%error, namespace = pair.0, cluster = pair.1, "cannot bring a namespace into a cluster; trying again");
-                    true
-                });
-                again.then_some(pair)
+                (pair, namespace, ensured)
             })
         });
-        stream::iter(jobs)
-            .buffer_unordered(AT_ONCE)
-            .filter_map(|pair| async { pair })
-            .collect()
-            .await
+        let done: Vec<_> = stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
+        let mut again = BTreeSet::new();
+        for (pair, namespace, ensured) in done {
+            if self.settle(&pair, &namespace, ensured) {
+                again.insert(pair);
+            }
+        }
+        again
+    }
+
+    /// Tells what there is to tell; whether the pair is to be looked at again.
+    fn settle(
+        &mut self,
+        pair: &Pair,
+        namespace: &Namespace,
+        ensured: Result<Ensured, EnsureError>,
+    ) -> bool {
+        let (name, cluster) = pair;
+        let about = namespace.object_ref(&());
+        let spoilt = self.spoilt.remove(pair);
+        match ensured {
+            Ok(Ensured::There) => false,
+            Ok(Ensured::Written(applied)) => {
+                happenings::overridden(&self.events, &about, cluster, &applied);
+                false
+            }
+            Ok(Ensured::Unfinished) => true,
+            Err(EnsureError::Override(error)) => {
+                // It is tried again and again, and told once.
+                let text = error.to_string();
+                if spoilt.as_ref() != Some(&text) {
+                    happenings::not_overridden(&self.events, &about, cluster, &error);
+                }
+                self.spoilt.insert(pair.clone(), text);
+                true
+            }
+            Err(error) => {
+                tracing::debug!(%error, namespace = name, cluster, "cannot bring a namespace into a cluster; trying again");
+                true
+            }
+        }
     }
 }
 
@@ -231,13 +272,23 @@ enum EnsureError {
     Api(#[from] kube::Error),
 }
 
-/// Writes the Work if need be; true when it is to be looked at again.
+/// What became of the Work of a pair.
+enum Ensured {
+    /// It is as it should be.
+    There,
+    /// It was written, with these overrides.
+    Written(Applied),
+    /// It is to be looked at again.
+    Unfinished,
+}
+
+/// Writes the Work if need be.
 async fn ensure(
     client: &Client,
     namespace: &Namespace,
     cluster: &Cluster,
     overrides: &OverrideSet,
-) -> Result<bool, EnsureError> {
+) -> Result<Ensured, EnsureError> {
     let desired = Desired::of(namespace, cluster, overrides)?;
     let works: Api<Work> = Api::namespaced(client.clone(), &desired.work.namespace());
     let name = &desired.work.name;
@@ -248,10 +299,12 @@ async fn ensure(
             works.create(&PostParams::default(), &new).await.map(drop)
         }
         // Of a namespace that went a moment ago, or of a Cluster that did: a new one comes after it.
-        Some(work) if work.metadata.deletion_timestamp.is_some() => return Ok(true),
-        Some(work) if !owned_by(&work, namespace) => return Ok(true),
+        Some(work) if work.metadata.deletion_timestamp.is_some() => {
+            return Ok(Ensured::Unfinished);
+        }
+        Some(work) if !owned_by(&work, namespace) => return Ok(Ensured::Unfinished),
         Some(work) => match work_change::change(&work, &desired.work) {
-            None => return Ok(false),
+            None => return Ok(Ensured::There),
             Some(patch) => {
                 let patch = Patch::Merge(patch);
                 let parameters = PatchParams::default();
@@ -260,9 +313,9 @@ async fn ensure(
         },
     };
     match written {
-        Ok(()) => Ok(false),
+        Ok(()) => Ok(Ensured::Written(desired.applied)),
         // The execution namespace is on its way, or somebody else was faster.
-        Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(true),
+        Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(Ensured::Unfinished),
         Err(error) => Err(error.into()),
     }
 }

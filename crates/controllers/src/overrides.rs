@@ -9,6 +9,7 @@ mod image;
 mod json_text;
 mod metadata;
 mod text_field;
+mod yaml_text;
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub struct OverridePolicy {
 
 /// The two kinds of override policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum OverrideKind {
+pub enum OverrideKind {
     /// OverridePolicy: counts for resources of its own namespace.
     Namespaced,
     /// ClusterOverridePolicy: counts for any resource.
@@ -65,8 +66,13 @@ pub struct Applied {
 
 /// An overrider that cannot be applied.
 #[derive(Debug, thiserror::Error)]
-#[error("override policy {policy:?} cannot be applied: {reason}")]
+#[error("{} {policy:?} cannot be applied: {reason}", match kind {
+    OverrideKind::Namespaced => "override policy",
+    OverrideKind::Cluster => "cluster override policy",
+})]
 pub struct OverrideError {
+    /// The kind of policy.
+    pub kind: OverrideKind,
     /// The policy.
     pub policy: String,
     /// Why not.
@@ -77,16 +83,20 @@ pub struct OverrideError {
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// A patch does not fit the resource.
-    #[error("{path}: {source}")]
+    #[error("{operator} {path}: {}", source.kind)]
     Patch {
+        /// What was to be done.
+        operator: String,
         /// The JSON pointer.
         path: String,
         /// What does not fit.
         source: json_patch::PatchError,
     },
     /// A patch does not fit the text in a field.
-    #[error("{path}: {problem}")]
+    #[error("{operator} {path}: {problem}")]
     Text {
+        /// What was to be done.
+        operator: String,
         /// The JSON pointer inside the text.
         path: String,
         /// What does not fit.
@@ -152,8 +162,14 @@ impl OverrideSet {
     /// # Errors
     /// When a change does not fit the resource.
     pub fn apply(&self, resource: &mut Value, cluster: &Cluster) -> Result<Applied, OverrideError> {
-        let (cluster_names, of_cluster) = apply_kind(&self.cluster, resource, cluster)?;
-        let (namespaced_names, of_namespace) = apply_kind(&self.namespaced, resource, cluster)?;
+        let (cluster_names, of_cluster) =
+            apply_kind(OverrideKind::Cluster, &self.cluster, resource, cluster)?;
+        let (namespaced_names, of_namespace) = apply_kind(
+            OverrideKind::Namespaced,
+            &self.namespaced,
+            resource,
+            cluster,
+        )?;
         Ok(Applied {
             cluster: of_cluster,
             namespaced: of_namespace,
@@ -164,6 +180,7 @@ impl OverrideSet {
 }
 
 fn apply_kind(
+    kind: OverrideKind,
     policies: &[Arc<OverridePolicy>],
     resource: &mut Value,
     cluster: &Cluster,
@@ -183,6 +200,7 @@ fn apply_kind(
                 continue;
             }
             apply_overriders(resource, &rule.overriders).map_err(|reason| OverrideError {
+                kind,
                 policy: policy.name.clone(),
                 reason,
             })?;
@@ -200,10 +218,11 @@ fn apply_kind(
         return Ok((names, None));
     }
     let text = serde_json::to_string(&records).map_err(|error| OverrideError {
+        kind,
         policy: names.join(","),
         reason: error.into(),
     })?;
-    Ok((names, Some(text)))
+    Ok((names, Some(json_text::compact(&text))))
 }
 
 fn apply_overriders(resource: &mut Value, overriders: &Overriders) -> Result<(), Reason> {
@@ -251,6 +270,7 @@ fn patch(
     }
     let operation: json_patch::PatchOperation = serde_json::from_value(operation)?;
     json_patch::patch(document, &[operation]).map_err(|source| Reason::Patch {
+        operator: operator.as_str().to_owned(),
         path: path.to_owned(),
         source,
     })

@@ -76,8 +76,7 @@ pub async fn run(
     let telling = tokio::spawn(event_writer.run(shutdown.clone()));
     let kinds = Kinds::new(client.clone());
     let execution = events.of("execution-controller");
-    let statuses = events.of("resource-binding-status-controller");
-    let statuses = StatusWriter::new(kinds.clone(), statuses);
+    let statuses = StatusWriter::new(kinds.clone(), events.clone());
     let syncer = Syncer::new(kinds, events, options.inject_state);
     let mut owner = Owner::new(
         client,

@@ -1,7 +1,14 @@
 //! Members that are slow, dead, gone or not to be got into; and controllers that were away.
 
-use kube::api::ListParams;
+use std::time::Duration;
+
+use berth_controllers::cluster::{self, HeartbeatOptions};
+use berth_e2e::eventually::never;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::json;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::fleet::Fleet;
 use crate::manifests::{config_map, policy};
@@ -165,5 +172,56 @@ async fn works_of_a_cluster_without_address_or_without_cluster_can_go() {
         }
     })
     .await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_is_removed_gets_nothing_any_more_although_a_binding_names_it() {
+    let fleet = Fleet::start(1).await;
+    let keeping = tokio::spawn(cluster::run(
+        fleet.client.clone(),
+        HeartbeatOptions::default(),
+        CancellationToken::new(),
+    ));
+    let m1 = &fleet.members[0];
+    let map = config_map("settings");
+    fleet.apply(map.clone()).await;
+    fleet.apply(policy(&map, &["m1"])).await;
+    m1.has(&map).await;
+    // From now on nobody places it elsewhere.
+    let suspended = Patch::Merge(json!({ "spec": { "suspension": { "scheduling": true } } }));
+    fleet
+        .bindings()
+        .patch("settings-configmap", &PatchParams::default(), &suspended)
+        .await
+        .unwrap();
+    let m1_cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": { "name": "m1" } });
+    fleet
+        .until(&m1_cluster, "guarded", |cluster| {
+            cluster["metadata"]["finalizers"][0].is_string()
+        })
+        .await;
+    fleet.delete(&m1_cluster).await;
+    m1.lacks(&map).await;
+    let namespaces: Api<Namespace> = Api::all(fleet.client.clone());
+    berth_e2e::eventually("the execution namespace to go", async || {
+        match namespaces.get_opt("karmada-es-m1").await {
+            Ok(None) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    never("a return", Duration::from_secs(3), async || {
+        match (
+            namespaces.get_opt("karmada-es-m1").await,
+            m1.get(&map).await,
+        ) {
+            (Ok(None), None) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    keeping.abort();
     fleet.stop().await;
 }

@@ -50,6 +50,9 @@ pub(crate) enum SyncError {
     /// An override does not fit.
     #[error(transparent)]
     Override(#[from] OverrideError),
+    /// A target is being removed, and gets nothing new.
+    #[error("cluster {0} is being removed")]
+    ClusterLeaves(String),
     /// A target is no cluster of this control plane.
     #[error("cluster {0} does not exist")]
     NoCluster(String),
@@ -60,15 +63,26 @@ pub(crate) enum SyncError {
     #[error("work {0} changes all the time")]
     Busy(String),
     /// Several clusters failed.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", each_once(.0))]
     Several(Vec<Self>),
+}
+
+/// What went wrong in several clusters, each reason once.
+fn each_once(errors: &[SyncError]) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in errors.iter().map(ToString::to_string) {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons.join("; ")
 }
 
 impl SyncError {
     /// Whether it goes away when something that is on its way arrives: nobody has to be told.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Leaving(_) | Self::Busy(_) => true,
+            Self::Leaving(_) | Self::Busy(_) | Self::ClusterLeaves(_) => true,
             Self::Api(kube::Error::Api(status)) => status.code == 409,
             Self::Several(errors) => errors.iter().all(Self::is_passing),
             _ => false,
@@ -162,8 +176,7 @@ impl Syncer {
             let (mut desired, applied) = match rendered {
                 Ok(rendered) => rendered,
                 Err(error) => {
-                    let text = error.to_string();
-                    happenings::not_overridden(&self.events, &about, &target.name, &text);
+                    happenings::not_overridden(&self.events, &about, &target.name, &error);
                     errors.push(error.into());
                     continue;
                 }
@@ -176,6 +189,11 @@ impl Syncer {
             let mut works = input.works.get(&target.name).into_iter().flatten();
             let name = Some(&desired.name);
             let seen = works.find(|work| work.metadata.name.as_ref() == name);
+            // Its execution namespace goes, and would be made again for a new Work, which then would have to go, too.
+            if seen.is_none() && cluster.metadata.deletion_timestamp.is_some() {
+                errors.push(SyncError::ClusterLeaves(target.name.clone()));
+                continue;
+            }
             match self
                 .write(&desired, seen.map(|work| (**work).clone()))
                 .await

@@ -66,8 +66,9 @@ pub fn change(work: &Work, desired: &DesiredWork) -> Option<Value> {
     let wanted = spec(desired, permanent_id(work));
     let same = work.spec.workload.manifests.as_slice()
         == [wanted["workload"]["manifests"][0].clone()]
-        && work.spec.suspend_dispatching == Some(desired.suspended)
-        && work.spec.preserve_resources_on_deletion == Some(desired.preserved);
+        // Karmada leaves these out where they cannot be true.
+        && work.spec.suspend_dispatching.unwrap_or(false) == desired.suspended
+        && work.spec.preserve_resources_on_deletion.unwrap_or(false) == desired.preserved;
     if !same {
         patch.insert("spec".to_owned(), wanted);
     }

@@ -208,7 +208,7 @@ impl Connection {
     fn new(client: Client) -> Self {
         let nodes: Api<Node> = Api::all(client.clone());
         let pods: Api<Pod> = Api::all(client.clone());
-        let config = || watcher::Config::default().any_semantic();
+        let config = member_client::watching;
         // An error is waited out here, and told of by the next look.
         let nodes = watcher(nodes, config())
             .default_backoff()

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::work_status::{Fate, Told};
 use crate::condition;
+use crate::interpreter::has_health;
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, TEMPLATE_UID};
 use berth_api::work::{ManifestStatus, WorkStatus};
@@ -17,9 +18,11 @@ pub(super) fn tell(
     work: &Work,
     cluster: &str,
     status: &WorkStatus,
+    reasons: &str,
     told: Told,
 ) {
-    let say = |severity, reason, message: String| {
+    let statuses = events.of("work-status-controller");
+    let say_of = |events: &EventRecorder, severity, reason, message: String| {
         events.record(Happening {
             object: reference(work),
             severity,
@@ -27,6 +30,7 @@ pub(super) fn tell(
             message,
         });
     };
+    let say = |severity, reason, message| say_of(events, severity, reason, message);
     let title = format!(
         "{}/{}",
         work.metadata.namespace.as_deref().unwrap_or_default(),
@@ -48,27 +52,31 @@ pub(super) fn tell(
             let message = format!("Sync work({title}) to cluster({cluster}) successful.");
             say(Severity::Normal, "SyncSucceed", message);
         } else {
-            let message = format!(
-                "Failed to sync work({title}) to cluster({cluster}), err: {}",
-                applied.message
-            );
+            let message =
+                format!("Failed to sync work({title}) to cluster({cluster}), err: {reasons}");
             say(Severity::Warning, "SyncFailed", message);
         }
     }
     if told.reflected {
         for report in &status.manifest_statuses {
             let object = describe(report);
-            say(
+            say_of(
+                &statuses,
                 Severity::Normal,
                 "ReflectStatusSucceed",
                 format!("Reflect status for object({object}) succeed."),
             );
+            let id = &report.identifier;
+            if !has_health(&id.group, &id.version, &id.kind) {
+                continue;
+            }
             let health = if report.health == Some(ResourceHealth::Healthy) {
                 "healthy"
             } else {
                 "unhealthy"
             };
-            say(
+            say_of(
+                &statuses,
                 Severity::Normal,
                 "InterpretHealthSucceed",
                 format!("Interpret health of object({object}) as {health}."),
@@ -108,7 +116,10 @@ pub(super) fn tell_templates(
                 "SyncFailed",
                 format!(
                     "Failed to create or update resource({}) in member cluster({cluster}): {why}",
-                    namespace.map_or(name.to_owned(), |namespace| format!("{namespace}/{name}"))
+                    namespace.map_or_else(
+                        || name.to_owned(),
+                        |namespace| format!("{namespace}/{name}")
+                    )
                 ),
             ),
         };

@@ -143,8 +143,10 @@ impl Worker {
         if !told.anything() {
             return Ok(None);
         }
-        let patch = json!({ "status": {
-            "conditions": status.conditions, "manifestStatuses": status.manifest_statuses } });
+        let mut patch = json!({ "status": { "conditions": status.conditions } });
+        if !status.manifest_statuses.is_empty() {
+            patch["status"]["manifestStatuses"] = json!(status.manifest_statuses);
+        }
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let patched = self
             .works(work)
@@ -152,7 +154,11 @@ impl Worker {
             .await;
         match patched {
             Ok(written) => {
-                happenings::tell(&self.events, work, &task.cluster, &status, told);
+                let reasons = match &news.applied {
+                    Some(Applied::Failed { reasons, .. }) => reasons.join("; "),
+                    Some(Applied::All) | None => String::new(),
+                };
+                happenings::tell(&self.events, work, &task.cluster, &status, &reasons, told);
                 Ok(Some(written))
             }
             Err(error) if has_code(&error, 404) => Ok(None),

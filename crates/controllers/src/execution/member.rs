@@ -11,7 +11,6 @@ use berth_api::well_known::{MANAGED, MANAGED_VALUE};
 use berth_api::{Cluster, Work, names};
 use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
-use kube::runtime::watcher;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -380,7 +379,7 @@ impl Member {
         let view = KindView::new(Arc::clone(&resource), end.clone());
         self.views.insert(kind.clone(), view);
         let api: Api<DynamicObject> = Api::all_with(kinds.client(), &resource.api);
-        let config = watcher::Config::default().labels(&format!("{MANAGED}={MANAGED_VALUE}"));
+        let config = member_client::watching().labels(&format!("{MANAGED}={MANAGED_VALUE}"));
         let connection = self.connections;
         let message = move |observation| Sighting {
             connection,

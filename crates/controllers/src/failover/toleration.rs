@@ -195,15 +195,34 @@ mod tests {
                 Stay::Until(at(120)),
             ),
             (
+                "one is tolerated, the other is not",
+                &[
+                    ("down", "", NO_EXECUTE, Some(100)),
+                    ("slow", "", NO_EXECUTE, Some(90)),
+                ],
+                json!([{"key": "slow", "operator": "Exists"}]),
+                Stay::No,
+            ),
+        ] {
+            let found = stay(Some(&placement(tolerations)), &taints(taint_list));
+            assert_eq!(found, expected, "{about}");
+        }
+    }
+
+    #[test]
+    fn the_first_toleration_that_fits_a_taint_counts() {
+        let down = [("down", "", NO_EXECUTE, Some(100))];
+        for (about, taint_list, tolerations, expected) in [
+            (
                 "the first toleration that fits counts: what is for ever is not cut short by the next",
-                &down,
+                &down[..],
                 json!([{"operator": "Exists"},
                     {"key": "down", "operator": "Exists", "tolerationSeconds": 30}]),
                 Stay::Forever,
             ),
             (
                 "nor does the next one lengthen it",
-                &down,
+                &down[..],
                 json!([{"key": "down", "operator": "Exists", "tolerationSeconds": 30},
                     {"operator": "Exists"}]),
                 Stay::Until(at(130)),
@@ -217,15 +236,6 @@ mod tests {
                 json!([{"key": "slow", "operator": "Exists"},
                     {"operator": "Exists", "tolerationSeconds": 30}]),
                 Stay::Until(at(120)),
-            ),
-            (
-                "one is tolerated, the other is not",
-                &[
-                    ("down", "", NO_EXECUTE, Some(100)),
-                    ("slow", "", NO_EXECUTE, Some(90)),
-                ],
-                json!([{"key": "slow", "operator": "Exists"}]),
-                Stay::No,
             ),
         ] {
             let found = stay(Some(&placement(tolerations)), &taints(taint_list));

@@ -103,48 +103,59 @@ impl Writer {
         if well {
             let message = format!("Evict from cluster {cluster} succeed.");
             let reason = "EvictWorkloadFromClusterSucceed";
-            self.record(binding, Severity::Normal, reason, &message);
+            let component = match binding.kind() {
+                BindingKind::Namespaced => "resource-binding-graceful-eviction-controller",
+                BindingKind::Cluster => "cluster-resource-binding-graceful-eviction-controller",
+            };
+            let events = self.events.of(component);
+            record(&events, binding, Severity::Normal, reason, &message);
         } else {
             let message = format!("Evict from cluster {cluster} failed.");
-            self.record(binding, Severity::Warning, FAILED, &message);
+            record(&self.events, binding, Severity::Warning, FAILED, &message);
         }
     }
 
     /// Tells that a binding does not leave a cluster although it should.
     pub(super) fn refused(&self, binding: &Bound, cluster: &str, why: &str) {
         let message = format!("Evict from cluster {cluster} failed: {why}");
-        self.record(binding, Severity::Warning, FAILED, &message);
+        record(&self.events, binding, Severity::Warning, FAILED, &message);
     }
+}
 
-    /// On the binding and on the template.
-    fn record(&self, binding: &Bound, severity: Severity, reason: &'static str, message: &str) {
-        let template = &binding.spec.resource;
-        let objects = [
-            ObjectReference {
-                api_version: Some("work.karmada.io/v1alpha2".to_owned()),
-                kind: Some(binding.kind().name().to_owned()),
-                namespace: Some(binding.key.namespace.clone()).filter(|text| !text.is_empty()),
-                name: Some(binding.key.name.clone()),
-                uid: binding.uid.clone(),
-                resource_version: binding.version.clone(),
-                field_path: None,
-            },
-            ObjectReference {
-                api_version: Some(template.api_version.clone()),
-                kind: Some(template.kind.clone()),
-                namespace: template.namespace.clone(),
-                name: Some(template.name.clone()),
-                uid: template.uid.clone(),
-                ..ObjectReference::default()
-            },
-        ];
-        for object in objects {
-            self.events.record(Happening {
-                object,
-                severity,
-                reason,
-                message: message.to_owned(),
-            });
-        }
+/// On the binding and on the template.
+fn record(
+    events: &EventRecorder,
+    binding: &Bound,
+    severity: Severity,
+    reason: &'static str,
+    message: &str,
+) {
+    let template = &binding.spec.resource;
+    let objects = [
+        ObjectReference {
+            api_version: Some("work.karmada.io/v1alpha2".to_owned()),
+            kind: Some(binding.kind().name().to_owned()),
+            namespace: Some(binding.key.namespace.clone()).filter(|text| !text.is_empty()),
+            name: Some(binding.key.name.clone()),
+            uid: binding.uid.clone(),
+            resource_version: binding.version.clone(),
+            field_path: None,
+        },
+        ObjectReference {
+            api_version: Some(template.api_version.clone()),
+            kind: Some(template.kind.clone()),
+            namespace: template.namespace.clone(),
+            name: Some(template.name.clone()),
+            uid: template.uid.clone(),
+            ..ObjectReference::default()
+        },
+    ];
+    for object in objects {
+        events.record(Happening {
+            object,
+            severity,
+            reason,
+            message: message.to_owned(),
+        });
     }
 }

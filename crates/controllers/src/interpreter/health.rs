@@ -6,6 +6,20 @@ use super::counters::number;
 use super::reflect::generation;
 use super::revise::kind_of;
 
+/// Whether there is a rule for the health of a kind.
+pub fn has_health(group: &str, version: &str, kind: &str) -> bool {
+    matches!(
+        (group, version, kind),
+        (
+            "apps",
+            "v1",
+            "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet"
+        ) | ("", "v1", "Service" | "PersistentVolumeClaim" | "Pod")
+            | ("networking.k8s.io", "v1", "Ingress")
+            | ("policy", "v1", "PodDisruptionBudget")
+    )
+}
+
 /// Whether an object is healthy. Kinds without a rule always are.
 pub fn is_healthy(object: &Value) -> bool {
     let (api_version, kind) = kind_of(object);
@@ -163,6 +177,8 @@ mod tests {
             let object = json!({"apiVersion": api_version, "kind": kind,
                 "metadata": {"generation": 3}, "spec": spec, "status": status});
             assert_eq!(is_healthy(&object), expected, "{object}");
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            assert_eq!(has_health(group, version, kind), kind != "Job", "{kind}");
         }
     }
 }

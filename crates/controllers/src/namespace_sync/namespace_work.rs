@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use berth_api::well_known::{
-    APPLIED_CLUSTER_OVERRIDES, MANAGED, MANAGED_VALUE, SKIP_AUTO_PROPAGATION, TEMPLATE_GENERATION,
-    TEMPLATE_UID, WORK_NAME, WORK_NAMESPACE,
+    APPLIED_CLUSTER_OVERRIDES, MANAGED, MANAGED_VALUE, SKIP_AUTO_PROPAGATION, TEMPLATE_UID,
+    WORK_NAME, WORK_NAMESPACE,
 };
 use berth_api::{Cluster, Work, manifest, names};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource as _, ResourceExt as _};
 use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::binding::desired_work::DesiredWork;
 use crate::binding::work_change;
-use crate::overrides::{OverrideError, OverrideSet};
+use crate::overrides::{Applied, OverrideError, OverrideSet};
 
 /// Whether a namespace gets into the members.
 pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
@@ -39,6 +40,8 @@ pub fn owned_by(work: &Work, namespace: &Namespace) -> bool {
 pub struct Desired {
     /// What it says.
     pub work: DesiredWork,
+    /// The overrides that went into it.
+    pub applied: Applied,
     owner: Value,
 }
 
@@ -68,13 +71,11 @@ impl Desired {
         for (key, value) in marks {
             metadata["annotations"][key] = json!(value);
         }
-        if let Some(generation) = namespace.metadata.generation {
-            metadata["annotations"][TEMPLATE_GENERATION] = json!(generation.to_string());
-        }
         metadata["labels"][MANAGED] = json!(MANAGED_VALUE);
         manifest::prune(&mut manifest);
         let annotations = applied
             .cluster
+            .clone()
             .map(|json| (APPLIED_CLUSTER_OVERRIDES.to_owned(), json));
         Ok(Self {
             work: DesiredWork {
@@ -86,7 +87,15 @@ impl Desired {
                 suspended: false,
                 preserved: false,
             },
-            owner: json!(namespace.controller_owner_ref(&())),
+            applied,
+            owner: json!(
+                namespace
+                    .controller_owner_ref(&())
+                    .map(|owner| OwnerReference {
+                        block_owner_deletion: Some(true),
+                        ..owner
+                    })
+            ),
         })
     }
 

@@ -2,7 +2,7 @@
 //! order of fields and the way numbers are written stay, so that nobody who reads the file notices more than the patch.
 //! Spaces between values go, and `<`, `>` and `&` are written as escapes, as Karmada does it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use berth_api::override_policy::OverriderOperator;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -15,9 +15,9 @@ enum Node {
     /// As it was read.
     Text(Box<RawValue>),
     /// Fields in their order.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, Self)>),
     /// Items.
-    Array(Vec<Node>),
+    Array(Vec<Self>),
 }
 
 /// A document.
@@ -200,14 +200,14 @@ impl Node {
 
     fn write(&self, text: &mut String) {
         match self {
-            Self::Text(raw) => compact(raw.get(), text),
+            Self::Text(raw) => text.push_str(&compact(raw.get())),
             Self::Object(fields) => {
                 text.push('{');
                 for (position, (key, node)) in fields.iter().enumerate() {
                     if position > 0 {
                         text.push(',');
                     }
-                    compact(&Value::String(key.clone()).to_string(), text);
+                    text.push_str(&compact(&Value::String(key.clone()).to_string()));
                     text.push(':');
                     node.write(text);
                 }
@@ -241,13 +241,14 @@ pub(super) fn unescaped(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// Writes JSON without spaces between values, and without characters that mean something in HTML.
-fn compact(json: &str, text: &mut String) {
+/// JSON without spaces between values, and without characters that mean something in HTML.
+pub(super) fn compact(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
     let (mut quoted, mut escaped) = (false, false);
     for c in json.chars() {
         match c {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
             }
             _ if quoted || !c.is_ascii_whitespace() => text.push(c),
             _ => {}
@@ -261,6 +262,7 @@ fn compact(json: &str, text: &mut String) {
             escaped = false;
         }
     }
+    text
 }
 
 #[cfg(test)]

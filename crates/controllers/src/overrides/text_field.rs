@@ -4,7 +4,7 @@ use berth_api::override_policy::FieldOverrider;
 use serde_json::Value;
 
 use super::json_text::Document;
-use super::{Reason, patch};
+use super::{Reason, patch, yaml_text};
 
 /// Reads the text, patches the document, writes it back.
 pub(super) fn apply(resource: &mut Value, overrider: &FieldOverrider) -> Result<(), Reason> {
@@ -23,6 +23,7 @@ pub(super) fn apply(resource: &mut Value, overrider: &FieldOverrider) -> Result<
             let value = operation.value.as_ref();
             let patched = document.patch(&operation.sub_path, &operation.operator, value);
             patched.map_err(|misfit| Reason::Text {
+                operator: operation.operator.as_str().to_owned(),
                 path: operation.sub_path.clone(),
                 problem: misfit.to_string(),
             })?;
@@ -30,7 +31,7 @@ pub(super) fn apply(resource: &mut Value, overrider: &FieldOverrider) -> Result<
         *text = document.to_string();
     } else {
         let mut document: Value =
-            serde_saphyr::from_str(text).map_err(|error| failed(error.to_string()))?;
+            yaml_text::read(text).map_err(|error| failed(error.to_string()))?;
         for operation in &overrider.yaml {
             let value = operation.value.as_ref();
             patch(
@@ -40,7 +41,7 @@ pub(super) fn apply(resource: &mut Value, overrider: &FieldOverrider) -> Result<
                 value,
             )?;
         }
-        *text = serde_saphyr::to_string(&document).map_err(|error| failed(error.to_string()))?;
+        *text = yaml_text::write(&document);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::aggregated::update;
 use crate::binding::record::Binding;
 use crate::binding::sync::{has_code, reference};
+use crate::binding_key::BindingKind;
 use crate::interpreter::aggregate;
 use crate::kinds::{KindError, Kinds};
 use crate::merge_diff::merge_diff;
@@ -155,7 +156,7 @@ impl StatusWriter {
                 .await;
             match patched {
                 Ok(_) => {
-                    self.tell_template(&template);
+                    self.tell_template(binding, &template);
                     return Ok(());
                 }
                 Err(error) if has_code(&error, 409) => {}
@@ -167,7 +168,7 @@ impl StatusWriter {
     }
 
     fn tell(&self, binding: &Binding, severity: Severity, message: &str) {
-        self.events.record(Happening {
+        self.events.of(component(binding)).record(Happening {
             object: binding.reference(),
             severity,
             reason: match severity {
@@ -178,12 +179,20 @@ impl StatusWriter {
         });
     }
 
-    fn tell_template(&self, template: &DynamicObject) {
-        self.events.record(Happening {
+    fn tell_template(&self, binding: &Binding, template: &DynamicObject) {
+        self.events.of(component(binding)).record(Happening {
             object: reference(template),
             severity: Severity::Normal,
             reason: "AggregateStatusSucceed",
             message: "Update Resource with AggregatedStatus successfully.".to_owned(),
         });
+    }
+}
+
+/// Who tells of a binding: Karmada has a controller for each of the kinds.
+fn component(binding: &Binding) -> &'static str {
+    match binding.kind() {
+        BindingKind::Namespaced => "resource-binding-status-controller",
+        BindingKind::Cluster => "cluster-resource-binding-status-controller",
     }
 }

@@ -130,7 +130,7 @@ fn budgets_and_autoscalers_forget_what_nobody_reports_any_more() {
         "policy/v1",
         "PodDisruptionBudget",
         budget,
-        &[counts.clone()],
+        std::slice::from_ref(&counts),
     );
     assert_eq!(status.unwrap(), counts);
     // What a server writes for a field that nobody has set.

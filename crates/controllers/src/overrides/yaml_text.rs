@@ -1,0 +1,458 @@
+//! Reads YAML, and writes it the way Karmada's library does, byte for byte where that is known: a file that is patched on its way to a
+//! member must not look different because somebody else patches it now.
+//!
+//! Fields are sorted, lists are not indented in their fields, text is quoted only where it would be read as something
+//! else (as YAML 1.1 reads it), and long lines are folded at spaces.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Number, Value};
+
+/// Lines are folded at the first space after this column.
+const WIDTH: usize = 80;
+
+/// What is no text although nothing quotes it: as YAML 1.1 and the library read it.
+static NO_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?x)^(?: | ~ | null | Null | NULL | << ",
+        r"| y | Y | yes | Yes | YES | n | N | no | No | NO | on | On | ON | off | Off | OFF",
+        r"| true | True | TRUE | false | False | FALSE",
+        r"| \.nan | \.NaN | \.NAN | [-+]?\.inf | [-+]?\.Inf | [-+]?\.INF",
+        r"| [-+]?0[xX][0-9a-fA-F_]+ | [-+]?0[oO]?[0-7_]+ | [-+]?0[bB][01_]+ | [-+]?[0-9][0-9_]*",
+        r"| [-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?",
+        r"| [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?",
+        r"| [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt\ ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?",
+        r")$",
+    ))
+    .ok()
+});
+
+/// A document that is kept as text. A number that begins with a zero is octal.
+pub(super) fn read(text: &str) -> Result<Value, serde_saphyr::Error> {
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// A document as text.
+pub(super) fn write(document: &Value) -> String {
+    let mut writer = Writer {
+        text: String::new(),
+        column: 0,
+    };
+    match document {
+        Value::Object(fields) if !fields.is_empty() => writer.fields(fields, 0, false),
+        Value::Array(items) if !items.is_empty() => writer.items(items, 0, false),
+        scalar => {
+            writer.scalar(scalar, 0, false);
+            writer.end_line();
+        }
+    }
+    writer.text
+}
+
+struct Writer {
+    text: String,
+    column: usize,
+}
+
+impl Writer {
+    fn put(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.chars().count();
+    }
+
+    fn put_char(&mut self, c: char) {
+        self.text.push(c);
+        self.column += 1;
+    }
+
+    /// Ends the line, unless nothing is on it.
+    fn end_line(&mut self) {
+        if self.column > 0 {
+            self.text.push('\n');
+            self.column = 0;
+        }
+    }
+
+    fn begin_line(&mut self, indent: usize) {
+        self.end_line();
+        for _ in 0..indent {
+            self.put_char(' ');
+        }
+    }
+
+    /// The fields of an object; the first one may go on a line that has begun.
+    fn fields(&mut self, fields: &Map<String, Value>, indent: usize, begun: bool) {
+        let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+        sorted.sort_by(|(a, _), (b, _)| natural(a, b));
+        for (position, (key, value)) in sorted.into_iter().enumerate() {
+            if position > 0 || !begun {
+                self.begin_line(indent);
+            }
+            self.string(key, indent, true);
+            self.put(":");
+            match value {
+                Value::Object(fields) if !fields.is_empty() => {
+                    self.fields(fields, indent + 2, false);
+                }
+                Value::Array(items) if !items.is_empty() => self.items(items, indent, false),
+                scalar => {
+                    self.put(" ");
+                    self.scalar(scalar, indent + 2, false);
+                }
+            }
+        }
+        self.end_line();
+    }
+
+    fn items(&mut self, items: &[Value], indent: usize, begun: bool) {
+        for (position, item) in items.iter().enumerate() {
+            if position > 0 || !begun {
+                self.begin_line(indent);
+            }
+            self.put("- ");
+            match item {
+                Value::Object(fields) if !fields.is_empty() => {
+                    self.fields(fields, indent + 2, true);
+                }
+                Value::Array(items) if !items.is_empty() => self.items(items, indent + 2, true),
+                scalar => self.scalar(scalar, indent + 2, false),
+            }
+        }
+        self.end_line();
+    }
+
+    fn scalar(&mut self, value: &Value, indent: usize, is_key: bool) {
+        match value {
+            Value::Null => self.put("null"),
+            Value::Bool(value) => self.put(if *value { "true" } else { "false" }),
+            Value::Number(number) => {
+                let text = number_text(number);
+                self.put(&text);
+            }
+            Value::String(text) => self.string(text, indent, is_key),
+            Value::Array(_) => self.put("[]"),
+            Value::Object(_) => self.put("{}"),
+        }
+    }
+
+    fn string(&mut self, text: &str, indent: usize, is_key: bool) {
+        let traits = Traits::of(text);
+        let reads_as_text = NO_TEXT.as_ref().is_some_and(|no| !no.is_match(text));
+        if text.contains('\n') {
+            if traits.block && !is_key {
+                self.literal(text, indent);
+            } else {
+                self.double_quoted(text, indent, is_key);
+            }
+        } else if !reads_as_text {
+            self.double_quoted(text, indent, is_key);
+        } else if traits.plain {
+            self.folded(text, indent, is_key, false);
+        } else if traits.single_quoted {
+            self.folded(text, indent, is_key, true);
+        } else {
+            self.double_quoted(text, indent, is_key);
+        }
+    }
+
+    /// Plain, or in single quotes.
+    fn folded(&mut self, text: &str, indent: usize, is_key: bool, quoted: bool) {
+        if quoted {
+            self.put_char('\'');
+        }
+        let mut after_space = false;
+        let mut characters = text.chars().enumerate().peekable();
+        while let Some((position, c)) = characters.next() {
+            let next = characters.peek().map(|(_, next)| *next);
+            let inside = position > 0 && next.is_some();
+            let folds = !is_key && !after_space && self.column > WIDTH && next != Some(' ');
+            if c == ' ' && folds && (inside || !quoted) {
+                self.begin_line(indent);
+            } else {
+                if quoted && c == '\'' {
+                    self.put_char('\'');
+                }
+                self.put_char(c);
+            }
+            after_space = c == ' ';
+        }
+        if quoted {
+            self.put_char('\'');
+        }
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, is_key: bool) {
+        self.put_char('"');
+        let mut after_space = false;
+        let mut characters = text.chars().enumerate().peekable();
+        while let Some((position, c)) = characters.next() {
+            let next = characters.peek().map(|(_, next)| *next);
+            let inside = position > 0 && next.is_some();
+            if c == ' ' {
+                if !is_key && !after_space && self.column > WIDTH && inside {
+                    self.begin_line(indent);
+                    if next == Some(' ') {
+                        self.put_char('\\');
+                    }
+                } else {
+                    self.put_char(' ');
+                }
+                after_space = true;
+                continue;
+            }
+            after_space = false;
+            let short = match c {
+                '"' => '"',
+                '\\' => '\\',
+                '\0' => '0',
+                '\u{7}' => 'a',
+                '\u{8}' => 'b',
+                '\t' => 't',
+                '\n' => 'n',
+                '\u{b}' => 'v',
+                '\u{c}' => 'f',
+                '\r' => 'r',
+                '\u{1b}' => 'e',
+                '\u{85}' => 'N',
+                '\u{a0}' => '_',
+                '\u{2028}' => 'L',
+                '\u{2029}' => 'P',
+                _ if is_printable(c) => {
+                    self.put_char(c);
+                    continue;
+                }
+                _ => {
+                    let code = u32::from(c);
+                    let escaped = match code {
+                        0..=0xff => format!("\\x{code:02X}"),
+                        0x100..=0xffff => format!("\\u{code:04X}"),
+                        _ => format!("\\U{code:08X}"),
+                    };
+                    self.put(&escaped);
+                    continue;
+                }
+            };
+            self.put_char('\\');
+            self.put_char(short);
+        }
+        self.put_char('"');
+    }
+
+    /// Line by line, as it is.
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.put("|");
+        if text.starts_with([' ', '\n']) {
+            self.put("2");
+        }
+        let ends = text.len() - text.trim_end_matches('\n').len();
+        match ends {
+            0 => self.put("-"),
+            1 if text.len() > 1 => {}
+            _ => self.put("+"),
+        }
+        self.end_line();
+        let lines = text.strip_suffix('\n').unwrap_or(text);
+        for line in lines.split('\n') {
+            if !line.is_empty() {
+                self.begin_line(indent);
+                self.put(line);
+            }
+            self.text.push('\n');
+            self.column = 0;
+        }
+    }
+}
+
+/// In which forms a text may be written.
+#[derive(Clone, Copy, Debug)]
+struct Traits {
+    plain: bool,
+    single_quoted: bool,
+    block: bool,
+}
+
+impl Traits {
+    fn of(text: &str) -> Self {
+        let characters: Vec<char> = text.chars().collect();
+        let (first, last) = (characters.first().copied(), characters.last().copied());
+        let is_blank = |c: Option<&char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '\r'));
+        let mut indicates = text.starts_with("---") || text.starts_with("...");
+        let mut special = false;
+        // A space before a line break, and one after it.
+        let (mut space_break, mut break_space) = (false, false);
+        for (position, &c) in characters.iter().enumerate() {
+            let before = position.checked_sub(1).and_then(|p| characters.get(p));
+            let after = characters.get(position + 1);
+            indicates |= match c {
+                '#' if position > 0 => is_blank(before),
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"'
+                | '%' | '@' | '`' => position == 0,
+                '?' | '-' => position == 0 && is_blank(after),
+                ':' => is_blank(after),
+                _ => false,
+            };
+            special |= c != '\n' && !is_printable(c);
+            space_break |= c == '\n' && before == Some(&' ');
+            break_space |= c == ' ' && before == Some(&'\n');
+        }
+        let edge = |c: Option<char>| matches!(c, Some(' ' | '\n'));
+        let broken = space_break || special;
+        Self {
+            plain: !indicates && !broken && !break_space && !edge(first) && !edge(last),
+            single_quoted: !broken && !break_space,
+            block: !broken && last != Some(' '),
+        }
+    }
+}
+
+fn is_printable(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
+        && !matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Whole numbers without a point, great and small ones with an exponent.
+fn number_text(number: &Number) -> String {
+    if number.is_i64() || number.is_u64() {
+        return number.to_string();
+    }
+    let Some(value) = number.as_f64() else {
+        return number.to_string();
+    };
+    let size = value.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{value:e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, digits) = match exponent.strip_prefix('-') {
+            Some(digits) => ('-', digits),
+            None => ('+', exponent),
+        };
+        return format!("{mantissa}e{sign}{digits:0>2}");
+    }
+    let mut text = String::new();
+    let _ = write!(text, "{value}");
+    text
+}
+
+/// Letters after everything else, and numbers in names by their value.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let Some(at) = a.iter().zip(&b).position(|(x, y)| x != y) else {
+        return a.len().cmp(&b.len());
+    };
+    let (x, y) = (a[at], b[at]);
+    match (x.is_alphabetic(), y.is_alphabetic()) {
+        (true, true) => return x.cmp(&y),
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    // A zero in the middle of a number counts, one at its beginning does not.
+    let digits = a[..at].iter().rev().take_while(|c| c.is_ascii_digit());
+    let in_number = (x == '0' || y == '0') && digits.clone().any(|c| *c != '0');
+    let number = |of: &[char]| {
+        let digits = of[at..].iter().take_while(|c| c.is_ascii_digit());
+        let value = digits.clone().fold(i64::from(in_number), |value, c| {
+            let digit = i64::from(c.to_digit(10).unwrap_or_default());
+            value.wrapping_mul(10).wrapping_add(digit)
+        });
+        (value, digits.count())
+    };
+    number(&a).cmp(&number(&b)).then(x.cmp(&y))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_only_where_they_would_be_something_else() {
+        for (text, expected) in [
+            ("new", "new"),
+            ("true", "\"true\""),
+            ("no", "\"no\""),
+            ("y", "\"y\""),
+            ("123", "\"123\""),
+            ("1.5", "\"1.5\""),
+            ("1e3", "\"1e3\""),
+            ("0x1F", "\"0x1F\""),
+            ("017", "\"017\""),
+            ("12:30:45", "\"12:30:45\""),
+            ("null", "\"null\""),
+            ("~", "\"~\""),
+            ("", "\"\""),
+            ("2020-01-01", "\"2020-01-01\""),
+            (" lead", "' lead'"),
+            ("trail ", "'trail '"),
+            ("a: b", "'a: b'"),
+            ("a:b", "a:b"),
+            ("a #b", "'a #b'"),
+            ("a#b", "a#b"),
+            ("*x", "'*x'"),
+            ("-", "'-'"),
+            ("- x", "'- x'"),
+            ("-x", "-x"),
+            ("?", "'?'"),
+            ("@a", "'@a'"),
+            ("`a", "'`a'"),
+            ("%a", "'%a'"),
+            ("!a", "'!a'"),
+            ("&a", "'&a'"),
+            ("it's \"q\"", "it's \"q\""),
+            ("'a'", "'''a'''"),
+            ("a\tb", "\"a\\tb\""),
+            ("héé – ☃", "héé – ☃"),
+            ("1.2.3", "1.2.3"),
+            ("1.19", "\"1.19\""),
+            ("---a", "'---a'"),
+            ("line1\nline2\n", "|\n  line1\n  line2"),
+            ("line1\nline2", "|-\n  line1\n  line2"),
+            ("line1\n\n", "|+\n  line1\n"),
+            (" a\nb\n", "|2\n   a\n  b"),
+            ("a \nb", "\"a \\nb\""),
+        ] {
+            assert_eq!(
+                write(&json!({ "k": text })),
+                format!("k: {expected}\n"),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn documents_look_as_karmada_leaves_them() {
+        for (document, expected) in [
+            (
+                json!({"servers": [{"name": "a", "ports": [80, 443]}, {"name": "b"}], "flow": [1, 2, {"x": true}],
+                    "nested": [[1, 2], [], {}]}),
+                "flow:\n- 1\n- 2\n- x: true\nnested:\n- - 1\n  - 2\n- []\n- {}\nservers:\n- name: a\n  ports:\n  - 80\n  - 443\n- name: b\n",
+            ),
+            (
+                json!({"a": {"b": {"c": [{"d": 1, "e": "x\ny\n"}, "f"]}}, "host": "new"}),
+                "a:\n  b:\n    c:\n    - d: 1\n      e: |\n        x\n        y\n    - f\nhost: new\n",
+            ),
+            (
+                json!({"zeta": 1, "alpha": 2, "item10": "a", "item2": "b", "Upper": "c", "_under": "d", "1": "one", "host": "new", "true": 1}),
+                "_under: d\n\"1\": one\nUpper: c\nalpha: 2\nhost: new\nitem2: b\nitem10: a\n\"true\": 1\nzeta: 1\n",
+            ),
+            (
+                json!({"e": 1e3, "f": 1.0, "f2": 1.5, "neg": -0.5, "big": 123_456_789_012_345_678_i64, "n": null, "huge": 1e21, "tiny": 1e-7}),
+                "big: 123456789012345678\ne: 1000\nf: 1\nf2: 1.5\nhuge: 1e+21\n\"n\": null\nneg: -0.5\ntiny: 1e-07\n",
+            ),
+            (
+                json!({"long": "aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbb cccccccccccccccccccccc dddddddddddddddddddd eeeeeeeeeeeeeeeeeeee ffffffffffffffff"}),
+                "long: aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbb cccccccccccccccccccccc dddddddddddddddddddd\n  eeeeeeeeeeeeeeeeeeee ffffffffffffffff\n",
+            ),
+            (json!(["new", {"b": "c"}]), "- new\n- b: c\n"),
+            (json!({}), "{}\n"),
+            (json!("a"), "a\n"),
+        ] {
+            assert_eq!(write(&document), expected);
+        }
+    }
+}
