@@ -125,7 +125,19 @@ pub enum Reason {
 #[serde(rename_all = "camelCase")]
 struct Record<'a> {
     policy_name: &'a str,
-    overriders: &'a Overriders,
+    overriders: Overriders,
+}
+
+/// Overriders as Karmada writes them down: with the values that `remove` does without.
+fn recorded(overriders: &Overriders) -> Overriders {
+    let mut recorded = overriders.clone();
+    let plain = recorded.plaintext.iter_mut().map(|one| &mut one.value);
+    let fields = recorded.field_overrider.iter_mut();
+    let texts = fields.flat_map(|field| field.json.iter_mut().chain(&mut field.yaml));
+    for value in plain.chain(texts.map(|one| &mut one.value)) {
+        value.get_or_insert_default();
+    }
+    recorded
 }
 
 impl OverridePolicy {
@@ -206,7 +218,7 @@ fn apply_kind(
             })?;
             records.push(Record {
                 policy_name: &policy.name,
-                overriders: &rule.overriders,
+                overriders: recorded(&rule.overriders),
             });
         }
     }

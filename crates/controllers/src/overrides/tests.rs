@@ -145,6 +145,28 @@ fn images_commands_and_labels_of_a_workload_change() {
 }
 
 #[test]
+fn what_was_applied_is_written_down_as_karmada_does_it() {
+    let set = OverrideSet {
+        cluster: vec![policy(
+            "p",
+            json!({"overrideRules": [{"overriders": {
+                "plaintext": [{"path": "/metadata/labels", "operator": "remove"}],
+                "annotationsOverrider": [{"operator": "add", "value": {"a": "<b>"}}]}}]}),
+        )],
+        namespaced: Vec::new(),
+    };
+    let applied = set.apply(&mut deployment(), &cluster("m1")).unwrap();
+    assert_eq!(
+        applied.cluster.unwrap(),
+        concat!(
+            r#"[{"policyName":"p","overriders":{"#,
+            r#""plaintext":[{"path":"/metadata/labels","operator":"remove","value":null}],"#,
+            r#""annotationsOverrider":[{"operator":"add","value":{"a":"\u003cb\u003e"}}]}}]"#
+        )
+    );
+}
+
+#[test]
 fn indexes_below_zero_count_from_the_end() {
     let result = applied(json!({"plaintext": [
         {"path": "/spec/template/spec/containers/-1/image", "operator": "replace", "value": "log:9"},
