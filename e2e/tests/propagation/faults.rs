@@ -90,14 +90,14 @@ async fn whatever_breaks_on_the_way_all_is_well_in_the_end() {
     proxy.rule(move |asked| {
         let turn = count.fetch_add(1, Ordering::Relaxed);
         if asked.is_watch() {
-            return if turn % 2 == 0 {
+            return if turn.is_multiple_of(2) {
                 Fault::Expired
             } else {
                 Fault::None
             };
         }
         if asked.method == Method::GET {
-            return if turn % 3 == 0 {
+            return if turn.is_multiple_of(3) {
                 Fault::CutInLine(0)
             } else {
                 Fault::None
