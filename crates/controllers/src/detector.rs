@@ -27,6 +27,8 @@ mod discovery;
 mod happenings;
 pub mod index;
 mod intake;
+#[cfg(test)]
+mod intake_tests;
 mod observation;
 pub mod options;
 mod owner;

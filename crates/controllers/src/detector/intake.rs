@@ -11,7 +11,7 @@ use super::claim::{PolicyKey, PolicyKind};
 use super::decision::Cause;
 use super::happenings;
 use super::observation::{Message, Source};
-use super::owner::{Owner, WorkKey};
+use super::owner::Owner;
 use super::policy::{Policy, PolicyRecord, Standing};
 use super::template::Template;
 use crate::binding_key::BindingKey;
@@ -382,11 +382,10 @@ impl Owner {
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
         };
-        // A write of a process before this one may arrive late, and undo what was decided since.
-        // What comes while its template is being worked on is our own write, or lets it fail.
+        // A write of a process before this one may arrive late, and undo what was decided since. Nor does our own write
+        // count as known: work that is going on may have found nothing to write to the version before it.
         if self.is_news(&key, &object)
             && let Some(template) = self.template_of(&key, &object)
-            && !self.queue.is_running(&WorkKey::Template(template.clone()))
         {
             self.enqueue(template, Cause::default());
         }
