@@ -277,6 +277,14 @@ async fn custom_resources_have_metadata_of_the_same_types() {
     assert_eq!(warned(&free), [""; 0]);
     let listed = objects.get("").await.json;
     assert_eq!(listed["metadata"]["continue"], "", "{listed}");
+    let mut applied = object(json!({"name": "c"}));
+    applied["spec"] = json!({"inner": []});
+    let refused = objects.apply("c", "one", &applied).await;
+    let (code, message) = said(&refused);
+    assert!(
+        code == 500 && message.contains(": .spec.inner: expected map"),
+        "{code} {message}"
+    );
     let mut nested = object(json!({"name": "b"}));
     nested["spec"] = json!({"inner": {}});
     let refused = objects.post("", &nested).await;

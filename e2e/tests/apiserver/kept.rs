@@ -207,6 +207,21 @@ async fn objects_without_a_spec_have_generations_too() {
 }
 
 #[tokio::test]
+async fn the_selector_of_a_budget_is_replaced_as_a_whole() {
+    let server = server().await;
+    let budgets = of(&server, "/apis/policy/v1", "poddisruptionbudgets").await;
+    let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}});
+    budgets
+        .create(&json!({"metadata": {"name": "a"}, "spec": spec}))
+        .await;
+    for selector in [json!({"matchLabels": {"c": "d"}}), json!({})] {
+        let patch = json!({"spec": {"selector": selector}});
+        let patched = budgets.strategic("/a", &patch).await.json;
+        assert_eq!(patched["spec"]["selector"], selector);
+    }
+}
+
+#[tokio::test]
 async fn a_scale_tells_the_whole_selector() {
     let server = server().await;
     let deployments = of(&server, "/apis/apps/v1", "deployments").await;

@@ -297,6 +297,9 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
+/// The longest path of an image behind its registry.
+const LONGEST_NAME: usize = 255;
+
 /// Whether the path of an image, behind its registry, is made of words that are joined by single signs.
 fn is_name(image: &str) -> bool {
     let path = match image.split_once('/') {
@@ -304,14 +307,15 @@ fn is_name(image: &str) -> bool {
         _ => image,
     };
     let path = path.split(':').next().unwrap_or(path);
-    path.split('/').all(|part| {
-        let is_end = |end: Option<char>| end.is_some_and(|c| c.is_ascii_alphanumeric());
-        let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
-        part.chars().all(known)
-            && is_end(part.chars().next())
-            && is_end(part.chars().next_back())
-            && !part.contains("..")
-    })
+    path.len() <= LONGEST_NAME
+        && path.split('/').all(|part| {
+            let is_end = |end: Option<char>| end.is_some_and(|c| c.is_ascii_alphanumeric());
+            let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+            part.chars().all(known)
+                && is_end(part.chars().next())
+                && is_end(part.chars().next_back())
+                && !part.contains("..")
+        })
 }
 
 /// True for images whose tag is `latest`, said or unsaid.

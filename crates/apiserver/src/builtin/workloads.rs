@@ -66,6 +66,7 @@ pub(super) fn stateful_set(value: &mut Value) {
     set(spec, "replicas", json!(1));
     set(spec, "revisionHistoryLimit", json!(10));
     set(spec, "podManagementPolicy", json!("OrderedReady"));
+    set(spec, "serviceName", json!(""));
     set(spec, "updateStrategy", json!({}));
     set(&mut spec["updateStrategy"], "type", json!("RollingUpdate"));
     if spec["updateStrategy"]["type"] == "RollingUpdate" {

@@ -118,7 +118,7 @@ pub(crate) fn tracked(object: &Value) -> Value {
     let mut out = Map::new();
     for (key, value) in object.as_object().into_iter().flatten() {
         match (key.as_str(), value) {
-            ("apiVersion" | "kind", _) => {}
+            ("apiVersion" | "kind", _) | ("metadata", Value::Null) => {}
             ("metadata", Value::Object(meta)) => {
                 let kept: Map<String, Value> = meta
                     .iter()
@@ -173,14 +173,14 @@ fn blank(resource: &Resource) -> Value {
     let template = || json!({"metadata": {}, "spec": {"containers": null}});
     let mut spec = json!({
         "strategy": {}, "updateStrategy": {}, "resources": {}, "scaleTargetRef": {}, "names": {},
-        "podSelector": {}, "containers": null, "limits": null,
+        "podSelector": {}, "containers": null, "limits": null, "serviceName": "",
         "jobTemplate": {"metadata": {}, "spec": {"template": template()}},
     });
     if resource.plural != "replicationcontrollers" {
         spec["template"] = template();
     }
     json!({
-        "metadata": {}, "spec": spec, "template": template(), "roleRef": {}, "rules": null,
+        "metadata": {}, "spec": spec, "template": template(), "roleRef": {}, "rules": null, "endpoints": null, "ports": null,
         "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
         "reportingComponent": "", "reportingInstance": "",
         "regarding": {}, "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null,

@@ -7,6 +7,7 @@ pub(crate) mod json;
 pub(crate) mod managed;
 pub(crate) mod nulls;
 pub(crate) mod strategic;
+pub(crate) mod typed;
 
 use serde_json::Value;
 

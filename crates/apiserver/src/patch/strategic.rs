@@ -65,7 +65,11 @@ fn merge_object(
         }
         let inner = schema.and_then(|s| s.field(name)).map(AsRef::as_ref);
         let slot = object.entry(name.clone()).or_insert(Value::Null);
+        let strategy = inner.and_then(|s| s.strategy.as_ref());
         match value {
+            Value::Object(map) if strategy.is_some_and(|s| s.replaces) => {
+                *slot = Value::Object(without_directives(map));
+            }
             Value::Object(_) => merge_object(slot, value, inner)?,
             Value::Array(items) => merge_list(slot, items, inner)?,
             other => *slot = other.clone(),

@@ -25,6 +25,8 @@ enum Merge {
     AtomicMap,
     /// An object whose keys the patch may restrict.
     RetainMap,
+    /// An object replaced as a whole by strategic merge.
+    ReplaceMap,
 }
 
 const TABLE: &[(&str, &str, Merge)] = &[
@@ -157,7 +159,7 @@ const TABLE: &[(&str, &str, Merge)] = &[
         "conditions",
         Merge::ApplyOnly(&["type"]),
     ),
-    ("PodDisruptionBudgetSpec", "selector", Merge::RetainMap),
+    ("PodDisruptionBudgetSpec", "selector", Merge::ReplaceMap),
     (
         "PodDisruptionBudgetStatus",
         "conditions",
@@ -188,6 +190,7 @@ pub(super) fn extensions(definition: &str, property: &str) -> Vec<(&'static str,
     }
     if let Some(strategy) = schema.strategy {
         let words = match (strategy.retain_keys, &strategy.merge_key) {
+            _ if strategy.replaces => "replace",
             (true, None) => "retainKeys",
             (true, Some(_)) => "merge,retainKeys",
             (false, _) => "merge",
@@ -212,7 +215,7 @@ pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
     let by = |key: &str| {
         Some(Strategy {
             merge_key: Some(key.to_owned()),
-            retain_keys: false,
+            ..Strategy::default()
         })
     };
     let map = |keys: &[&str]| ListType::Map(keys.iter().map(|k| (*k).to_owned()).collect());
@@ -229,14 +232,21 @@ pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
             schema.strategy = Some(Strategy {
                 merge_key: Some((*key).to_owned()),
                 retain_keys: true,
+                ..Strategy::default()
             });
             schema.list_type = map(&[key]);
         }
         Merge::AtomicMap => schema.map_atomic = true,
         Merge::RetainMap => {
             schema.strategy = Some(Strategy {
-                merge_key: None,
                 retain_keys: true,
+                ..Strategy::default()
+            });
+        }
+        Merge::ReplaceMap => {
+            schema.strategy = Some(Strategy {
+                replaces: true,
+                ..Strategy::default()
             });
         }
     }

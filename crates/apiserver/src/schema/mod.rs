@@ -103,6 +103,8 @@ pub(crate) struct Strategy {
     /// Lists of objects merge by this key; lists of scalars merge as sets when it is empty.
     pub(crate) merge_key: Option<String>,
     pub(crate) retain_keys: bool,
+    /// An object takes the place of the one that is there.
+    pub(crate) replaces: bool,
 }
 
 /// Bounds and patterns of a value.

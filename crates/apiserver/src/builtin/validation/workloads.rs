@@ -158,12 +158,12 @@ const FREE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// Whether anything else of a stateful set differs. What was found out about its claims does not count.
+/// Whether anything else of a stateful set differs. An empty name is none.
 fn differs(spec: &Value, before: &Value) -> bool {
     let rest = |spec: &Value| {
         let mut rest = spec.clone();
         if let Some(fields) = rest.as_object_mut() {
-            fields.retain(|name, value| !FREE.contains(&name.as_str()) && !value.is_null());
+            fields.retain(|name, value| !FREE.contains(&name.as_str()) && *value != "");
         }
         rest
     };

@@ -12,6 +12,7 @@ use crate::http::body;
 use crate::http::query::FieldValidation;
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
+use crate::patch::typed;
 use crate::schema::shape;
 use crate::verbs::pipeline::{self, Sent, Write, modify};
 use crate::verbs::{Call, Subresource, scale, text};
@@ -107,6 +108,11 @@ fn sent(call: &Call, bytes: &Bytes, is_new: bool) -> Result<(Value, Vec<String>)
     if let Some(field) = unknown.first() {
         let why = format!("{whose}: .{field}: field not declared in schema");
         return Err(ApiError::unknown(why));
+    }
+    if resource.is_custom()
+        && let Some(why) = typed::mistyped(&config, resource.schema(), "")
+    {
+        return Err(ApiError::unknown(format!("{whose}: {why}")));
     }
     if let Some(why) = apply::duplicate(&config, resource.schema()) {
         return Err(ApiError::unknown(format!("{whose}: {why}")));
