@@ -8,7 +8,7 @@ use crate::server::server;
 const RECORDED: &str = include_str!("../../../crates/apiserver/tests/data/answers.json");
 
 /// Drops what differs from one request to the next.
-fn comparable(value: &mut Value) {
+pub(crate) fn comparable(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.retain(|name, value| match name.as_str() {
@@ -34,7 +34,7 @@ fn comparable(value: &mut Value) {
 }
 
 /// Every place where two values differ.
-fn differences(expected: &Value, found: &Value, path: &str, out: &mut Vec<String>) {
+pub(crate) fn differences(expected: &Value, found: &Value, path: &str, out: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
             let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();

@@ -23,6 +23,7 @@ mod deletion;
 mod deploy;
 mod discovery;
 mod documents;
+mod drawn;
 mod emptied;
 mod expiry;
 mod garbage;
@@ -39,6 +40,8 @@ mod keywords;
 mod kinds;
 mod kubectl;
 mod listing;
+#[path = "../killing/numbers.rs"]
+mod numbers;
 mod objects;
 mod patching;
 mod paths;

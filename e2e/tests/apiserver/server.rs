@@ -73,23 +73,44 @@ pub(crate) async fn forgetful() -> Served {
     Served { client, shared }
 }
 
-async fn start(flags: &[String]) -> Shared {
-    let folder = tempfile::tempdir().unwrap();
-    let credentials = folder.path().join("credentials");
-    if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-        let mut flags = flags.to_vec();
-        flags.push(format!(
-            "--client-ca-file={}",
-            certificates::found(&credentials).display()
-        ));
-        let real = RealServer::start_with(Path::new(&assets), folder.path(), &flags).await;
-        return Shared {
-            kubeconfig: folder.path().join("kubeconfig"),
-            folder,
-            real: Some(real),
-            embedded: None,
-        };
+/// A real server and an embedded one, where the environment names the binaries of the real one.
+pub(crate) async fn both() -> Option<[Served; 2]> {
+    let assets = RealServer::assets()?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut both = Vec::new();
+    for shared in [real(&assets, &[]).await, embedded().await] {
+        let client = client_of(config(&shared.kubeconfig).await);
+        let shared = Arc::new(shared);
+        both.push(Served { client, shared });
     }
+    both.try_into().ok()
+}
+
+async fn start(flags: &[String]) -> Shared {
+    match RealServer::assets() {
+        Some(assets) => real(&assets, flags).await,
+        None => embedded().await,
+    }
+}
+
+async fn real(assets: &Path, flags: &[String]) -> Shared {
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = flags.to_vec();
+    flags.push(format!(
+        "--client-ca-file={}",
+        certificates::found(&folder.path().join("credentials")).display()
+    ));
+    let real = RealServer::start_with(assets, folder.path(), &flags).await;
+    Shared {
+        kubeconfig: folder.path().join("kubeconfig"),
+        folder,
+        real: Some(real),
+        embedded: None,
+    }
+}
+
+async fn embedded() -> Shared {
+    let folder = tempfile::tempdir().unwrap();
     // Of its own: the runtime of the test that happens to be first ends with that test.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -97,7 +118,7 @@ async fn start(flags: &[String]) -> Shared {
         .build()
         .unwrap();
     let started = runtime.spawn(Server::start(ServerConfig {
-        credentials: Some(credentials),
+        credentials: Some(folder.path().join("credentials")),
         ..ServerConfig::default()
     }));
     let server = started.await.unwrap().unwrap();

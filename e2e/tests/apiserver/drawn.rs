@@ -1,0 +1,194 @@
+//! Requests that nobody thought of: drawn from a seed, and sent to an embedded server and to a kube-apiserver, which
+//! must answer alike. Runs only where there is the latter. What is told is the shortest sequence that still differs.
+//!
+//! `BERTH_DRAWN_SEEDS=500 cargo test -p berth-e2e --test apiserver drawn` draws five hundred sequences, and
+//! `BERTH_DRAWN_FIRST=7` begins with another seed. Messages are compared, too, with `BERTH_DRAWN_WORDS=1`.
+
+mod request;
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::answers::{comparable, differences};
+use crate::definitions::{DEFINITIONS, JSON};
+use crate::server::{Answer, Served, both};
+use request::{Kind, POLICIES, Request, Seen};
+
+/// The sequences that are drawn where nobody says how many.
+const SEEDS: u64 = 12;
+
+const DEFINITION: &str = include_str!("../../../crds/policy.karmada.io_propagationpolicies.yaml");
+
+/// What a kube-apiserver says where the two differ, and why they do.
+const KNOWN: [(&str, &str); 7] = [
+    ("RuntimeClass", "there are no runtime classes"),
+    ("Pod Overhead", "the same"),
+    (
+        "is invalid: status.",
+        "numbers in a status are taken as they are",
+    ),
+    ("is invalid: [status.", "the same"),
+    (
+        "cannot unmarshal number",
+        "whole numbers may be written with a point",
+    ),
+    (
+        "in body must be of type string: \"null\"",
+        "nulls in what is applied to custom resources are dropped",
+    ),
+    ("of type []uint8", "a list of numbers is no text in Base64"),
+];
+
+/// Places where objects differ, and why they do.
+const PLACES: [(&str, &str); 4] = [
+    ("\"f:rules\":{}", "nobody owns an empty list of rules"),
+    (".f:rules: expected Some(", "the same"),
+    (".f:ports: expected Some(", "nor those of a slice"),
+    (".f:endpoints: expected Some(", "the same"),
+];
+
+/// What is the same in two answers to the same request: not the words, unless they are asked for.
+fn told(answer: &Answer, namespace: &str) -> Value {
+    let text = answer.text.replace(namespace, "NAMESPACE");
+    let mut object: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    comparable(&mut object);
+    sort_managers(&mut object);
+    // Where a list goes on is told in tokens of a server's own.
+    if let Some(token) = object.pointer_mut("/metadata/continue") {
+        *token = json!(token != "");
+    }
+    let warnings = answer.headers.get_all("warning").iter().count();
+    if answer.code < 400 {
+        return json!({"code": answer.code, "warnings": warnings, "object": object});
+    }
+    let mut refusal = json!({"code": answer.code, "reason": object["reason"]});
+    if std::env::var_os("BERTH_DRAWN_WORDS").is_some() {
+        refusal["message"] = object["message"].clone();
+    }
+    refusal
+}
+
+/// Managers of the same second come in the order of their names.
+fn sort_managers(object: &mut Value) {
+    if let Some(items) = object["items"].as_array_mut() {
+        items.iter_mut().for_each(sort_managers);
+    }
+    if let Some(managers) = object["metadata"]["managedFields"].as_array_mut() {
+        managers.sort_by_key(Value::to_string);
+    }
+}
+
+fn is_known(real: &Answer, embedded: &Answer) -> bool {
+    // A value of the wrong type in what is applied is the client's mistake.
+    let mistake = real.code == 500 && matches!(embedded.code, 400 | 422);
+    let said = [real, embedded].map(|answer| answer.json["message"].as_str().unwrap_or_default());
+    let mut known = KNOWN.iter().map(|(words, _)| words);
+    mistake || known.any(|words| said.iter().any(|said| said.contains(words)))
+}
+
+/// Sends the requests to both; says how the answers to one of them differ, and to which.
+async fn differ(both: &[Served; 2], kind: &Kind, requests: &[Request]) -> Option<(usize, String)> {
+    let namespaces = [both[0].namespace().await, both[1].namespace().await];
+    let mut seen = [Seen::default(), Seen::default()];
+    for (at, request) in requests.iter().enumerate() {
+        let mut answers = Vec::new();
+        for ((server, namespace), seen) in both.iter().zip(&namespaces).zip(&mut seen) {
+            answers.push(request.send(server, kind, namespace, seen).await);
+        }
+        let [real, embedded] = answers.as_slice() else {
+            panic!("two servers");
+        };
+        let mut found = Vec::new();
+        let [a, b] = [(real, &namespaces[0]), (embedded, &namespaces[1])];
+        differences(&told(a.0, a.1), &told(b.0, b.1), "", &mut found);
+        if found.is_empty() {
+            continue;
+        }
+        let is_place = |how: &String| PLACES.iter().any(|(place, _)| how.contains(place));
+        if found.iter().all(is_place) || is_known(real, embedded) {
+            // From here on their objects may differ.
+            return None;
+        }
+        let said = |answer: &Answer| answer.json["message"].to_string();
+        return Some((
+            at,
+            format!(
+                "{}\n  kube-apiserver: {}\n  embedded: {}",
+                found.join("\n"),
+                said(real),
+                said(embedded)
+            ),
+        ));
+    }
+    None
+}
+
+/// The shortest sequence whose last request is still answered differently.
+async fn shortest(
+    both: &[Served; 2],
+    kind: &Kind,
+    mut requests: Vec<Request>,
+    mut how: String,
+) -> (Vec<Request>, String) {
+    for at in (0..requests.len() - 1).rev() {
+        let mut fewer = requests.clone();
+        fewer.remove(at);
+        if let Some((last, found)) = differ(both, kind, &fewer).await
+            && last == fewer.len() - 1
+        {
+            (requests, how) = (fewer, found);
+        }
+    }
+    (requests, how)
+}
+
+async fn define(server: &Served) {
+    let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
+    let made = server.raw("POST", DEFINITIONS, &[JSON], definition.to_string());
+    assert_eq!(made.await.code, 201);
+    eventually("the policies to be served", async || {
+        let probe = server.raw("POST", POLICIES, &[JSON], "{}").await;
+        match probe.code {
+            404 => Err(probe.text),
+            _ => Ok(()),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn drawn_requests_are_answered_alike() {
+    let Some(both) = both().await else {
+        return;
+    };
+    for server in &both {
+        define(server).await;
+    }
+    let number = |name: &str, otherwise: u64| {
+        let said = std::env::var(name).ok();
+        said.map_or(otherwise, |text| text.parse().unwrap())
+    };
+    let (first, count) = (
+        number("BERTH_DRAWN_FIRST", 1),
+        number("BERTH_DRAWN_SEEDS", SEEDS),
+    );
+    let kinds = Kind::all(&both[0]).await;
+    let mut wrong = Vec::new();
+    for seed in first..first + count {
+        let (kind, mut requests) = request::sequence(seed, &kinds);
+        let Some((at, how)) = differ(&both, kind, &requests).await else {
+            continue;
+        };
+        requests.truncate(at + 1);
+        let (requests, how) = shortest(&both, kind, requests, how).await;
+        let requests: Vec<String> = requests.iter().map(|r| format!("  {r:?}")).collect();
+        let (path, requests) = (&kind.path, requests.join("\n"));
+        wrong.push(format!("seed {seed}, {path}:\n{requests}\n{how}"));
+    }
+    let total = wrong.len();
+    assert!(
+        wrong.is_empty(),
+        "{total} of {count}:\n{}",
+        wrong.join("\n\n")
+    );
+}
