@@ -161,3 +161,27 @@ fn event(told: &Told, count: i32) -> Event {
         ..Event::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16, cause: &str) -> SendError {
+        let status: Status = serde_json::from_value(json!({
+            "status": "Failure", "code": code, "reason": "Forbidden", "message": "no",
+            "details": { "causes": [{ "reason": cause, "message": "", "field": "" }] },
+        }))
+        .unwrap();
+        SendError::Api(kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn only_refusals_for_the_sake_of_the_namespace_are_of_no_concern() {
+        assert!(refused(403, "NamespaceTerminating").is_of_an_ending_namespace());
+        assert!(refused(404, "").is_of_an_ending_namespace());
+        assert!(!refused(403, "").is_of_an_ending_namespace());
+        assert!(!SendError::Gone.is_of_an_ending_namespace());
+    }
+}
