@@ -232,6 +232,8 @@ impl Tainter {
                 if self.policies.get(&key) == Some(&spec) {
                     return Vec::new();
                 }
+                // Of one that was deleted and made again the watch may have missed the end.
+                self.policies.retain(|(_, known), _| *known != key.1);
                 self.policies.insert(key, spec);
                 self.known.keys().cloned().collect()
             }
@@ -354,6 +356,35 @@ mod tests {
             let found = desired(&cluster(ready, &before), &[&policy(&down)], now);
             assert_eq!(serde_json::to_value(found).unwrap(), after, "{about}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_policy_that_is_made_again_counts_once() {
+        let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::io::Error>>()
+                .await
+        });
+        let client = Client::new(nobody, "default");
+        let mut tainter = Tainter {
+            clusters: Api::all(client.clone()),
+            events: EventRecorder::new(client, COMPONENT).0,
+            known: HashMap::new(),
+            policies: BTreeMap::new(),
+            listed: HashSet::new(),
+        };
+        for (day, key) in [("01", "down"), ("02", "other")] {
+            let object = serde_json::from_value(json!({
+                "metadata": { "name": "p", "creationTimestamp": format!("2026-01-{day}T00:00:00Z") },
+                "spec": policy(&json!({ "key": key, "effect": "NoExecute" })) }))
+            .unwrap();
+            tainter.see(Source::Policies, Observation::Applied(Box::new(object)));
+        }
+        let keys: Vec<&str> = tainter
+            .policies
+            .values()
+            .flat_map(|spec| spec.taints.iter().map(|taint| taint.key.as_str()))
+            .collect();
+        assert_eq!(keys, ["other"]);
     }
 
     #[test]
