@@ -158,6 +158,54 @@ async fn replication_controllers_select_their_pods() {
 }
 
 #[tokio::test]
+async fn what_is_missing_is_said_to_be_null() {
+    let server = server().await;
+    let mut web = deployment("a");
+    web["spec"]["template"]["metadata"] = json!({});
+    let why = "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`";
+    let missing = "spec.selector: Required value";
+    for (plural, kind, without) in [
+        ("deployments", "Deployment", format!("[{missing}, {why}]")),
+        ("daemonsets", "DaemonSet", why.to_owned()),
+    ] {
+        let objects = of(&server, "/apis/apps/v1", plural).await;
+        let mut object = web.clone();
+        object["kind"] = json!(kind);
+        object["spec"].as_object_mut().unwrap().remove("replicas");
+        let start = format!("{kind}.apps \"a\" is invalid: ");
+        let refused = objects.post("", &object).await;
+        assert_eq!(said(&refused), (422, format!("{start}{why}").as_str()));
+        object["spec"]["selector"] = Value::Null;
+        let refused = objects.post("", &object).await;
+        assert_eq!(said(&refused), (422, format!("{start}{without}").as_str()));
+    }
+    let jobs = of(&server, "/apis/batch/v1", "cronjobs").await;
+    let job = json!({"metadata": {"name": "a"}, "spec": {"schedule": "@daily", "jobTemplate": {}}});
+    let why = "CronJob.batch \"a\" is invalid: [spec.jobTemplate.spec.template.spec.containers: Required value, \
+               spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \
+               \"Never\"]";
+    assert_eq!(said(&jobs.post("", &job).await), (422, why));
+    let bindings = of(
+        &server,
+        "/apis/rbac.authorization.k8s.io/v1",
+        "rolebindings",
+    )
+    .await;
+    let role =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
+    bindings
+        .create(&json!({"metadata": {"name": "a"}, "roleRef": role}))
+        .await;
+    let why = "RoleBinding.rbac.authorization.k8s.io \"a\" is invalid: roleRef: Invalid value: \
+               {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"ClusterRole\",\"Name\":\"edit\"}: cannot change \
+               roleRef";
+    let refused = bindings
+        .merge("/a", &json!({"roleRef": {"name": "edit"}}))
+        .await;
+    assert_eq!(said(&refused), (422, why));
+}
+
+#[tokio::test]
 async fn jobs_that_count_say_how_far() {
     let server = server().await;
     let jobs = of(&server, "/apis/batch/v1", "jobs").await;

@@ -36,7 +36,7 @@ fn job_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     template(&spec["template"], &format!("{path}.template"), causes);
     let restart = &spec["template"]["spec"]["restartPolicy"];
     let field = format!("{path}.template.spec.restartPolicy");
-    if restart == "Always" {
+    if restart == "Always" || restart.is_null() {
         let detail = "valid values: \"OnFailure\", \"Never\"";
         causes.push(Cause::required(field, detail));
     } else {

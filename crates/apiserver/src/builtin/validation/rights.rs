@@ -1,8 +1,8 @@
 //! The checks of roles and their bindings.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::place::Place;
+use super::place::{Place, go};
 use super::selector;
 use crate::builtin::names;
 use crate::error::Cause;
@@ -86,7 +86,12 @@ pub(super) fn binding(
         self::subject(&subject, namespaced, causes);
     }
     if old.is_some_and(|old| old["roleRef"] != *role.value) {
-        role.invalid("cannot change roleRef", causes);
+        let shown = go(&[
+            ("APIGroup", role.field("apiGroup").value),
+            ("Kind", &json!(role.field("kind").text())),
+            ("Name", &json!(role.field("name").text())),
+        ]);
+        role.invalid_go(&shown, "cannot change roleRef", causes);
     }
 }
 

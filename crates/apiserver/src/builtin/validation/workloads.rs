@@ -51,19 +51,14 @@ fn selects(plural: &str, spec: &Place<'_>, old: Option<&Value>, causes: &mut Vec
             let why = format!("empty selector is invalid for {kind}");
             chosen.invalid_as(&json!({}), &why, causes);
         }
-    } else {
+    } else if plural != "daemonsets" {
         chosen.required("", causes);
     }
     let well_formed = causes.len() == before;
     if well_formed || !chosen.is_set() {
         if !selected(chosen.value, labels.value) || !chosen.is_set() {
-            let shown = if labels.is_set() {
-                labels.value.clone()
-            } else {
-                json!({})
-            };
             let why = "`selector` does not match template `labels`";
-            labels.invalid_as(&shown, why, causes);
+            labels.invalid_as(labels.value, why, causes);
         }
     } else if !(is_empty("matchLabels") && is_empty("matchExpressions")) {
         chosen.invalid("invalid label selector", causes);
