@@ -207,7 +207,10 @@ fn write_mark(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::storage::{Record, Storage as _, Written};
 
     fn open(path: &Path) -> Result<DataDir, String> {
         DataDir::open(path, Durability::ProcessEnd).map_err(|e| e.to_string())
@@ -260,5 +263,37 @@ mod tests {
         fs::write(home.path().join(DRAFT), "{").unwrap();
         open(home.path()).unwrap();
         open(home.path()).unwrap();
+    }
+
+    #[test]
+    fn what_was_kept_is_missed() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("data");
+        let folder = open(&path).unwrap();
+        let (storage, _) = folder.server("one").unwrap();
+        storage.write(Record {
+            table: "things".into(),
+            namespace: "n".into(),
+            name: "a".into(),
+            version: 2,
+            written: Written::Created {
+                object: Bytes::from_static(b"{}"),
+            },
+        });
+        storage.close();
+        let objects = path.join("one/objects.redb");
+        let kept = fs::read(&objects).unwrap();
+        let lose: [fn(&Path); 2] = [
+            |path| fs::write(path, "").unwrap(),
+            |path| fs::remove_file(path).unwrap(),
+        ];
+        for lose in lose {
+            lose(&objects);
+            let refused = folder.server("one").map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains("lost or empty"), "{refused}");
+        }
+        fs::write(&objects, kept).unwrap();
+        let (storage, _) = folder.server("one").unwrap();
+        assert_eq!(storage.load().unwrap().version, 2);
     }
 }

@@ -1,7 +1,8 @@
 //! A storage that outlives the process. One thread owns the database; whatever was written while it was busy
 //! with a batch makes up the next one, so that many writers share the price of a commit.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -11,7 +12,7 @@ use redb::Database;
 use tokio::sync::watch;
 
 use super::database::{self, Durability};
-use super::journal::Journal;
+use super::journal::{self, Journal};
 use super::{Kept, Progress, Record, Storage, StorageError};
 
 /// Changes that wait for the next batch. Each is as long as its writer waits for it to be kept, so there are
@@ -76,9 +77,16 @@ impl Durable {
         let failed = |error: &dyn std::fmt::Display| {
             StorageError(format!("cannot use {}: {error}", path.display()))
         };
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        // It would be made anew, and nobody would be told that there was something.
+        if is_empty(path).map_err(|e| failed(&e))? && journal::is_there(folder) {
+            return Err(failed(
+                &"it is lost or empty, and the changes beside it are not: put the file back, or remove the folder to \
+                  start with nothing",
+            ));
+        }
         let database = database::open(path, durability).map_err(|e| failed(&e))?;
         let mut kept = database::load(&database).map_err(|e| failed(&e))?;
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
         let (mut journal, past) = Journal::open(folder, kept.version)
             .map_err(|e| StorageError(format!("cannot use {}: {e}", folder.display())))?;
         kept.past = past;
@@ -100,6 +108,15 @@ impl Durable {
             progress: follow,
             writer: Mutex::new(Some(writer)),
         })
+    }
+}
+
+/// Whether there is nothing in a file, or no file.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(metadata.len() == 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

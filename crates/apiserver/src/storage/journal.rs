@@ -78,6 +78,10 @@ impl Frame {
     }
 }
 
+/// The names of the files.
+const NEWER: &str = "changes.log";
+const OLDER: &str = "changes.older.log";
+
 /// The files, ready to be appended to.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -90,6 +94,13 @@ pub(super) struct Journal {
     batch: Vec<u8>,
 }
 
+/// Whether a folder holds changes, of whatever versions.
+pub(super) fn is_there(folder: &Path) -> bool {
+    [NEWER, OLDER]
+        .iter()
+        .any(|name| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() > 0))
+}
+
 impl Journal {
     /// Opens the files of a folder, and returns the changes that led up to `version`, without a gap, in order.
     pub(super) fn open(folder: &Path, version: u64) -> io::Result<(Self, Vec<Past>)> {
@@ -97,7 +108,7 @@ impl Journal {
     }
 
     fn open_with(folder: &Path, version: u64, full: u64) -> io::Result<(Self, Vec<Past>)> {
-        let (newer, older) = (folder.join("changes.log"), folder.join("changes.older.log"));
+        let (newer, older) = (folder.join(NEWER), folder.join(OLDER));
         let mut recent = read(&newer, version)?;
         let mut past = read(&older, version)?.frames;
         if recent.last() != Some(version) {
@@ -284,7 +295,7 @@ mod tests {
         // It goes on from there, with the version that was given to something else.
         let (mut journal, _) = Journal::open(folder.path(), 3).unwrap();
         journal.append(&[created(4), created(5)]).unwrap();
-        let path = folder.path().join("changes.log");
+        let path = folder.path().join(NEWER);
         let length = fs::metadata(&path).unwrap().len();
         append(&path).unwrap().write_all(&[9, 0, 0]).unwrap();
         assert_eq!(versions(folder.path(), 5), [2, 3, 4, 5]);
@@ -301,7 +312,7 @@ mod tests {
         let (mut journal, _) = Journal::open(folder.path(), 7).unwrap();
         journal.append(&[created(8)]).unwrap();
         assert_eq!(versions(folder.path(), 8), [8]);
-        let path = folder.path().join("changes.log");
+        let path = folder.path().join(NEWER);
         let mut bytes = fs::read(&path).unwrap();
         bytes[HEAD + 2] ^= 1;
         fs::write(&path, bytes).unwrap();
@@ -315,8 +326,8 @@ mod tests {
         let (mut journal, _) = open(0);
         for version in 2..500 {
             journal.append(&[created(version)]).unwrap();
-            let names = ["changes.log", "changes.older.log"];
-            let sizes = names.map(|n| fs::metadata(folder.path().join(n)).map_or(0, |m| m.len()));
+            let sizes =
+                [NEWER, OLDER].map(|n| fs::metadata(folder.path().join(n)).map_or(0, |m| m.len()));
             assert!(sizes.iter().sum::<u64>() <= 2100, "{sizes:?}");
             // As if killed now.
             let (again, past) = open(version);
