@@ -6,6 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::binding::{BindingSpec, BindingStatus};
@@ -372,15 +373,15 @@ impl Definition {
                     "listKind": format!("{}List", self.kind),
                     "plural": self.plural,
                     "singular": self.singular,
-                    "shortNames": self.short_names,
-                    "categories": self.categories,
+                    "shortNames": some(self.short_names),
+                    "categories": some(self.categories),
                 },
                 "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
                 "versions": [{
                     "name": self.version,
                     "served": true,
                     "storage": true,
-                    "additionalPrinterColumns": columns,
+                    "additionalPrinterColumns": some(&columns),
                     "subresources": subresources,
                     "schema": { "openAPIV3Schema": {
                         "type": "object",
@@ -397,6 +398,12 @@ impl Definition {
             source,
         })
     }
+}
+
+/// A list with something in it. A server does not keep an empty one, and whoever applies one is in conflict with
+/// whoever has applied it before.
+fn some<T: Serialize>(list: &[T]) -> Option<&[T]> {
+    (!list.is_empty()).then_some(list)
 }
 
 impl Column {

@@ -160,9 +160,9 @@ pub(super) async fn remove(
     let mut known = known.clone();
     for _ in 0..CONFLICT_TRIES {
         let object = match known {
-            Known::Absent => return Ok(()),
             Known::Present(seen) => seen.value.clone(),
-            Known::Unknown => match api.get_opt(&name).await? {
+            // What was not seen may be there: the answer to its creation may have been lost, and the watch be late.
+            Known::Absent | Known::Unknown => match api.get_opt(&name).await? {
                 None => return Ok(()),
                 Some(object) => serde_json::to_value(object)?,
             },
