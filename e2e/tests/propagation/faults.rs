@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_api::Cluster;
 use berth_e2e::eventually;
-use berth_e2e::proxy::{Fault, Proxy};
+use berth_e2e::proxy::{Asked, Fault, Proxy};
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -143,6 +143,35 @@ async fn whatever_breaks_on_the_way_all_is_well_in_the_end() {
     // And what somebody changes there afterwards is seen.
     fleet.members[0].delete(&maps[1]).await;
     fleet.members[0].has(&maps[1]).await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_made_without_an_answer_and_never_seen_is_removed() {
+    let (fleet, proxy) = behind_proxy().await;
+    let silent = |asked: &Asked| asked.is_watch().then_some(Fault::Silence);
+    proxy.rule(move |asked| silent(asked).unwrap_or(Fault::None));
+    let (first, second) = (config_map("first"), config_map("second"));
+    fleet.apply(first.clone()).await;
+    fleet.apply(policy(&first, &["m1"])).await;
+    eventually(
+        "the ConfigMaps to be listed and watched",
+        async || match proxy.count(|asked| asked.is_watch() && asked.path.ends_with("/configmaps"))
+        {
+            0 => Err("no watch yet"),
+            _ => Ok(()),
+        },
+    )
+    .await;
+    proxy.rule(move |asked| match asked.method {
+        Method::POST => Fault::LoseAnswer,
+        _ => silent(asked).unwrap_or(Fault::None),
+    });
+    fleet.apply(second.clone()).await;
+    fleet.apply(policy(&second, &["m1"])).await;
+    fleet.members[0].has(&second).await;
+    fleet.delete(&second).await;
+    fleet.members[0].lacks(&second).await;
     fleet.stop().await;
 }
 
