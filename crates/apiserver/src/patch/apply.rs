@@ -58,7 +58,7 @@ pub(crate) fn apply(
     remove(&mut merged, &given_up, &others, Some(schema));
     nulls::take_away(&mut merged, config, Some(schema));
     // To agree with what is there is no change; to put in an empty value is one.
-    let agrees = live.is_some_and(|live| *live == merged);
+    let agrees = live.is_some_and(|live| fields::alike(live, &merged));
     settle(&mut merged)?;
     if agrees {
         let before = entries.iter().find(|e| e.same_writer(&writer));

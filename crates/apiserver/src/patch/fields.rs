@@ -183,6 +183,23 @@ pub(crate) fn set_step(item: &Value) -> String {
     format!("v:{item}")
 }
 
+/// Whether two values are the same: numbers are, however they are written.
+pub(crate) fn alike(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_f64() != b.is_f64() => {
+            a.as_f64() == b.as_f64()
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |(name, a)| b.get(name).is_some_and(|b| alike(a, b));
+            a.len() == b.len() && a.iter().all(same)
+        }
+        _ => a == b,
+    }
+}
+
 /// Whether there is nothing of a list that is made of its items.
 fn is_list_without_items(value: &Value, schema: Option<&Schema>) -> bool {
     let granular = schema.is_some_and(|s| !matches!(s.list_type, ListType::Atomic));
@@ -271,7 +288,7 @@ pub(crate) fn difference(
     let (Some(a), Some(b)) = (old, new) else {
         return one_sided(old, new, schema);
     };
-    if a == b {
+    if alike(a, b) {
         return Difference::default();
     }
     let mut out = Difference::default();

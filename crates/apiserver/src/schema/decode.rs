@@ -144,4 +144,21 @@ mod tests {
             "containers": [container]}});
         assert_eq!(pod, expected);
     }
+
+    #[test]
+    fn bounds_of_nothing_are_bounds() {
+        let bounds = json!({"type": "integer", "minimum": 0, "maximum": 0, "maxLength": 0, "nullable": false,
+            "x-kubernetes-preserve-unknown-fields": false});
+        let definition = |bounds: &Value| {
+            json!({"spec": {"versions": [{"name": "v1", "served": false, "storage": true,
+                "schema": {"openAPIV3Schema": {"properties": {"a": bounds}}}}]}})
+        };
+        let mut sent = definition(&bounds);
+        let kind =
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+        assert_eq!(problem(kind, &mut sent), None);
+        let mut kept = bounds;
+        kept.as_object_mut().unwrap().remove("nullable");
+        assert_eq!(sent, definition(&kept));
+    }
 }

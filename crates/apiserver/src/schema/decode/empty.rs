@@ -82,6 +82,23 @@ const KEPT: &[(&str, &[&str])] = &[
     ("IngressPortStatus", &["error"]),
     ("IngressSpec", &["ingressClassName"]),
     (
+        "JSONSchemaProps",
+        &[
+            "maxItems",
+            "maxLength",
+            "maxProperties",
+            "maximum",
+            "minItems",
+            "minLength",
+            "minProperties",
+            "minimum",
+            "multipleOf",
+            "x-kubernetes-list-type",
+            "x-kubernetes-map-type",
+            "x-kubernetes-preserve-unknown-fields",
+        ],
+    ),
+    (
         "JobSpec",
         &[
             "activeDeadlineSeconds",
