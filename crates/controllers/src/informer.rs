@@ -18,6 +18,8 @@ pub(crate) enum Observation {
     Deleted(Box<DynamicObject>),
     /// All objects were listed, each of them applied before this: what is not among them is gone.
     Listed(Listing),
+    /// The server does not serve the kind, or not any more. Said again each time it is asked and answers so.
+    Unserved,
 }
 
 /// The names of the objects that were listed.
@@ -66,25 +68,29 @@ pub(crate) async fn inform<M: Send>(
         let mut listing = Listing::default();
         loop {
             let event = match stream.try_next().await {
-                Ok(Some(event)) => event,
+                Ok(Some(event)) => Some(event),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::debug!(url, %error, "watch failed, trying again");
-                    continue;
+                    if !says_unserved(&error) {
+                        continue;
+                    }
+                    None
                 }
             };
             let observation = match event {
-                watcher::Event::Init => {
+                Some(watcher::Event::Init) => {
                     listing = Listing::default();
                     continue;
                 }
-                watcher::Event::InitApply(object) => {
+                Some(watcher::Event::InitApply(object)) => {
                     listing.add(&object);
                     Observation::Applied(lean(object))
                 }
-                watcher::Event::InitDone => Observation::Listed(std::mem::take(&mut listing)),
-                watcher::Event::Apply(object) => Observation::Applied(lean(object)),
-                watcher::Event::Delete(object) => Observation::Deleted(lean(object)),
+                Some(watcher::Event::InitDone) => Observation::Listed(std::mem::take(&mut listing)),
+                Some(watcher::Event::Apply(object)) => Observation::Applied(lean(object)),
+                Some(watcher::Event::Delete(object)) => Observation::Deleted(lean(object)),
+                None => Observation::Unserved,
             };
             if sender.send(message(observation)).await.is_err() {
                 return;
@@ -94,6 +100,15 @@ pub(crate) async fn inform<M: Send>(
     tokio::select! {
         () = shutdown.cancelled() => {}
         () = watching => {}
+    }
+}
+
+/// Whether the server answered that it has nothing to list or to watch.
+fn says_unserved(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
     }
 }
 
@@ -171,6 +186,7 @@ mod tests {
                     assert!(!listing.contains("other", "b"));
                     story.push(format!("all: {listed}"));
                 }
+                Observation::Unserved => panic!("config maps are served"),
             }
         }
         assert_eq!(story, ["a", "b", "all: ab", "c", "b", "all: b"]);

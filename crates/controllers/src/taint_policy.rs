@@ -197,6 +197,7 @@ impl Tainter {
                 }
                 Vec::new()
             }
+            Observation::Unserved => Vec::new(),
         }
     }
 

@@ -112,6 +112,7 @@ impl Owner {
             Observation::Listed(there) => self.known.retain(|name, _| there.contains("", name)),
             Observation::Applied(object) => self.applied(&object),
             Observation::Deleted(object) => drop(self.known.remove(&object.name_any())),
+            Observation::Unserved => {}
         }
     }
 

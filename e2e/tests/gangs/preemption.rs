@@ -77,6 +77,7 @@ async fn who_opted_out_or_matters_as_much_stays() {
         scene.is_placed(name).await;
         scene.is_healthy(name).await;
     }
+    scene.is_looked_at("equal").await;
     scene.reports(4, 4).await;
     scene.bare.bind(&of_priority("high", 9, 1)).await;
     let high = scene.waits("high", "not enough").await;
@@ -96,6 +97,8 @@ async fn nothing_more_is_preempted_until_the_cluster_reports() {
         scene.is_placed(name).await;
         scene.is_healthy(name).await;
     }
+    // A report that comes before that news is taken for one without the workloads.
+    scene.is_looked_at("other").await;
     scene.reports(6, 6).await;
     scene.bare.bind(&of_priority("high", 9, 3)).await;
     let low = scene.waits("low", "").await;

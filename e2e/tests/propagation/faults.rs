@@ -25,6 +25,18 @@ async fn behind_proxy() -> (Fleet, Proxy) {
     (fleet, proxy)
 }
 
+/// Waits until a binding says that its only manifest is not applied, for this reason.
+async fn not_applied(fleet: &Fleet, binding: &str, said: &str) {
+    let wanted = format!("Failed to apply all manifests (0/1): {said}");
+    fleet
+        .until_typed(&fleet.bindings(), binding, "the reason", |binding| {
+            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+            let mut messages = items.filter_map(|item| item.applied_message.as_deref());
+            messages.any(|message| message == wanted)
+        })
+        .await;
+}
+
 /// Waits until an event about a Deployment says this.
 async fn told(fleet: &Fleet, reason: &str, message: &str) {
     let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
@@ -55,20 +67,7 @@ async fn what_a_member_refuses_is_told_in_its_own_words() {
     fleet.apply(policy(&web, &["m1"])).await;
     let said = "Deployment.apps \"web\" is invalid: spec.replicas: Invalid value: -1: \
         must be greater than or equal to 0";
-    fleet
-        .until_typed(
-            &fleet.bindings(),
-            "web-deployment",
-            "the reason",
-            |binding| {
-                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-                let mut messages = items.filter_map(|item| item.applied_message.as_deref());
-                messages.any(|message| {
-                    message == format!("Failed to apply all manifests (0/1): {said}")
-                })
-            },
-        )
-        .await;
+    not_applied(&fleet, "web-deployment", said).await;
     let message =
         format!("Failed to create or update resource(default/web) in member cluster(m1): {said}");
     told(&fleet, "SyncFailed", &message).await;
@@ -185,74 +184,86 @@ fn definition(plural: &str) -> Value {
                 "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_that_vanishes_in_a_member_is_told_of_and_found_again() {
-    let fleet = Fleet::start(1).await;
-    let m1 = &fleet.members[0];
-    let (definitions, widget) = (
-        ["widgets", "widgetry"].map(definition),
-        json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w" } }),
-    );
-    let kind = GroupVersionKind::gvk("example.com", "v1", "Widget");
-    let api = |plural: &str| -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
-        Api::namespaced_with(m1.client.clone(), NAMESPACE, &resource)
-    };
-    let has = async |plural: &str| {
+/// The definition of Widgets, made in the control plane and in the member, and a Widget that was placed there.
+struct Widgets<'a> {
+    fleet: &'a Fleet,
+    kind: GroupVersionKind,
+}
+
+impl<'a> Widgets<'a> {
+    async fn placed(fleet: &'a Fleet) -> Self {
+        let kind = GroupVersionKind::gvk("example.com", "v1", "Widget");
+        let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w" } });
+        fleet.apply(definition("widgets")).await;
+        fleet.members[0].apply(definition("widgets")).await;
+        let served = json!({ "status": { "apiEnablements": [
+            { "groupVersion": "example.com/v1", "resources": [{ "name": "widgets", "kind": "Widget" }] }] } });
+        let clusters: Api<Cluster> = Api::all(fleet.client.clone());
+        clusters
+            .patch_status("m1", &PatchParams::default(), &Patch::Merge(served))
+            .await
+            .unwrap();
+        let templates: Api<DynamicObject> = Api::namespaced_with(
+            fleet.client.clone(),
+            NAMESPACE,
+            &ApiResource::from_gvk(&kind),
+        );
+        eventually("the control plane to serve widgets", async || {
+            let template = serde_json::from_value(widget.clone()).unwrap();
+            templates.create(&PostParams::default(), &template).await
+        })
+        .await;
+        fleet.apply(policy(&widget, &["m1"])).await;
+        let widgets = Self { fleet, kind };
+        widgets.in_member("widgets").await;
+        widgets
+    }
+
+    /// Those of the member, when they are called this.
+    fn api(&self, plural: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk_with_plural(&self.kind, plural);
+        Api::namespaced_with(self.fleet.members[0].client.clone(), NAMESPACE, &resource)
+    }
+
+    /// Waits until the Widget is in the member; its UID.
+    async fn in_member(&self, plural: &str) -> Option<String> {
         eventually("the widget", async || {
-            match api(plural).get_opt("w").await {
+            match self.api(plural).get_opt("w").await {
                 Ok(Some(widget)) => Ok(widget.metadata.uid),
                 other => Err(format!("{other:?}")),
             }
         })
         .await
-    };
-    fleet.apply(definitions[0].clone()).await;
-    m1.apply(definitions[0].clone()).await;
-    let served = json!({ "status": { "apiEnablements": [
-        { "groupVersion": "example.com/v1", "resources": [{ "name": "widgets", "kind": "Widget" }] }] } });
-    let clusters: Api<Cluster> = Api::all(fleet.client.clone());
-    clusters
-        .patch_status("m1", &PatchParams::default(), &Patch::Merge(served))
-        .await
-        .unwrap();
-    let templates: Api<DynamicObject> = Api::namespaced_with(
-        fleet.client.clone(),
-        NAMESPACE,
-        &ApiResource::from_gvk(&kind),
-    );
-    eventually("the control plane to serve widgets", async || {
-        let template = serde_json::from_value(widget.clone()).unwrap();
-        templates.create(&PostParams::default(), &template).await
-    })
-    .await;
-    fleet.apply(policy(&widget, &["m1"])).await;
-    has("widgets").await;
+    }
 
-    m1.delete(&definitions[0]).await;
-    fleet
-        .until_typed(&fleet.bindings(), "w-widget", "the reason", |binding| {
-            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            let mut messages = items.filter_map(|item| item.applied_message.as_deref());
-            messages.any(|message| {
-                message
-                    == "Failed to apply all manifests (0/1): the server could not find the requested \
-                        resource: it does not serve Widget in example.com/v1"
-            })
-        })
-        .await;
+    /// Waits until the binding says that the member does not know the kind.
+    async fn until_told(&self) {
+        let said = "the server could not find the requested resource: \
+            it does not serve Widget in example.com/v1";
+        not_applied(self.fleet, "w-widget", said).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_that_vanishes_in_a_member_is_told_of_and_found_again() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let widgets = Widgets::placed(&fleet).await;
+    m1.delete(&definition("widgets")).await;
+    widgets.until_told().await;
 
     // It comes back, and is called otherwise.
-    m1.lacks(&definitions[0]).await;
-    m1.apply(definitions[1].clone()).await;
-    let first = has("widgetry").await;
+    m1.lacks(&definition("widgets")).await;
+    m1.apply(definition("widgetry")).await;
+    let first = widgets.in_member("widgetry").await;
     fleet.until_fully_applied("w-widget", "True").await;
-    api("widgetry")
+    widgets
+        .api("widgetry")
         .delete("w", &DeleteParams::default())
         .await
         .unwrap();
     eventually("the widget to be made anew", async || {
-        let uid = has("widgetry").await;
+        let uid = widgets.in_member("widgetry").await;
         if uid == first {
             Err("it is the first one")
         } else {
@@ -260,5 +271,24 @@ async fn a_kind_that_vanishes_in_a_member_is_told_of_and_found_again() {
         }
     })
     .await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_that_vanishes_before_it_was_watched_is_told_of() {
+    let (fleet, proxy) = behind_proxy().await;
+    proxy.rule(|asked| {
+        if asked.method == Method::GET && asked.path.ends_with("/widgets") {
+            Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None)
+        } else {
+            Fault::None
+        }
+    });
+    let widgets = Widgets::placed(&fleet).await;
+    fleet.until_fully_applied("w-widget", "True").await;
+    fleet.members[0].delete(&definition("widgets")).await;
+    fleet.members[0].lacks(&definition("widgets")).await;
+    proxy.heal();
+    widgets.until_told().await;
     fleet.stop().await;
 }

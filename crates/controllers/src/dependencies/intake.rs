@@ -15,6 +15,7 @@ impl Owner {
             Observation::Listed(listing) => self.list_done(&source, &listing),
             Observation::Applied(object) => self.applied(&source, &object),
             Observation::Deleted(object) => self.deleted(&source, &key_of(&object)),
+            Observation::Unserved => {}
         }
     }
 

@@ -89,6 +89,8 @@ impl Owner {
                 let namespace = object.namespace().unwrap_or_default();
                 self.delete(&source, &namespace, &object.name_any());
             }
+            // It may be served again in a moment, and nothing leaves a member for less than a deletion.
+            Observation::Unserved => {}
         }
     }
 

@@ -9,7 +9,7 @@ use kube::core::TypeMeta;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::informer::Observation;
+use crate::informer::{Listing, Observation};
 use crate::resource_type::ResourceType;
 
 /// An object in a member.
@@ -145,6 +145,8 @@ impl KindView {
                     .collect();
                 gone.into_iter().map(|(_, seen)| seen).collect()
             }
+            // Nobody has told of the end of its objects if the watch was not there at that moment.
+            Observation::Unserved => self.observe(Observation::Listed(Listing::default())),
             Observation::Applied(object) => Seen::new(&self.resource, *object)
                 .and_then(|seen| self.keep(seen))
                 .into_iter()
@@ -195,7 +197,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::informer::Listing;
 
     fn view() -> KindView {
         let api = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
@@ -241,6 +242,18 @@ mod tests {
         let nothing = Observation::Listed(Listing::default());
         assert_eq!(view.observe(nothing).len(), 1);
         assert!(matches!(view.get(&key("a")), Known::Absent));
+    }
+
+    #[test]
+    fn of_a_kind_that_is_not_served_everything_is_gone_each_time_that_is_said() {
+        let mut view = view();
+        for uid in ["1", "2"] {
+            let answer = Seen::new(&view.resource, *object("a", uid, "1")).unwrap();
+            view.keep_answer(answer);
+            assert_eq!(view.observe(Observation::Unserved).len(), 1);
+            assert!(matches!(view.get(&key("a")), Known::Absent));
+            assert!(view.observe(Observation::Unserved).is_empty());
+        }
     }
 
     #[test]

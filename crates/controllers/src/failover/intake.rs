@@ -73,6 +73,7 @@ impl Known {
             }
             Observation::Applied(object) => self.applied(source, &object),
             Observation::Deleted(object) => self.deleted(source, &key_of(&object)),
+            Observation::Unserved => Concerned::default(),
         }
     }
 

@@ -36,6 +36,7 @@ impl Owner {
                 let (namespace, name) = names(&object);
                 self.gone(source, &namespace, &name);
             }
+            Observation::Unserved => {}
         }
     }
 
