@@ -37,6 +37,18 @@ impl ResourceType {
     }
 }
 
+#[cfg(test)]
+impl ResourceType {
+    /// Deployments, as tests need them.
+    pub(crate) fn deployments() -> Arc<Self> {
+        let kind = kube::core::GroupVersionKind::gvk("apps", "v1", "Deployment");
+        Arc::new(Self {
+            api: ApiResource::from_gvk(&kind),
+            namespaced: true,
+        })
+    }
+}
+
 /// Names a resource template.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TemplateKey {

@@ -29,7 +29,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::eviction::Evicted;
 use self::permit::Lot;
-use self::preemption::Departures;
+use self::preemption::{Departures, Searchers};
 use self::promises::Promises;
 pub(crate) use self::questions::Accurate;
 use self::questions::Questions;
@@ -108,6 +108,7 @@ pub(crate) struct Owner {
     parked: Lot,
     /// Preempted workloads that have left and are still in reports.
     departures: Departures,
+    searchers: Searchers,
     evictions: JoinSet<Evicted>,
     /// Room that is kept for those that preempt.
     promises: Promises,
@@ -173,6 +174,7 @@ impl Owner {
             questions: Questions::new(accurate, extenders),
             parked: Lot::new(),
             departures: Departures::default(),
+            searchers: Searchers::default(),
             evictions: JoinSet::new(),
             promises: Promises::default(),
             evicting: HashMap::new(),

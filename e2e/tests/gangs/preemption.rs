@@ -126,8 +126,8 @@ async fn nothing_more_is_preempted_until_the_cluster_reports() {
     scene.stop().await;
 }
 
-/// Whether it is the eviction of the binding `low`.
-fn evicts_low(asked: &Asked) -> bool {
+/// Whether the binding `low` is placed or evicted.
+fn moves_low(asked: &Asked) -> bool {
     asked.method == Method::PATCH && asked.path.ends_with("/resourcebindings/low")
 }
 
@@ -146,7 +146,7 @@ async fn an_eviction_that_fails_is_told_and_tried_again() {
     for code in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::FORBIDDEN] {
         let (scene, proxy) = behind_a_proxy().await;
         proxy.rule(move |asked| {
-            if evicts_low(asked) {
+            if moves_low(asked) {
                 Fault::Answer(code, None)
             } else {
                 Fault::None
@@ -160,7 +160,7 @@ async fn an_eviction_that_fails_is_told_and_tried_again() {
                 "cannot evict default/low, and tries again: ",
             )
             .await;
-        eventually("another try", async || match proxy.count(evicts_low) {
+        eventually("another try", async || match proxy.count(moves_low) {
             tries @ (0..=2) => Err(format!("{tries} tries")),
             _ => Ok(()),
         })
@@ -176,11 +176,36 @@ async fn an_eviction_that_fails_is_told_and_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_being_placed_during_the_search_is_found_by_the_next_one() {
+    let mut scene = Scene::with_cores(3).await;
+    let proxy = Proxy::start(scene.bare.client.clone());
+    proxy.rule(|asked| {
+        if moves_low(asked) {
+            Fault::Late(Duration::from_secs(1))
+        } else {
+            Fault::None
+        }
+    });
+    scene.schedule_with(proxy.client(), &configuration("preemption"));
+    scene.bare.bind(&of_priority("low", 0, 3)).await;
+    eventually("the placement to be on its way", async || {
+        match proxy.count(moves_low) {
+            0 => Err("nothing is written"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    scene.bare.bind(&of_priority("high", 9, 3)).await;
+    scene.is_told("low", "Preempted", "default/high").await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_eviction_that_has_begun_is_waited_for_at_the_end() {
     let (mut scene, proxy) = behind_a_proxy().await;
-    let placed = proxy.count(evicts_low);
+    let placed = proxy.count(moves_low);
     proxy.rule(|asked| {
-        if evicts_low(asked) {
+        if moves_low(asked) {
             Fault::Late(Duration::from_secs(1))
         } else {
             Fault::None
@@ -188,7 +213,7 @@ async fn an_eviction_that_has_begun_is_waited_for_at_the_end() {
     });
     scene.bare.bind(&of_priority("high", 9, 3)).await;
     eventually("the eviction", async || {
-        let begun = proxy.count(evicts_low) > placed;
+        let begun = proxy.count(moves_low) > placed;
         begun.then_some(()).ok_or("it has not begun")
     })
     .await;

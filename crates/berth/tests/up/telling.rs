@@ -18,6 +18,19 @@ fn in_member(up: &Up, words: &str) -> Option<String> {
     up.in_member("member1", &words)
 }
 
+/// Waits for an event with this reason and these words.
+fn told(up: &Up, reason: &str, words: &str) {
+    let get = format!("get events --field-selector=reason={reason}");
+    until(words, || {
+        let events = in_member(up, &get).unwrap();
+        if events.contains(words) {
+            Ok(())
+        } else {
+            Err(events)
+        }
+    });
+}
+
 #[test]
 fn pods_have_events_and_a_rollout_can_be_undone() {
     let up = Up::start(&["--members=1"]);
@@ -53,14 +66,8 @@ fn pods_have_events_and_a_rollout_can_be_undone() {
             Err(history)
         }
     });
-    until("the pod of the former template to be stopped", || {
-        let events = in_member(&up, "get events --field-selector=reason=Killing").unwrap();
-        if events.contains("Stopping container one") {
-            Ok(())
-        } else {
-            Err(events)
-        }
-    });
+    // The pod of the former template.
+    told(&up, "Killing", "Stopping container one");
 }
 
 #[test]
@@ -90,15 +97,11 @@ fn failures_are_told_with_counts() {
     );
     let resources = "set resources deployment/web --requests=cpu=1000";
     in_member(&up, resources).unwrap();
-    until("a pod that has no room", || {
-        let events = in_member(&up, "get events --field-selector=reason=FailedScheduling");
-        let events = events.unwrap();
-        if events.contains("0/4 nodes are available: 4 Insufficient cpu.") {
-            Ok(())
-        } else {
-            Err(events)
-        }
-    });
+    told(
+        &up,
+        "FailedScheduling",
+        "0/4 nodes are available: 4 Insufficient cpu.",
+    );
 }
 
 #[test]

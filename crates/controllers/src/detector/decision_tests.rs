@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::claim::{PolicyKey, PolicyKind};
@@ -84,21 +83,14 @@ fn key(name: &str) -> PolicyKey {
 }
 
 fn deployment(labels: &Value, annotations: &Value) -> Template {
-    let resource = ResourceType {
-        api: ApiResource {
-            group: "apps".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            plural: "deployments".to_owned(),
-        },
-        namespaced: true,
-    };
     let object = json!({
         "metadata": {"name": "web", "namespace": "default", "labels": labels, "annotations": annotations},
         "spec": {"replicas": 1},
     });
-    Template::from_object(&Arc::new(resource), serde_json::from_value(object).unwrap())
+    Template::from_object(
+        &ResourceType::deployments(),
+        serde_json::from_value(object).unwrap(),
+    )
 }
 
 fn unclaimed() -> Template {

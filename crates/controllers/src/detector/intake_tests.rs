@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use berth_events::EventRecorder;
 use kube::api::DynamicObject;
-use kube::core::ApiResource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -31,16 +30,7 @@ fn owner() -> (Owner, WorkKey) {
     };
     let (sender, _) = mpsc::channel(1);
     let mut owner = Owner::new(options, writer, sender, CancellationToken::new());
-    let resource = Arc::new(ResourceType {
-        api: ApiResource {
-            group: "apps".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            plural: "deployments".to_owned(),
-        },
-        namespaced: true,
-    });
+    let resource = ResourceType::deployments();
     let template = object(json!({
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 1},
     }));

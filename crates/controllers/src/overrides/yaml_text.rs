@@ -1,5 +1,5 @@
-//! Reads YAML, and writes it the way Karmada's library does, byte for byte where that is known: a file that is patched on its way to a
-//! member must not look different because somebody else patches it now.
+//! Reads YAML, and writes it the way Karmada's library does, byte for byte where that is known: a file that is patched
+//! on its way to a member must not look different because somebody else patches it now.
 //!
 //! Fields are sorted, lists are not indented in their fields, text is quoted only where it would be read as something
 //! else (as YAML 1.1 reads it), and long lines are folded at spaces.

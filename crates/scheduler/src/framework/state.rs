@@ -109,6 +109,11 @@ impl State {
         self.read().bindings.get(key).cloned()
     }
 
+    /// Whether decisions are on their way to the control plane.
+    pub(crate) fn has_decisions(&self) -> bool {
+        !self.read().decided.is_empty()
+    }
+
     pub(crate) fn show_fleet(&self, fleet: &Arc<Snapshot>) {
         self.write().fleet = Arc::clone(fleet);
     }

@@ -151,6 +151,9 @@ impl Owner {
     /// A write has ended, or will not be: what was assumed of it is known now.
     pub(super) fn settle(&mut self, key: &BindingKey, landed: bool) {
         self.state.settled(key, landed);
+        if landed {
+            self.is_searched_for_again(key, Instant::now());
+        }
         if let Some(groups) = &mut self.groups {
             groups.settled(key);
         }
@@ -302,6 +305,7 @@ impl Owner {
             points,
         });
         self.promises.keep(binding, room.place(), now);
+        self.searched(binding, &room);
         self.evict(binding, room);
         Some(Conclusion {
             plan,

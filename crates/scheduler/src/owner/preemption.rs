@@ -3,6 +3,7 @@
 //! The room of a victim is free when its cluster reports so; from the end of its eviction task until then it is on its
 //! way, and nothing more is preempted for it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,9 +30,11 @@ const NAMED: usize = 8;
 /// What can be done for a binding.
 #[derive(Debug, Default)]
 pub(super) enum Room {
-    /// Nothing, or it needs nothing.
+    /// Nothing: it needs none, or nobody makes any.
     #[default]
     None,
+    /// Nothing: nobody whose placement is stored can go so that it fits.
+    NotFound,
     /// It was made, and is not reported yet.
     Coming(Placement),
     /// This has to go, a plugin says; then the binding goes there.
@@ -44,7 +47,7 @@ impl Room {
     /// What the condition says of it.
     pub(super) fn remark(&self) -> Option<String> {
         match self {
-            Self::None => None,
+            Self::None | Self::NotFound => None,
             Self::NotKnown(error) => Some(format!("; no room was made: {error}")),
             Self::Coming(_) => Some("; its room was made and is not reported yet".to_owned()),
             Self::Nominated(_, nomination, _) => {
@@ -67,7 +70,7 @@ impl Room {
     /// Where the binding goes when the room is there.
     pub(super) fn place(&self) -> Option<&Placement> {
         match self {
-            Self::None | Self::NotKnown(_) => None,
+            Self::None | Self::NotFound | Self::NotKnown(_) => None,
             Self::Coming(place) | Self::Nominated(_, _, place) => Some(place),
         }
     }
@@ -151,6 +154,24 @@ impl Departures {
     }
 }
 
+/// Bindings that found no room while decisions were on their way: who is placed by one of these may be who can go.
+#[derive(Debug, Default)]
+pub(super) struct Searchers(BTreeMap<i32, BTreeSet<BindingKey>>);
+
+impl Searchers {
+    fn add(&mut self, binding: &Binding) {
+        let alike = self.0.entry(binding.spec.priority()).or_default();
+        alike.insert(binding.key.clone());
+    }
+
+    /// Those that matter more than this; they are not searchers any more.
+    fn take_above(&mut self, priority: i32) -> impl Iterator<Item = BindingKey> + use<> {
+        let above = priority.checked_add(1);
+        let taken = above.map(|above| self.0.split_off(&above));
+        taken.into_iter().flatten().flat_map(|(_, keys)| keys)
+    }
+}
+
 /// What a search for room looks at.
 pub(super) struct Search<'a> {
     pub(super) binding: &'a Arc<Binding>,
@@ -205,14 +226,14 @@ impl Search<'_> {
         };
         let (plugin, nomination) = match self.points.post_filter(&mut context, state) {
             Ok(Some(found)) => found,
-            Ok(None) => return Room::None,
+            Ok(None) => return Room::NotFound,
             Err(error) => return Room::NotKnown(error),
         };
         match attempt(&nomination.victims).result {
             Ok(place) if !nomination.victims.is_empty() => {
                 Room::Nominated(plugin, nomination, place)
             }
-            _ => Room::None,
+            _ => Room::NotFound,
         }
     }
 
@@ -233,6 +254,23 @@ impl Search<'_> {
 }
 
 impl Owner {
+    /// A search has ended. One that was in vain while decisions were on their way is made again when one of them lands.
+    pub(super) fn searched(&mut self, binding: &Binding, room: &Room) {
+        if matches!(room, Room::NotFound) && self.state.has_decisions() {
+            self.searchers.add(binding);
+        }
+    }
+
+    /// A decision is stored: who matters more looks for room again after its backoff, so that a busy control plane does
+    /// not search without end.
+    pub(super) fn is_searched_for_again(&mut self, landed: &BindingKey, now: Instant) {
+        if let Some(entry) = self.bindings.get(landed) {
+            for key in self.searchers.take_above(entry.binding.spec.priority()) {
+                self.queue.wake_later(&key, now);
+            }
+        }
+    }
+
     /// Forgets room that no cluster has reported in time.
     pub(super) fn expire_departures(&mut self, now: Instant) {
         self.departures.forget_old(now);

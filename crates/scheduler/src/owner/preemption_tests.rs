@@ -129,7 +129,7 @@ fn victims(room: &Room) -> Vec<String> {
             .iter()
             .map(|victim| format!("{}@{}", victim.key.name, victim.cluster))
             .collect(),
-        Room::None | Room::NotKnown(_) => vec!["nobody".to_owned()],
+        Room::None | Room::NotFound | Room::NotKnown(_) => vec!["nobody".to_owned()],
         Room::Coming(_) => vec!["coming".to_owned()],
     }
 }
@@ -263,4 +263,21 @@ fn the_room_that_was_made_is_kept_from_those_who_matter_less() {
     assert_eq!(kept_from(&promises, "high", 0), 0, "its own");
     promises.keep(&high, None, now);
     assert_eq!(kept_from(&promises, "low", 0), 0);
+}
+
+#[test]
+fn who_found_no_room_searches_again_when_something_lands_that_matters_less() {
+    let mut searchers = Searchers::default();
+    for (name, priority) in [("a", 1), ("b", 5), ("c", 5), ("d", i32::MAX)] {
+        searchers.add(&binding(name, priority, 1, &[]));
+    }
+    let mut above = |priority| {
+        let taken = searchers.take_above(priority);
+        taken.map(|key| key.name.to_string()).collect::<String>()
+    };
+    assert_eq!(above(i32::MAX), "");
+    assert_eq!(above(4), "bcd");
+    assert_eq!(above(1), "");
+    assert_eq!(above(0), "a");
+    assert_eq!(above(0), "");
 }
