@@ -140,6 +140,20 @@ pub struct ObjectReference {
     pub resource_version: Option<String>,
 }
 
+/// As events about the template point at it: at the object, not at the version that a binding was made from.
+impl From<&ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
+    fn from(template: &ObjectReference) -> Self {
+        Self {
+            api_version: Some(template.api_version.clone()),
+            kind: Some(template.kind.clone()),
+            namespace: template.namespace.clone(),
+            name: Some(template.name.clone()),
+            uid: template.uid.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What each replica needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -131,9 +131,15 @@ async fn answer(
     })?;
     describe::request(about, &route, &wanted, &parts, &query);
     let reads = parts.method == Method::GET || parts.method == Method::HEAD;
+    let asking = Asking {
+        shared,
+        identity,
+        parts: &parts,
+        query: &query,
+    };
     if reads && query.is_watch() {
         let place = shared.load.watch()?;
-        let response = routed(shared, identity, &parts, body, &query, &snapshot, route).await?;
+        let response = asking.routed(body, &snapshot, route).await?;
         return Ok(response.map(|body| {
             Body::new(body.map_frame(move |frame| {
                 // Held as long as anything is sent.
@@ -148,33 +154,63 @@ async fn answer(
         Kind::Mutating
     };
     let _place = shared.load.place(kind).await?;
-    routed(shared, identity, &parts, body, &query, &snapshot, route).await
+    asking.routed(body, &snapshot, route).await
 }
 
-async fn routed(
-    shared: &Arc<Shared>,
+/// A request that has got past everything, without its body.
+struct Asking<'a> {
+    shared: &'a Arc<Shared>,
     identity: Identity,
-    parts: &Parts,
-    body: Body,
-    query: &Query,
-    snapshot: &Arc<Snapshot>,
-    route: Route<'_>,
-) -> Result<Response<Body>, ApiError> {
-    match route {
-        Route::Target(target) => {
-            if let Some(name) = target.subresource.as_deref()
-                && Subresource::parse(name, &target.resource).is_none()
-            {
-                let part = Part::parse(name, &target).ok_or_else(ApiError::path_not_found)?;
-                return part
-                    .answer(shared, identity, parts, body, query, target)
-                    .await;
+    parts: &'a Parts,
+    query: &'a Query,
+}
+
+impl Asking<'_> {
+    async fn routed(
+        self,
+        body: Body,
+        snapshot: &Arc<Snapshot>,
+        route: Route<'_>,
+    ) -> Result<Response<Body>, ApiError> {
+        match route {
+            Route::Target(target) => {
+                if let Some(name) = target.subresource.as_deref()
+                    && Subresource::parse(name, &target.resource).is_none()
+                {
+                    let part = Part::parse(name, &target).ok_or_else(ApiError::path_not_found)?;
+                    return part.answer(self, body, target).await;
+                }
+                resource_request(self, body, target).await
             }
-            resource_request(shared, identity, parts, body, query, target).await
+            Route::Fixed(path, slash) => {
+                let asked = (&*path, slash);
+                fixed::answer(self.shared, snapshot, self.parts, self.query, asked).await
+            }
         }
-        Route::Fixed(path, slash) => {
-            fixed::answer(shared, snapshot, parts, query, (&path, slash)).await
-        }
+    }
+
+    /// The type of the body; case does not matter.
+    fn content_type(&self) -> String {
+        header_text(self.parts, &header::CONTENT_TYPE).to_ascii_lowercase()
+    }
+
+    /// As what the verbs take, for what its path names.
+    fn call(self, target: Target, rendering: Rendering) -> Result<Call, ApiError> {
+        let user_agent = header_text(self.parts, &header::USER_AGENT);
+        let subresource = target
+            .subresource
+            .as_deref()
+            .and_then(|s| Subresource::parse(s, &target.resource));
+        Ok(Call {
+            shared: self.shared.clone(),
+            resource: target.resource,
+            namespace: target.namespace,
+            name: target.name,
+            subresource,
+            options: self.query.write_options(&self.parts.method, user_agent)?,
+            identity: self.identity,
+            rendering,
+        })
     }
 }
 
@@ -187,11 +223,6 @@ fn check_name(name: &str) -> Result<(), ApiError> {
     };
     let why = format!("Name parameter invalid: \"{name}\": {problem}");
     Err(ApiError::bad_request(why))
-}
-
-/// The type of a body; case does not matter.
-fn content_type(parts: &Parts) -> String {
-    header_text(parts, &header::CONTENT_TYPE).to_ascii_lowercase()
 }
 
 fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
@@ -211,40 +242,12 @@ pub(crate) fn method_not_allowed() -> ApiError {
     error
 }
 
-/// A request for what a path names.
-fn call_of(
-    shared: &Arc<Shared>,
-    identity: Identity,
-    parts: &Parts,
-    query: &Query,
-    target: Target,
-    rendering: Rendering,
-) -> Result<Call, ApiError> {
-    let user_agent = header_text(parts, &header::USER_AGENT);
-    let subresource = target
-        .subresource
-        .as_deref()
-        .and_then(|s| Subresource::parse(s, &target.resource));
-    Ok(Call {
-        shared: shared.clone(),
-        resource: target.resource,
-        namespace: target.namespace,
-        name: target.name,
-        subresource,
-        options: query.write_options(&parts.method, user_agent)?,
-        identity,
-        rendering,
-    })
-}
-
 async fn resource_request(
-    shared: &Arc<Shared>,
-    identity: Identity,
-    parts: &Parts,
+    asking: Asking<'_>,
     body: Body,
-    query: &Query,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
+    let (parts, query) = (asking.parts, asking.query);
     if let Some(name) = &target.name {
         check_name(name)?;
     }
@@ -256,8 +259,9 @@ async fn resource_request(
         _ => Asked::Object,
     };
     let (rendering, notation) = accept::negotiate(accepts, asked)?;
-    let content_type = content_type(parts);
-    let call = call_of(shared, identity, parts, query, target, rendering)?;
+    let content_type = asking.content_type();
+    let most = asking.shared.load.limits.patience;
+    let call = asking.call(target, rendering)?;
     if let Some(scope_error) = scope_mismatch(&call) {
         return Err(scope_error);
     }
@@ -266,7 +270,6 @@ async fn resource_request(
         (&Method::PATCH, Some(_)) => verbs::update::check_patch_type(&call, &content_type)?,
         _ => {}
     }
-    let most = shared.load.limits.patience;
     let patience = query.timeout()?.map_or(most, |wanted| wanted.min(most));
     let read = async |body: Body| body::read(body, patience).await;
     let has_name = call.name.is_some();

@@ -1,20 +1,15 @@
 //! Parts of objects that have an endpoint of their own and are not stored: tokens, bindings, evictions, and what a
 //! kubelet would answer. What is stored, such as a status, is asked for like the object itself.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use bytes::Bytes;
-use http::request::Parts;
 use http::{Method, Response};
 
 use super::accept::Rendering;
-use super::query::Query;
 use super::route::Target;
-use super::{body, call_of, content_type, method_not_allowed};
+use super::{Asking, body, method_not_allowed};
 use crate::error::ApiError;
 use crate::registry;
-use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Subresource};
 
 /// Which part of an object is meant.
@@ -45,17 +40,17 @@ impl Part {
 
     pub(super) async fn answer(
         self,
-        shared: &Arc<Shared>,
-        identity: Identity,
-        parts: &Parts,
+        asking: Asking<'_>,
         body: Body,
-        query: &Query,
         target: Target,
     ) -> Result<Response<Body>, ApiError> {
-        let mut call = call_of(shared, identity, parts, query, target, Rendering::Full)?;
+        let method = &asking.parts.method;
+        let content_type = asking.content_type();
+        let patience = asking.shared.load.limits.patience;
+        let mut call = asking.call(target, Rendering::Full)?;
         let create: fn(&Call, &str, &Bytes) -> Result<Response<Body>, ApiError> = match self {
             Self::Container => return Err(verbs::container::refuse(&call)),
-            _ if parts.method != Method::POST => return Err(method_not_allowed()),
+            _ if *method != Method::POST => return Err(method_not_allowed()),
             Self::Token => verbs::token::create,
             Self::Binding => {
                 call.subresource = Some(Subresource::Binding);
@@ -66,7 +61,7 @@ impl Part {
                 verbs::eviction::create
             }
         };
-        let bytes = body::read(body, shared.load.limits.patience).await?;
-        create(&call, &content_type(parts), &bytes)
+        let bytes = body::read(body, patience).await?;
+        create(&call, &content_type, &bytes)
     }
 }

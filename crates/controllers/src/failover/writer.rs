@@ -130,7 +130,6 @@ fn record(
     reason: &'static str,
     message: &str,
 ) {
-    let template = &binding.spec.resource;
     let objects = [
         ObjectReference {
             api_version: Some("work.karmada.io/v1alpha2".to_owned()),
@@ -141,14 +140,7 @@ fn record(
             resource_version: binding.version.clone(),
             field_path: None,
         },
-        ObjectReference {
-            api_version: Some(template.api_version.clone()),
-            kind: Some(template.kind.clone()),
-            namespace: template.namespace.clone(),
-            name: Some(template.name.clone()),
-            uid: template.uid.clone(),
-            ..ObjectReference::default()
-        },
+        (&binding.spec.resource).into(),
     ];
     for object in objects {
         events.record(Happening {

@@ -20,13 +20,5 @@ pub(super) fn binding_reference(key: &BindingKey, metadata: &ObjectMeta) -> Obje
 
 /// Names the template of a binding.
 pub(super) fn template_reference(binding: &Binding) -> ObjectReference {
-    let resource = &binding.spec.resource;
-    ObjectReference {
-        api_version: Some(resource.api_version.clone()),
-        kind: Some(resource.kind.clone()),
-        namespace: resource.namespace.clone(),
-        name: Some(resource.name.clone()),
-        uid: resource.uid.clone(),
-        ..ObjectReference::default()
-    }
+    (&binding.spec.resource).into()
 }
