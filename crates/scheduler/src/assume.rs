@@ -64,6 +64,20 @@ impl Assumptions {
         assumed
     }
 
+    /// What is assumed now of workloads that are not healthy yet, and whether it is less than all: those that are healthy
+    /// may be in a report already, and count twice then.
+    pub fn of_starting(&self, now: Instant) -> (Assumed, bool) {
+        let (mut assumed, mut less) = (Assumed::default(), false);
+        for share in self.counting(now) {
+            if share.healthy.is_none() {
+                assumed.add(&share.cluster, share.workload.clone());
+            } else {
+                less = true;
+            }
+        }
+        (assumed, less)
+    }
+
     /// All that is assumed now, for the accurate estimators.
     pub fn works(&self, now: Instant) -> impl Iterator<Item = (&str, Arc<AssumedWork>)> {
         self.counting(now)
@@ -401,6 +415,13 @@ mod tests {
         assumptions.reported("m1");
         assumptions.observe(&binding(json!([]), &[]), &binding(json!([]), &["m1"]), now);
         assert_eq!(on(&assumptions, now), (2, 2));
+        let (starting, less) = assumptions.of_starting(now);
+        let on_each = ["m1", "m2"].map(|cluster| starting.of(cluster).len());
+        assert_eq!(
+            (on_each, less),
+            ([0, 1], true),
+            "the report may have held it"
+        );
         assumptions.reported("m2");
         assert_eq!(on(&assumptions, now), (2, 2));
         assert_eq!(

@@ -1,8 +1,8 @@
-//! docs/members.md and docs/failover.md show what is there: their commands run, one after the other.
+//! docs/members.md, docs/failover.md and docs/preemption.md show what is there: their commands run, one after the other.
 
 use std::process::Command;
 
-use crate::program::{Up, berth, root, until};
+use crate::program::{Beside, Up, berth, root, until};
 
 /// The commands of a page.
 fn commands(page: &str) -> Vec<String> {
@@ -37,21 +37,34 @@ fn run(up: &Up, words: &[&str]) {
     });
 }
 
-/// Runs a page. A `berth up` in it takes the place of the one before.
-fn follow(page: &str) {
+/// Runs a page. A `berth up` in it takes the place of the one before, and a scheduler runs beside it.
+fn follow(page: &str) -> Option<Up> {
     if !kubectl_is_there() {
-        return;
+        return None;
     }
     let commands = commands(page);
     assert!(commands.len() >= 3, "{page} shows no commands");
     let mut up = Up::start(&["--members=2"]);
+    let mut beside = Vec::new();
     for command in commands {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words.as_slice() {
             ["berth", "up", arguments @ ..] => up = Up::start(arguments),
+            ["berth", "scheduler", "--kubeconfig", _, flag, file] => {
+                let file = root().join(file);
+                let arguments = [
+                    "scheduler",
+                    flag,
+                    file.to_str().unwrap(),
+                    "--health-probe-bind-address=0",
+                    "--metrics-bind-address=0",
+                ];
+                beside.push(Beside::start(&up, &arguments));
+            }
             words => run(&up, words),
         }
     }
+    Some(up)
 }
 
 #[test]
@@ -62,4 +75,19 @@ fn the_page_on_members_is_true() {
 #[test]
 fn the_page_on_failover_is_true() {
     follow("failover.md");
+}
+
+#[test]
+fn the_page_on_preemption_is_true() {
+    let Some(up) = follow("preemption.md") else {
+        return;
+    };
+    let left = ["get", "deployments", "-o", "name"];
+    assert_eq!(
+        up.in_member("member1", &left).unwrap(),
+        "deployment.apps/high\n"
+    );
+    let told = up.kubectl(&["describe", "resourcebinding", "low-deployment"]);
+    let preempted = "preempted by ResourceBinding default/high-deployment of priority 1000";
+    assert!(told.unwrap().contains(preempted));
 }

@@ -148,6 +148,26 @@ impl Up {
     }
 }
 
+/// A part that runs beside; it is ended with the test.
+pub(crate) struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Beside {
+    pub(crate) fn start(up: &Up, arguments: &[&str]) -> Self {
+        let kubeconfig = up.kubeconfig();
+        let mut command = berth(up.home.path(), arguments);
+        command.arg("--kubeconfig").arg(kubeconfig);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Self(child.unwrap())
+    }
+}
+
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,28 +1,6 @@
 //! `berth up --without`: what is left out is done by a program of its own.
 
-use std::process::{Child, Stdio};
-
-use crate::program::{Up, berth, root, until};
-
-/// A part that runs beside; it is ended with the test.
-struct Beside(Child);
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Beside {
-    fn start(up: &Up, arguments: &[&str]) -> Self {
-        let kubeconfig = up.kubeconfig();
-        let mut command = berth(up.home.path(), arguments);
-        command.arg("--kubeconfig").arg(kubeconfig);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Self(child.unwrap())
-    }
-}
+use crate::program::{Beside, Up, berth, root, until};
 
 const CLUSTERS: [&str; 4] = [
     "get",

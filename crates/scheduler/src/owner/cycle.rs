@@ -242,21 +242,30 @@ impl Owner {
                 return Some(Conclusion::of(Plan::stopped(binding, &error), Some(why)));
             }
         }
-        let now = Instant::now();
+        let (now, assumes_capacity) = (Instant::now(), framework.assumes_capacity);
         let mut assumed = self
             .assumptions
             .as_ref()
-            .filter(|_| framework.assumes_capacity)
+            .filter(|_| assumes_capacity)
             .map(|assumptions| assumptions.assumed(now))
             .unwrap_or_default();
         self.promises.add_to(&mut assumed, binding, now);
+        let of_starting = || {
+            let assumptions = self.assumptions.as_ref();
+            let (mut assumed, less) = assumptions
+                .filter(|_| assumes_capacity)
+                .map(|assumptions| assumptions.of_starting(now))
+                .unwrap_or_default();
+            self.promises.add_to(&mut assumed, binding, now);
+            (assumed, less)
+        };
         let mut times = self.metrics.clock();
         let engine = &mut framework.engine;
         let search = Search {
             binding,
             request: &request,
             snapshot,
-            assumed: &assumed,
+            assumed: &of_starting,
             state: &self.state,
             departures: &self.departures,
             points: &points,

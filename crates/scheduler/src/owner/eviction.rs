@@ -23,6 +23,9 @@ use crate::preemption::REASON;
 use crate::queue::Verdict;
 use crate::writer::Report;
 
+/// How long the old copy waits for a new one elsewhere, in seconds, as long as a pod has to end by default: where there is
+/// no other place for it, nothing but the end of that time frees the room.
+const GRACE_PERIOD_SECONDS: i32 = 30;
 /// The reason of the event on a binding whose victim could not be evicted.
 const REASON_FAILED: &str = "PreemptionFailed";
 
@@ -197,6 +200,7 @@ fn eviction(
     tasks.extend(leaving.iter().map(|target| GracefulEvictionTask {
         from_cluster: target.name.clone(),
         purge_mode: Some(PurgeMode::Gracefully),
+        grace_period_seconds: Some(GRACE_PERIOD_SECONDS),
         replicas: (target.replicas > 0).then_some(target.replicas),
         reason: REASON.to_owned(),
         message: Some(message.to_owned()),
@@ -245,7 +249,7 @@ mod tests {
                 "clusters": [{ "name": "m2", "replicas": 1 }],
                 "gracefulEvictionTasks": [{ "fromCluster": "m1", "purgeMode": "Gracefully", "replicas": 2,
                     "reason": "Preempted", "message": "because", "producer": "DefaultPreemption",
-                    "creationTimestamp": "2024-05-06T07:08:09Z" }],
+                    "gracePeriodSeconds": 30, "creationTimestamp": "2024-05-06T07:08:09Z" }],
             }}))
         );
         let all = ["m1".to_owned(), "m2".to_owned()];

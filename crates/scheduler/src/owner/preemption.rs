@@ -37,6 +37,8 @@ pub(super) enum Room {
     NotFound,
     /// It was made, and is not reported yet.
     Coming(Placement),
+    /// There is enough, unless workloads that have become healthy since their clusters reported were not in the report.
+    Unclear(Placement),
     /// This has to go, a plugin says; then the binding goes there.
     Nominated(Arc<str>, Nomination, Placement),
     /// A plugin could not tell: it is asked again.
@@ -50,6 +52,7 @@ impl Room {
             Self::None | Self::NotFound => None,
             Self::NotKnown(error) => Some(format!("; no room was made: {error}")),
             Self::Coming(_) => Some("; its room was made and is not reported yet".to_owned()),
+            Self::Unclear(_) => Some("; the next report may show room for it".to_owned()),
             Self::Nominated(_, nomination, _) => {
                 let victims = &nomination.victims;
                 let named: Vec<String> = victims
@@ -71,7 +74,9 @@ impl Room {
     pub(super) fn place(&self) -> Option<&Placement> {
         match self {
             Self::None | Self::NotFound | Self::NotKnown(_) => None,
-            Self::Coming(place) | Self::Nominated(_, _, place) => Some(place),
+            Self::Coming(place) | Self::Unclear(place) | Self::Nominated(_, _, place) => {
+                Some(place)
+            }
         }
     }
 
@@ -177,7 +182,9 @@ pub(super) struct Search<'a> {
     pub(super) binding: &'a Arc<Binding>,
     pub(super) request: &'a Request,
     pub(super) snapshot: &'a Arc<Snapshot>,
-    pub(super) assumed: &'a Assumed,
+    /// What is assumed, without workloads that clusters may have in their reports already, and whether there are such: what
+    /// is evicted because they count twice is evicted for nothing.
+    pub(super) assumed: &'a dyn Fn() -> (Assumed, bool),
     pub(super) state: &'a State,
     pub(super) departures: &'a Departures,
     pub(super) points: &'a ServicePoints,
@@ -199,7 +206,7 @@ impl Search<'_> {
         if !may_help || self.points.post_filter.is_empty() {
             return Room::None;
         }
-        let mut base = self.assumed.clone();
+        let (mut base, unclear) = (self.assumed)();
         self.departures.free(&mut base);
         let mut attempt = |victims: &[Victim]| {
             let mut assumed = base.clone();
@@ -212,10 +219,15 @@ impl Search<'_> {
             }
             engine.schedule_with(self.snapshot, self.request, &assumed)
         };
-        if !self.departures.0.is_empty()
+        let coming = !self.departures.0.is_empty();
+        if (coming || unclear)
             && let Ok(place) = attempt(&[]).result
         {
-            return Room::Coming(place);
+            return if coming {
+                Room::Coming(place)
+            } else {
+                Room::Unclear(place)
+            };
         }
         let mut context = PostFilterContext {
             binding: self.binding,

@@ -73,6 +73,7 @@ struct Scene {
     clusters: Vec<Cluster>,
     state: State,
     departures: Departures,
+    assumptions: Assumptions,
 }
 
 impl Scene {
@@ -85,6 +86,7 @@ impl Scene {
             clusters: clusters.to_vec(),
             state,
             departures: Departures::default(),
+            assumptions: Assumptions::default(),
         }
     }
 
@@ -105,12 +107,13 @@ impl Scene {
             }],
             ..ServicePoints::default()
         };
-        let assumed = Assumptions::default().assumed(Instant::now());
+        let assumed = self.assumptions.assumed(Instant::now());
+        let of_starting = || self.assumptions.of_starting(Instant::now());
         let search = Search {
             binding: &binding,
             request: &request,
             snapshot: &snapshot,
-            assumed: &assumed,
+            assumed: &of_starting,
             state: &self.state,
             departures: &self.departures,
             points: &points,
@@ -131,6 +134,7 @@ fn victims(room: &Room) -> Vec<String> {
             .collect(),
         Room::None | Room::NotFound | Room::NotKnown(_) => vec!["nobody".to_owned()],
         Room::Coming(_) => vec!["coming".to_owned()],
+        Room::Unclear(_) => vec!["unclear".to_owned()],
     }
 }
 
@@ -238,6 +242,27 @@ fn nothing_more_is_preempted_while_room_is_on_its_way() {
     assert_eq!(victims(&scene.room_for(new())), ["coming"]);
     scene.departures.reported("m1");
     assert_eq!(victims(&scene.room_for(new())), ["other@m1"]);
+}
+
+#[test]
+fn nobody_goes_because_a_healthy_workload_counts_twice() {
+    let placed = binding("low", 0, 2, &[("m1", 2)]);
+    let mut healthy = placed.clone();
+    healthy.status.aggregated_status =
+        serde_json::from_value(json!([{ "clusterName": "m1", "health": "Healthy" }])).unwrap();
+    let now = Instant::now();
+    // The report holds it, and came before it was healthy.
+    let mut scene = Scene::new(&[cluster("m1", 4, 2)], vec![healthy.clone()]);
+    let targets = placed.spec.clusters.clone();
+    let new = binding("low", 0, 2, &[]);
+    scene.assumptions.decided(&new, &targets, now);
+    scene.assumptions.landed(&new.key);
+    let high = |replicas| binding("high", 9, replicas, &[]);
+    scene.assumptions.observe(&placed, &healthy, now);
+    assert_eq!(victims(&scene.room_for(high(2))), ["unclear"]);
+    assert_eq!(victims(&scene.room_for(high(4))), ["low@m1"]);
+    scene.assumptions.reported("m1");
+    assert_eq!(victims(&scene.room_for(high(2))), ["nobody"], "it fits");
 }
 
 #[test]
