@@ -29,6 +29,7 @@ mod expiry;
 mod garbage;
 mod gitops;
 mod given;
+mod given_up;
 mod go_clients;
 mod granting;
 mod helm;

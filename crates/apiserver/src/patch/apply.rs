@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
 use super::managed::{self, Entry, Mode};
-use super::nulls;
+use super::{given_up, nulls};
 use crate::error::{ApiError, Cause, Reason};
 use crate::schema::Schema;
 
@@ -51,11 +51,11 @@ pub(crate) fn apply(
         )?;
     }
     merge(&mut merged, config, Some(schema));
-    let mut given_up = previous;
-    given_up.subtract(&wanted);
     let others = entries.iter().filter(|e| !e.same_writer(&writer));
-    let others: Vec<&Fields> = others.map(|e| &e.fields).chain([&wanted]).collect();
-    remove(&mut merged, &given_up, &others, Some(schema));
+    // Here it counts, too, who says the name of the object.
+    let mut asked_for = fields::of(config, Some(schema));
+    others.for_each(|entry| asked_for.union(&entry.fields));
+    given_up::take_away(&mut merged, &previous, &asked_for, schema);
     nulls::take_away(&mut merged, config, Some(schema));
     // To agree with what is there is no change; to put in an empty value is one.
     let agrees = live.is_some_and(|live| fields::alike(live, &merged));
@@ -248,57 +248,6 @@ fn is_empty(value: &Value) -> bool {
 /// True if `live` is made of parts that different appliers may own.
 fn merges(live: &Value, schema: Option<&Schema>) -> bool {
     !is_empty(live) && !matches!(fields::shape(live, schema), Shape::Leaf)
-}
-
-/// Takes `gone` away from `value`, except what `others` own. Containers that become empty go too.
-fn remove(value: &mut Value, gone: &Fields, others: &[&Fields], schema: Option<&Schema>) {
-    let step_into =
-        |step: &str| -> Vec<&Fields> { others.iter().filter_map(|o| o.at(step)).collect() };
-    match value {
-        Value::Object(object) => {
-            for (step, below) in &gone.below {
-                let Some(name) = step.strip_prefix("f:") else {
-                    continue;
-                };
-                let kept_by = step_into(step);
-                let Some(inner) = object.get_mut(name) else {
-                    continue;
-                };
-                if below.owned && below.below.is_empty() {
-                    if kept_by.is_empty() {
-                        object.remove(name);
-                    }
-                    continue;
-                }
-                remove(inner, below, &kept_by, field_schema(schema, name));
-                if is_empty(inner) && kept_by.is_empty() {
-                    object.remove(name);
-                }
-            }
-        }
-        Value::Array(items) => {
-            let of_item = schema.and_then(|s| s.items.as_deref());
-            match schema.map(|s| &s.list_type) {
-                Some(crate::schema::ListType::Map(keys)) => items.retain_mut(|item| {
-                    let step = item_step(item, keys, of_item);
-                    let Some(below) = gone.at(&step) else {
-                        return true;
-                    };
-                    let kept_by = step_into(&step);
-                    if below.owned && kept_by.is_empty() {
-                        return false;
-                    }
-                    remove(item, below, &kept_by, of_item);
-                    true
-                }),
-                _ => items.retain(|item| {
-                    let step = set_step(item);
-                    gone.at(&step).is_none() || !step_into(&step).is_empty()
-                }),
-            }
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod fields;
+mod given_up;
 pub(crate) mod json;
 pub(crate) mod managed;
 pub(crate) mod nulls;

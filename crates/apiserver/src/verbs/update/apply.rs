@@ -189,6 +189,8 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             None => Claim::Free,
         };
         let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim, settle)?;
+        // Its metadata may be gone with the last that anybody asked for of it.
+        check_place(call, &new)?;
         if applied.is_some() {
             new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
         }
