@@ -1,11 +1,9 @@
 //! The CustomResourceDefinitions, generated from the types.
 
 mod policy_constraints;
+mod schema;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use schemars::transform::{Transform, transform_subschemas};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -95,7 +93,7 @@ struct Column {
     about: &'static str,
 }
 
-const AGE: Column = column("Age", "date", ".metadata.creationTimestamp", "");
+const AGE: Column = column("AGE", "date", ".metadata.creationTimestamp", "");
 
 const fn column(
     name: &'static str,
@@ -141,7 +139,7 @@ const CLUSTER_COLUMNS: &[Column] = &[
         r#".status.conditions[?(@.type=="Ready")].status"#,
         "Whether the member answers.",
     ),
-    AGE,
+    column("Age", "date", ".metadata.creationTimestamp", ""),
     wide("Zones", ".spec.zones"),
     wide("Region", ".spec.region"),
     wide("Provider", ".spec.provider"),
@@ -151,13 +149,13 @@ const CLUSTER_COLUMNS: &[Column] = &[
 
 const POLICY_COLUMNS: &[Column] = &[
     column(
-        "Conflict-Resolution",
+        "CONFLICT-RESOLUTION",
         "string",
         ".spec.conflictResolution",
         "What happens when the resource exists in a member already.",
     ),
     column(
-        "Priority",
+        "PRIORITY",
         "string",
         ".spec.priority",
         "The higher one wins.",
@@ -167,13 +165,13 @@ const POLICY_COLUMNS: &[Column] = &[
 
 const BINDING_COLUMNS: &[Column] = &[
     column(
-        "Scheduled",
+        "SCHEDULED",
         "string",
         r#".status.conditions[?(@.type=="Scheduled")].status"#,
         "",
     ),
     column(
-        "FullyApplied",
+        "FULLYAPPLIED",
         "string",
         r#".status.conditions[?(@.type=="FullyApplied")].status"#,
         "",
@@ -183,13 +181,13 @@ const BINDING_COLUMNS: &[Column] = &[
 
 const WORK_COLUMNS: &[Column] = &[
     column(
-        "Workload-Kind",
+        "WORKLOAD-KIND",
         "string",
         ".spec.workload.manifests[*].kind",
         "",
     ),
     column(
-        "Applied",
+        "APPLIED",
         "string",
         r#".status.conditions[?(@.type=="Applied")].status"#,
         "",
@@ -208,8 +206,8 @@ const DEFINITIONS: &[Definition] = &[
         categories: &[],
         namespaced: false,
         about: "One member of the fleet.",
-        spec: schema_of::<ClusterSpec>,
-        status: Some(schema_of::<ClusterStatus>),
+        spec: schema::of::<ClusterSpec>,
+        status: Some(schema::of::<ClusterStatus>),
         columns: CLUSTER_COLUMNS,
     },
     Definition {
@@ -250,7 +248,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         about: "Changes resources of its own namespace on their way to member clusters.",
-        spec: schema_of::<OverrideSpec>,
+        spec: schema::of::<OverrideSpec>,
         status: None,
         columns: &[],
     },
@@ -264,7 +262,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         about: "Changes resources of any namespace, and cluster-scoped ones, on their way to member clusters.",
-        spec: schema_of::<OverrideSpec>,
+        spec: schema::of::<OverrideSpec>,
         status: None,
         columns: &[],
     },
@@ -278,7 +276,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &[],
         namespaced: false,
         about: "Taints clusters by their conditions. Taints stay when the policy goes.",
-        spec: schema_of::<ClusterTaintPolicySpec>,
+        spec: schema::of::<ClusterTaintPolicySpec>,
         status: None,
         columns: &[],
     },
@@ -292,8 +290,8 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         about: "The binding of a namespaced resource to member clusters.",
-        spec: schema_of::<BindingSpec>,
-        status: Some(schema_of::<BindingStatus>),
+        spec: schema::of::<BindingSpec>,
+        status: Some(schema::of_status::<BindingStatus>),
         columns: BINDING_COLUMNS,
     },
     Definition {
@@ -306,8 +304,8 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         about: "The binding of a cluster-scoped resource to member clusters.",
-        spec: schema_of::<BindingSpec>,
-        status: Some(schema_of::<BindingStatus>),
+        spec: schema::of::<BindingSpec>,
+        status: Some(schema::of_status::<BindingStatus>),
         columns: BINDING_COLUMNS,
     },
     Definition {
@@ -320,8 +318,8 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         about: "Resources for the member cluster in whose execution namespace the Work lies.",
-        spec: schema_of::<WorkSpec>,
-        status: Some(schema_of::<WorkStatus>),
+        spec: schema::of::<WorkSpec>,
+        status: Some(schema::of_status::<WorkStatus>),
         columns: WORK_COLUMNS,
     },
     Definition {
@@ -334,8 +332,8 @@ const DEFINITIONS: &[Definition] = &[
         categories: &[],
         namespaced: false,
         about: "Asks for workloads to be placed afresh, once.",
-        spec: schema_of::<WorkloadRebalancerSpec>,
-        status: Some(schema_of::<WorkloadRebalancerStatus>),
+        spec: schema::of::<WorkloadRebalancerSpec>,
+        status: Some(schema::of::<WorkloadRebalancerStatus>),
         columns: &[],
     },
 ];
@@ -357,11 +355,7 @@ impl Definition {
             properties.insert("status".into(), status());
         }
         let columns: Vec<Value> = self.columns.iter().map(Column::build).collect();
-        let subresources = if self.status.is_some() {
-            json!({ "status": {} })
-        } else {
-            json!({})
-        };
+        let subresources = self.status.map(|_| json!({ "status": {} }));
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -420,48 +414,9 @@ impl Column {
 }
 
 fn policy_schema() -> Value {
-    let mut schema = schema_of::<PropagationSpec>();
+    let mut schema = schema::of::<PropagationSpec>();
     policy_constraints::add(&mut schema);
     schema
-}
-
-/// The structural schema of a type: subschemas inlined, nothing nullable, as controller-gen writes it.
-fn schema_of<T: JsonSchema>() -> Value {
-    let generator = SchemaSettings::openapi3()
-        .with(|settings| {
-            settings.inline_subschemas = true;
-            settings.meta_schema = None;
-        })
-        .with_transform(kube::core::schema::StructuralSchemaRewriter)
-        .with_transform(AsControllerGen)
-        .into_generator();
-    generator.into_root_schema_for::<T>().to_value()
-}
-
-/// Takes out what schemars says and controller-gen does not: an absent optional field is left out, never
-/// null; unsigned formats do not exist; titles repeat the type's name.
-#[derive(Clone, Debug)]
-struct AsControllerGen;
-
-impl Transform for AsControllerGen {
-    fn transform(&mut self, schema: &mut schemars::Schema) {
-        transform_subschemas(self, schema);
-        schema.remove("nullable");
-        schema.remove("title");
-        if let Some(Value::Array(values)) = schema.get_mut("enum") {
-            values.retain(|value| !value.is_null());
-        }
-        // What serde fills in when a field is missing is no default that the API server should store.
-        if schema.remove("x-no-default").is_some() {
-            schema.remove("default");
-        }
-        if schema
-            .get("default")
-            .is_some_and(|default| default == false)
-        {
-            schema.remove("default");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod binding;
 pub mod canonical;
 pub mod cluster;
 mod cluster_match;
+pub mod condition_message;
 pub mod crds;
 pub mod dependency;
 pub mod manifest;

@@ -66,6 +66,7 @@ pub struct FieldSelectorRequirement {
     pub operator: FieldOperator,
     /// The values to compare with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub values: Vec<String>,
 }
 

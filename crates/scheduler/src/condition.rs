@@ -1,6 +1,7 @@
 //! The `Scheduled` condition: how a cycle ended, in the words of the API.
 
 use berth_api::binding::BindingStatus;
+use berth_api::condition_message;
 use berth_api::well_known::CONDITION_SCHEDULED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -51,6 +52,12 @@ impl Scheduled {
             reason: Reason::Success,
             message: SUCCESS_MESSAGE.to_owned(),
         }
+    }
+
+    /// The condition after a failure.
+    pub fn failed(reason: Reason, message: String) -> Self {
+        let message = condition_message::bounded(message);
+        Self { reason, message }
     }
 
     fn status(&self) -> &'static str {

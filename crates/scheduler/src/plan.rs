@@ -86,7 +86,7 @@ impl Plan {
 
     /// A failure before the engine was asked: the binding cannot be understood, or a write was refused.
     pub fn failure(binding: &Binding, reason: Reason, message: String, verdict: Verdict) -> Self {
-        let scheduled = Scheduled { reason, message };
+        let scheduled = Scheduled::failed(reason, message);
         if scheduled.is_stored(&binding.status) {
             return Self::nothing(verdict);
         }
@@ -222,7 +222,7 @@ fn failure(
     } else {
         None
     };
-    let scheduled = Scheduled { reason, message };
+    let scheduled = Scheduled::failed(reason, message);
     if result.is_none() && scheduled.is_stored(&binding.status) {
         return Plan::nothing(verdict);
     }

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_place_is_a_field_of_the_schema() {
-        let spec = crate::crds::schema_of::<crate::policy::PropagationSpec>();
+        let spec = crate::crds::schema::of::<crate::policy::PropagationSpec>();
         let places = RULES.iter().map(|rule| rule.0);
         for place in places.chain(MINIMA.iter().map(|minimum| minimum.0)) {
             assert!(spec.pointer(place).is_some(), "{place}");

@@ -1,16 +1,13 @@
 //! The status of a Work.
 
-use berth_api::Work;
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
+use berth_api::{Work, condition_message};
 use serde_json::Value;
 
 use crate::condition;
 use crate::interpreter::{is_healthy, kind_of, reflect};
-
-/// The longest message of a condition.
-const LONGEST_MESSAGE: usize = 32_000;
 
 /// How applying went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,10 +114,8 @@ pub fn next_status(work: &Work, news: &News) -> (WorkStatus, Told) {
         Some(Applied::Failed { done, reasons }) => {
             let total = work.spec.workload.manifests.len();
             let reasons = reasons.join("; ");
-            let mut message = format!("Failed to apply all manifests ({done}/{total}): {reasons}");
-            if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
-                message.truncate(end);
-            }
+            let message = format!("Failed to apply all manifests ({done}/{total}): {reasons}");
+            let message = condition_message::bounded(message);
             told.applied = condition::set(
                 conditions,
                 CONDITION_APPLIED,

@@ -1,0 +1,143 @@
+//! The schemas of types, as controller-gen would write them.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use serde_json::{Value, json};
+
+use crate::condition_message;
+
+/// The structural schema of a type: subschemas inlined, nothing nullable, as controller-gen writes it.
+pub(super) fn of<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::openapi3()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .with_transform(kube::core::schema::StructuralSchemaRewriter)
+        .with_transform(AsControllerGen)
+        .into_generator();
+    generator.into_root_schema_for::<T>().to_value()
+}
+
+/// The same of a status with conditions, with the bounds that conditions have in Kubernetes.
+pub(super) fn of_status<T: JsonSchema>() -> Value {
+    let mut schema = of::<T>();
+    for (field, keyword, bound) in condition_bounds() {
+        let place = format!("/properties/conditions/items/properties/{field}");
+        if let Some(Value::Object(field)) = schema.pointer_mut(&place) {
+            field.insert(keyword.to_owned(), bound);
+        }
+    }
+    schema
+}
+
+/// What the markers of `metav1.Condition` say: field, keyword, bound.
+fn condition_bounds() -> [(&'static str, &'static str, Value); 8] {
+    let kind = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+    [
+        ("message", "maxLength", json!(condition_message::LONGEST)),
+        ("observedGeneration", "minimum", json!(0)),
+        ("reason", "maxLength", json!(1024)),
+        ("reason", "minLength", json!(1)),
+        (
+            "reason",
+            "pattern",
+            json!("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
+        ),
+        ("status", "enum", json!(["True", "False", "Unknown"])),
+        ("type", "maxLength", json!(316)),
+        ("type", "pattern", json!(kind)),
+    ]
+}
+
+/// Takes out what schemars says and controller-gen does not: an absent optional field is left out, never
+/// null; unsigned formats do not exist; titles repeat the type's name. Puts in what the types of Kubernetes lack.
+#[derive(Clone, Debug)]
+struct AsControllerGen;
+
+/// Which parts of a node selector are owned as a whole.
+const NODE_SELECTOR: [(&str, &str); 6] = [
+    ("/properties/nodeSelectorTerms", "x-kubernetes-list-type"),
+    (
+        "/properties/nodeSelectorTerms/items",
+        "x-kubernetes-map-type",
+    ),
+    (
+        "/properties/nodeSelectorTerms/items/properties/matchExpressions",
+        "x-kubernetes-list-type",
+    ),
+    (
+        "/properties/nodeSelectorTerms/items/properties/matchExpressions/items/properties/values",
+        "x-kubernetes-list-type",
+    ),
+    (
+        "/properties/nodeSelectorTerms/items/properties/matchFields",
+        "x-kubernetes-list-type",
+    ),
+    (
+        "/properties/nodeSelectorTerms/items/properties/matchFields/items/properties/values",
+        "x-kubernetes-list-type",
+    ),
+];
+
+impl Transform for AsControllerGen {
+    fn transform(&mut self, schema: &mut schemars::Schema) {
+        transform_subschemas(self, schema);
+        schema.remove("nullable");
+        schema.remove("title");
+        if let Some(Value::Array(values)) = schema.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+        // What serde fills in when a field is missing is no default that the API server should store.
+        if schema.remove("x-no-default").is_some() {
+            schema.remove("default");
+        }
+        if schema
+            .get("default")
+            .is_some_and(|default| default == false)
+        {
+            schema.remove("default");
+        }
+        if schema.get("x-kubernetes-int-or-string").is_some() {
+            let either = json!([{ "type": "integer" }, { "type": "string" }]);
+            schema.insert("anyOf".to_owned(), either);
+        }
+        for (place, keyword) in NODE_SELECTOR {
+            if let Some(Value::Object(part)) = schema.pointer_mut(place) {
+                part.insert(keyword.to_owned(), json!("atomic"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::{BindingSpec, BindingStatus};
+
+    #[test]
+    fn every_bound_has_its_field() {
+        let status = of_status::<BindingStatus>();
+        for (field, keyword, bound) in condition_bounds() {
+            let place = format!("/properties/conditions/items/properties/{field}/{keyword}");
+            assert_eq!(status.pointer(&place), Some(&bound), "{place}");
+        }
+        let spec = of::<BindingSpec>();
+        let claim =
+            "/properties/replicaRequirements/properties/nodeClaim/properties/hardNodeAffinity";
+        for (place, keyword) in NODE_SELECTOR {
+            let place = format!("{claim}{place}/{keyword}");
+            assert_eq!(spec.pointer(&place), Some(&json!("atomic")), "{place}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_numbers_or_texts() {
+        let spec = of::<BindingSpec>();
+        let place =
+            "/properties/replicaRequirements/properties/resourceRequest/additionalProperties/anyOf";
+        let either = json!([{ "type": "integer" }, { "type": "string" }]);
+        assert_eq!(spec.pointer(place), Some(&either));
+    }
+}
