@@ -1,11 +1,14 @@
 //! A client for a member, made of its Cluster and the Secret that the Cluster names.
 //!
-//! `spec.proxyURL` may be a proxy for HTTP, HTTPS or SOCKS5. Headers for it (`spec.proxyHeader`) are not supported, and a
-//! cluster that needs them gets no client: its proxy may take a request without them for somebody else's.
+//! `spec.proxyURL` may be a proxy for HTTP, HTTPS or SOCKS5. The first two are sent the headers of `spec.proxyHeader`; SOCKS5
+//! has none.
+
+mod through_proxy;
 
 use std::time::Duration;
 
 use berth_api::Cluster;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::api::Api;
@@ -74,9 +77,14 @@ pub enum MemberClientError {
         /// As written.
         url: String,
     },
-    /// The proxy wants headers.
-    #[error("cluster {0} has headers for its proxy (spec.proxyHeader), which are not supported")]
-    ProxyHeader(String),
+    /// What the proxy is to be told is no header.
+    #[error("the proxyHeader {header:?} of cluster {cluster} is no HTTP header")]
+    ProxyHeader {
+        /// The cluster.
+        cluster: String,
+        /// Its name, as written.
+        header: String,
+    },
     /// The client cannot be built.
     #[error("cannot build a client for cluster {cluster}: {}", said(source))]
     Build {
@@ -119,7 +127,16 @@ pub async fn connect(
                 source: Box::new(source),
             })?;
     let config = config(cluster, &secret)?;
-    kube::Client::try_from(config).map_err(|source| MemberClientError::Build {
+    let headers = proxy_headers(cluster)?;
+    let tunneled = config.proxy_url.clone().filter(|url| {
+        let has_headers = matches!(url.scheme_str(), Some("http" | "https"));
+        has_headers && !headers.is_empty()
+    });
+    let client = match tunneled {
+        Some(proxy) => through_proxy::client(&config, proxy, headers),
+        None => kube::Client::try_from(config),
+    };
+    client.map_err(|source| MemberClientError::Build {
         cluster: name,
         source: Box::new(source),
     })
@@ -186,9 +203,6 @@ fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, MemberClientError> {
     let Some(url) = spec.proxy_url.as_ref().filter(|url| !url.is_empty()) else {
         return Ok(None);
     };
-    if !spec.proxy_header.is_empty() {
-        return Err(MemberClientError::ProxyHeader(cluster.name_any()));
-    }
     let known = |uri: &http::Uri| matches!(uri.scheme_str(), Some("http" | "https" | "socks5"));
     let parsed = url.parse().ok().filter(known);
     let proxy = parsed.ok_or_else(|| MemberClientError::Proxy {
@@ -196,6 +210,24 @@ fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, MemberClientError> {
         url: url.clone(),
     })?;
     Ok(Some(proxy))
+}
+
+/// The headers that the proxy wants; several values of one are separated by commas.
+fn proxy_headers(cluster: &Cluster) -> Result<HeaderMap, MemberClientError> {
+    let mut headers = HeaderMap::new();
+    for (name, values) in &cluster.spec.proxy_header {
+        let wrong = || MemberClientError::ProxyHeader {
+            cluster: cluster.name_any(),
+            header: name.clone(),
+        };
+        let header = HeaderName::try_from(name).map_err(|_| wrong())?;
+        for value in values.split(',') {
+            let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            headers.append(header.clone(), value);
+        }
+    }
+    Ok(headers)
 }
 
 #[cfg(test)]
@@ -258,6 +290,22 @@ mod tests {
     }
 
     #[test]
+    fn headers_for_the_proxy_may_have_several_values() {
+        let told = |name: &str, values: &str| {
+            let mut cluster = cluster();
+            cluster.spec.proxy_header = [(name.to_owned(), values.to_owned())].into();
+            proxy_headers(&cluster)
+        };
+        let headers = told("X-Team", "a,b").unwrap();
+        let values: Vec<&HeaderValue> = headers.get_all("x-team").iter().collect();
+        assert_eq!(values, ["a", "b"]);
+        for (name, values) in [("no header", "a"), ("X-Team", "a\nb")] {
+            let error = told(name, values).unwrap_err().to_string();
+            assert!(error.contains("is no HTTP header"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         let change = |edit: &dyn Fn(&mut ClusterSpec)| {
             let mut cluster = cluster();
@@ -273,16 +321,8 @@ mod tests {
             ),
             (
                 change(&|s| s.proxy_url = Some("ftp://p".to_owned())),
-                whole.clone(),
-                "no http, https or socks5",
-            ),
-            (
-                change(&|s| {
-                    s.proxy_url = Some("http://p".to_owned());
-                    s.proxy_header = [("a".to_owned(), "b".to_owned())].into();
-                }),
                 whole,
-                "proxyHeader",
+                "no http, https or socks5",
             ),
             (cluster(), secret(&[("caBundle", PEM)]), "no token"),
             (cluster(), secret(&[("token", "t")]), "no caBundle"),

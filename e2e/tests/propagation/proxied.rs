@@ -10,7 +10,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::fleet::Fleet;
 use crate::manifests::{config_map, policy};
 
-/// Serves CONNECT, as HTTP proxies do, and counts the tunnels. Returns its URL.
+/// What the proxy wants to be told.
+const HEADER: (&str, &str) = ("x-team", "blue");
+
+/// Serves CONNECT, as HTTP proxies do, for who sends the header, and counts the tunnels. Returns its URL.
 async fn proxy(tunnels: Arc<AtomicUsize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -29,9 +32,15 @@ async fn tunnel(client: TcpStream, tunnels: &AtomicUsize) -> std::io::Result<()>
     let mut client = BufReader::new(client);
     let mut request = String::new();
     client.read_line(&mut request).await?;
-    let mut header = String::new();
+    let (mut header, mut known) = (String::new(), false);
     while client.read_line(&mut header).await? > 2 {
+        let (name, value) = header.split_once(':').unwrap_or_default();
+        known |= (name.to_lowercase().as_str(), value.trim()) == HEADER;
         header.clear();
+    }
+    if !known {
+        let refused = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
+        return client.write_all(refused).await;
     }
     let target = request
         .strip_prefix("CONNECT ")
@@ -59,6 +68,27 @@ async fn what_is_placed_goes_through_the_proxy_of_the_cluster() {
     let settings = config_map("settings");
     fleet.apply(settings.clone()).await;
     fleet.apply(policy(&settings, &["m1"])).await;
+    fleet
+        .until_typed(
+            &fleet.bindings(),
+            "settings-configmap",
+            "why not",
+            |binding| {
+                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+                let mut messages = items.filter_map(|item| item.applied_message.as_deref());
+                messages.any(|message| message.contains("proxy authorization required"))
+            },
+        )
+        .await;
+    assert_eq!(tunnels.load(Ordering::Relaxed), 0);
+
+    let (name, value) = HEADER;
+    fleet
+        .edit(
+            &cluster,
+            json!({ "spec": { "proxyHeader": { name: value } } }),
+        )
+        .await;
     fleet.members[0].has(&settings).await;
     assert!(tunnels.load(Ordering::Relaxed) > 0);
     fleet.delete(&settings).await;

@@ -1,0 +1,69 @@
+//! A client whose proxy is told headers when a way through it is asked for. The client library knows proxies, but no
+//! headers for them; otherwise this is how it builds a client.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::PROXY_AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Uri};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use percent_encoding::percent_decode_str;
+use tower::{BoxError, ServiceBuilder};
+
+/// The client of a configuration that goes through this HTTP or HTTPS proxy.
+///
+/// # Errors
+/// When certificates or tokens of the configuration cannot be used.
+pub(super) fn client(
+    config: &kube::Config,
+    proxy: Uri,
+    mut headers: HeaderMap,
+) -> Result<kube::Client, kube::Error> {
+    if let Some(value) = authorization(&proxy) {
+        headers.insert(PROXY_AUTHORIZATION, value);
+    }
+    let mut to_proxy = HttpConnector::new();
+    to_proxy.enforce_http(false);
+    let to_proxy = config.rustls_https_connector_with_connector(to_proxy)?;
+    let tunnel = Tunnel::new(proxy, to_proxy).with_headers(headers);
+    let mut connector =
+        TimeoutConnector::new(config.rustls_https_connector_with_connector(tunnel)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let transport: legacy::Client<_, Body> =
+        legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .map_err(BoxError::from)
+        .service(transport);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}
+
+/// What user and password in the URL of a proxy say; they count more than a header.
+fn authorization(proxy: &Uri) -> Option<HeaderValue> {
+    let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
+    let user: Vec<u8> = percent_decode_str(user).collect();
+    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(user))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_and_password_of_the_url_become_a_header() {
+        let of = |url: &str| authorization(&url.parse().unwrap());
+        assert_eq!(of("http://p:3128"), None);
+        let value = of("http://ann:a%40b@p:3128").unwrap();
+        assert_eq!(value, format!("Basic {}", STANDARD.encode("ann:a@b")));
+    }
+}
