@@ -1,6 +1,9 @@
 //! What is told.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+
+use crate::source::Source;
 
 /// Good or bad news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,4 +63,12 @@ pub struct Happening {
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
+}
+
+/// A happening, who tells of it, and when it was told.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) source: Source,
+    pub(crate) happening: Happening,
+    pub(crate) at: Timestamp,
 }

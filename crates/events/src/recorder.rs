@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
-use crate::happening::Happening;
-use crate::writer::{EventWriter, Told};
+use crate::happening::{Happening, Told};
+use crate::source::Source;
+use crate::writer::EventWriter;
 
 /// How many events may wait before new ones are dropped.
 pub(crate) const BACKLOG: usize = 100_000;
@@ -15,7 +16,7 @@ pub(crate) const BACKLOG: usize = 100_000;
 /// The sending half of a recorder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
-    component: Arc<str>,
+    source: Source,
     sender: mpsc::Sender<Told>,
     busy: Arc<watch::Sender<bool>>,
     dropped: Arc<AtomicU64>,
@@ -36,7 +37,7 @@ impl EventRecorder {
         let busy = Arc::new(watch::Sender::new(false));
         let writer = EventWriter::new(client, receiver, busy.subscribe());
         let recorder = Self {
-            component: component.into(),
+            source: Source::new(component),
             sender,
             busy,
             dropped: Arc::default(),
@@ -48,7 +49,16 @@ impl EventRecorder {
     #[must_use]
     pub fn of(&self, component: &str) -> Self {
         Self {
-            component: component.into(),
+            source: Source::new(component),
+            ..self.clone()
+        }
+    }
+
+    /// The same recorder, of a component that is one of many: the one on this host.
+    #[must_use]
+    pub fn on(&self, host: &str) -> Self {
+        Self {
+            source: self.source.on(host),
             ..self.clone()
         }
     }
@@ -62,7 +72,7 @@ impl EventRecorder {
     /// Tells of a happening.
     pub fn record(&self, happening: Happening) {
         let told = Told {
-            component: Arc::clone(&self.component),
+            source: self.source.clone(),
             happening,
             at: jiff::Timestamp::now(),
         };

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::response::StatusCause;
 use serde_json::json;
 
-use crate::writer::Told;
+use crate::happening::Told;
+use crate::series::Draft;
 
 /// How often an event is sent before it is given up, as client-go does it.
 const TRIES: usize = 12;
@@ -27,9 +27,6 @@ pub(crate) enum SendError {
     /// The server is silent.
     #[error("no answer within {0:?}")]
     Silence(Duration),
-    /// The event that was to be counted has expired meanwhile.
-    #[error("the event is gone")]
-    Gone,
 }
 
 impl SendError {
@@ -53,10 +50,20 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Creates an event.
-    pub(crate) async fn create(&self, told: &Told, count: i32) -> Result<(), SendError> {
-        let event = event(told, count);
-        let api = self.api(told);
+    /// Writes an event: a first happening creates it, a further one changes it, or creates it anew where it has expired.
+    pub(crate) async fn write(&self, draft: &Draft) -> Result<(), SendError> {
+        if draft.count > 1 {
+            match self.change(draft).await {
+                Err(SendError::Api(kube::Error::Api(status))) if status.code == 404 => {}
+                changed => return changed,
+            }
+        }
+        self.create(draft).await
+    }
+
+    async fn create(&self, draft: &Draft) -> Result<(), SendError> {
+        let event = event(draft);
+        let api = self.api(&draft.latest);
         let parameters = PostParams::default();
         match self.persistently(|| api.create(&parameters, &event)).await {
             // An earlier try has come through, and only its answer was lost.
@@ -65,23 +72,12 @@ impl Line {
         }
     }
 
-    /// Writes the count of an event that began at another time.
-    pub(crate) async fn count(
-        &self,
-        told: &Told,
-        began: i128,
-        count: i32,
-    ) -> Result<(), SendError> {
-        let patch = Patch::Merge(json!({ "count": count, "lastTimestamp": Time(told.at) }));
-        let (api, name) = (self.api(told), name(told, began));
+    async fn change(&self, draft: &Draft) -> Result<(), SendError> {
+        let patch = Patch::Strategic(changes(draft));
+        let api = self.api(&draft.latest);
         let parameters = PatchParams::default();
-        let send = || api.patch(&name, &parameters, &patch);
-        match self.persistently(send).await {
-            Err(SendError::Api(kube::Error::Api(status))) if status.code == 404 => {
-                Err(SendError::Gone)
-            }
-            counted => counted.map(|_| ()),
-        }
+        let send = || api.patch(&draft.name, &parameters, &patch);
+        self.persistently(send).await.map(|_| ())
     }
 
     fn api(&self, told: &Told) -> Api<Event> {
@@ -120,7 +116,6 @@ fn may_pass(error: &SendError) -> bool {
     match error {
         SendError::Api(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
         SendError::Api(_) | SendError::Silence(_) => true,
-        SendError::Gone => false,
     }
 }
 
@@ -129,35 +124,42 @@ fn namespace(told: &Told) -> &str {
     namespace.filter(|n| !n.is_empty()).unwrap_or("default")
 }
 
-/// As client-go names events: unique enough, and no counter of the server is needed.
-fn name(told: &Told, began: i128) -> String {
-    let object = told.happening.object.name.as_deref().unwrap_or_default();
-    format!("{object}.{began:x}")
+/// What further happenings change.
+fn changes(draft: &Draft) -> serde_json::Value {
+    json!({
+        "count": draft.count,
+        "lastTimestamp": Time(draft.latest.at),
+        "message": draft.latest.happening.message,
+    })
 }
 
-fn event(told: &Told, count: i32) -> Event {
-    let happening = &told.happening;
-    let component = told.component.to_string();
-    let at = |at: Timestamp| Some(Time(at));
+fn event(draft: &Draft) -> Event {
+    let Told {
+        source,
+        happening,
+        at,
+    } = &draft.latest;
+    let component = source.component.to_string();
+    let host = source.host.as_deref().map(str::to_owned);
     Event {
         metadata: ObjectMeta {
-            name: Some(name(told, told.at.as_nanosecond())),
-            namespace: Some(namespace(told).to_owned()),
+            name: Some(draft.name.clone()),
+            namespace: Some(namespace(&draft.latest).to_owned()),
             ..ObjectMeta::default()
         },
         involved_object: happening.object.clone(),
         type_: Some(happening.severity.as_str().to_owned()),
         reason: Some(happening.reason.to_owned()),
         message: Some(happening.message.clone()),
+        reporting_component: Some(component.clone()),
+        reporting_instance: Some(host.clone().unwrap_or_default()),
         source: Some(EventSource {
-            component: Some(component.clone()),
-            host: None,
+            component: Some(component),
+            host,
         }),
-        reporting_component: Some(component),
-        reporting_instance: Some(String::new()),
-        count: Some(count),
-        first_timestamp: at(told.at),
-        last_timestamp: at(told.at),
+        count: Some(draft.count),
+        first_timestamp: Some(Time(draft.first)),
+        last_timestamp: Some(Time(*at)),
         ..Event::default()
     }
 }
@@ -182,6 +184,6 @@ mod tests {
         assert!(refused(403, "NamespaceTerminating").is_of_an_ending_namespace());
         assert!(refused(404, "").is_of_an_ending_namespace());
         assert!(!refused(403, "").is_of_an_ending_namespace());
-        assert!(!SendError::Gone.is_of_an_ending_namespace());
+        assert!(!SendError::Silence(FIRST_PAUSE).is_of_an_ending_namespace());
     }
 }

@@ -1,219 +1,220 @@
 //! Which events were written lately, so that repetitions count up instead of becoming events of their own.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use jiff::Timestamp;
+use lru::LruCache;
 
-use crate::happening::Severity;
-use crate::writer::Told;
+use crate::happening::Told;
+use crate::naming;
+use crate::subject::{REMEMBERED, SeriesKey};
 
-/// How many series are remembered.
-pub(crate) const REMEMBERED: usize = 4096;
-
-/// What makes two happenings the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SeriesKey {
-    component: Arc<str>,
-    object: [String; 4],
-    severity: Severity,
-    reason: &'static str,
-    message: String,
-}
-
-impl SeriesKey {
-    pub(crate) fn of(told: &Told) -> Self {
-        let happening = &told.happening;
-        let object = &happening.object;
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        Self {
-            component: Arc::clone(&told.component),
-            object: [
-                text(&object.kind),
-                text(&object.namespace),
-                text(&object.name),
-                text(&object.uid),
-            ],
-            severity: happening.severity,
-            reason: happening.reason,
-            message: happening.message.clone(),
-        }
-    }
-}
-
-/// What has to be written of a happening.
+/// What is to be done about a series of which another happening was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// A new event.
-    Begin,
-    /// The new count, when the series is due.
-    CountSoon,
-    /// Nothing: it is counted with others.
+    /// It is the first: the event is to be written.
+    Write,
+    /// The event is to be written again, with what else comes soon.
+    WriteSoon,
+    /// Nothing: it is written with others.
     Nothing,
 }
 
-/// An event is named after its object and the time of its first happening, in nanoseconds.
-pub(crate) type Name = i128;
+/// An event as it is to be on the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) key: SeriesKey,
+    pub(crate) name: String,
+    pub(crate) first: Timestamp,
+    pub(crate) latest: Told,
+    pub(crate) count: i32,
+}
 
 /// The event of a series.
 #[derive(Debug)]
-enum Record {
-    /// It is being written; so many happenings came meanwhile.
-    Writing { missed: i32 },
-    /// It is on the server.
-    Written { name: Name, count: i32 },
-    /// It is on the server with a count that is out of date.
-    Outdated { name: Name, count: i32 },
+struct Record {
+    name: String,
+    first: Timestamp,
+    latest: Told,
+    count: i32,
+    stage: Stage,
 }
 
-/// The series that are remembered; the oldest is forgotten first.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing is to be done until the next happening.
+    Quiet,
+    /// It is being written.
+    Writing,
+    /// It is being written, and more came meanwhile.
+    WritingMore,
+    /// It is to be written soon.
+    Due,
+}
+
+/// The series of late.
+#[derive(Debug)]
 pub(crate) struct Series {
-    known: HashMap<SeriesKey, Record>,
-    order: VecDeque<SeriesKey>,
+    known: LruCache<SeriesKey, Record>,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self {
+            known: LruCache::new(REMEMBERED),
+        }
+    }
 }
 
 impl Series {
     /// Another happening of a series.
-    pub(crate) fn happens(&mut self, key: &SeriesKey) -> Next {
-        match self.known.get_mut(key) {
-            None => {
-                self.remember(key);
-                Next::Begin
+    pub(crate) fn happens(&mut self, key: &SeriesKey, told: Told) -> Next {
+        let Some(record) = self.known.get_mut(key) else {
+            let record = Record {
+                name: naming::name(told.happening.object.name.as_deref(), told.at),
+                first: told.at,
+                latest: told,
+                count: 1,
+                stage: Stage::Due,
+            };
+            self.known.put(key.clone(), record);
+            return Next::Write;
+        };
+        record.count = record.count.saturating_add(1);
+        record.latest = told;
+        match record.stage {
+            Stage::Quiet => {
+                record.stage = Stage::Due;
+                Next::WriteSoon
             }
-            Some(Record::Writing { missed }) => {
-                *missed = missed.saturating_add(1);
+            Stage::Writing => {
+                record.stage = Stage::WritingMore;
                 Next::Nothing
             }
-            Some(Record::Outdated { count, .. }) => {
-                *count = count.saturating_add(1);
-                Next::Nothing
-            }
-            Some(record) => {
-                if let Record::Written { name, count } = *record {
-                    let count = count.saturating_add(1);
-                    *record = Record::Outdated { name, count };
-                }
-                Next::CountSoon
-            }
+            Stage::WritingMore | Stage::Due => Next::Nothing,
         }
     }
 
-    /// A series is due: the name of its event, and the count that is to be written.
-    pub(crate) fn due(&mut self, key: &SeriesKey) -> Option<(Name, i32)> {
+    /// Begins to write the event of a series, if it still is to be written, and may be. If it may not, the next happening
+    /// is written with all before it.
+    pub(crate) fn write(&mut self, key: &SeriesKey, may: impl FnOnce() -> bool) -> Option<Draft> {
         // A series that was forgotten meanwhile begins anew.
-        let record = self.known.get_mut(key)?;
-        let Record::Outdated { name, count } = *record else {
+        let record = self.known.peek_mut(key)?;
+        if record.stage != Stage::Due {
             return None;
-        };
-        *record = Record::Writing { missed: 0 };
-        Some((name, count))
+        }
+        if !may() {
+            record.stage = Stage::Quiet;
+            return None;
+        }
+        record.stage = Stage::Writing;
+        Some(Draft {
+            key: key.clone(),
+            name: record.name.clone(),
+            first: record.first,
+            latest: record.latest.clone(),
+            count: record.count,
+        })
     }
 
-    /// The event of a series is on the server with this count; whether happenings came meanwhile, so that it is to be
-    /// counted soon.
-    pub(crate) fn written(&mut self, key: &SeriesKey, name: Name, count: i32) -> bool {
-        let Some(record) = self.known.get_mut(key) else {
+    /// The event of a series was written, or could not be; whether more came meanwhile, which is to be written soon.
+    pub(crate) fn settle(&mut self, key: &SeriesKey) -> bool {
+        let Some(record) = self.known.peek_mut(key) else {
             return false;
         };
-        match *record {
-            Record::Writing { missed } if missed > 0 => {
-                let count = count.saturating_add(missed);
-                *record = Record::Outdated { name, count };
-                true
-            }
-            _ => {
-                *record = Record::Written { name, count };
-                false
-            }
-        }
-    }
-
-    /// The event of a series could not be written: the next happening begins anew.
-    pub(crate) fn forget(&mut self, key: &SeriesKey) {
-        self.known.remove(key);
-        self.order.retain(|known| known != key);
-    }
-
-    fn remember(&mut self, key: &SeriesKey) {
-        if self.order.len() >= REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-        self.order.push_back(key.clone());
-        self.known
-            .insert(key.clone(), Record::Writing { missed: 0 });
+        let (stage, is_due) = match record.stage {
+            Stage::Writing => (Stage::Quiet, false),
+            Stage::WritingMore => (Stage::Due, true),
+            // It was forgotten and began anew meanwhile.
+            other => (other, false),
+        };
+        record.stage = stage;
+        is_due
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ObjectReference;
-
     use super::*;
-    use crate::happening::Happening;
+    use crate::examples::told;
+    use crate::subject::Topic;
+
+    fn happens(series: &mut Series, message: &str) -> Next {
+        series.happens(&key(message), told("BackOff", message))
+    }
 
     fn key(message: &str) -> SeriesKey {
-        SeriesKey::of(&Told {
-            component: "test".into(),
-            happening: Happening {
-                object: ObjectReference::default(),
-                severity: Severity::Normal,
-                reason: "Test",
-                message: message.to_owned(),
-            },
-            at: jiff::Timestamp::UNIX_EPOCH,
-        })
+        let told = told("BackOff", message);
+        SeriesKey::of(Topic::of(&told), &told)
+    }
+
+    fn count(series: &mut Series, message: &str) -> Option<i32> {
+        series
+            .write(&key(message), || true)
+            .map(|draft| draft.count)
     }
 
     #[test]
-    fn repetitions_count_up_until_the_event_is_gone() {
+    fn repetitions_count_up() {
         let mut series = Series::default();
-        assert_eq!(series.happens(&key("a")), Next::Begin);
-        assert!(!series.written(&key("a"), 7, 1));
-        assert_eq!(series.happens(&key("a")), Next::CountSoon);
-        assert_eq!(series.due(&key("a")), Some((7, 2)));
-        assert!(!series.written(&key("a"), 7, 2));
-        assert_eq!(series.happens(&key("b")), Next::Begin);
-        assert_eq!(series.happens(&key("a")), Next::CountSoon);
-        assert_eq!(series.due(&key("a")), Some((7, 3)));
-        series.forget(&key("a"));
-        assert_eq!(series.happens(&key("a")), Next::Begin);
+        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert_eq!(count(&mut series, "a"), Some(1));
+        assert!(!series.settle(&key("a")));
+        assert_eq!(happens(&mut series, "a"), Next::WriteSoon);
+        assert_eq!(count(&mut series, "a"), Some(2));
+        assert!(!series.settle(&key("a")));
+        assert_eq!(happens(&mut series, "b"), Next::Write);
     }
 
     #[test]
-    fn repetitions_become_one_write() {
+    fn what_comes_while_an_event_is_written_becomes_one_write() {
         let mut series = Series::default();
-        assert_eq!(series.happens(&key("a")), Next::Begin);
+        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert_eq!(count(&mut series, "a"), Some(1));
         for _ in 0..9 {
-            assert_eq!(series.happens(&key("a")), Next::Nothing);
+            assert_eq!(happens(&mut series, "a"), Next::Nothing);
         }
-        assert!(series.written(&key("a"), 7, 1));
-        assert_eq!(series.happens(&key("a")), Next::Nothing);
-        assert_eq!(series.due(&key("a")), Some((7, 11)));
-        assert!(!series.written(&key("a"), 7, 11));
-        assert_eq!(series.due(&key("a")), None);
+        assert!(series.settle(&key("a")));
+        assert_eq!(happens(&mut series, "a"), Next::Nothing);
+        assert_eq!(count(&mut series, "a"), Some(11));
+        assert_eq!(count(&mut series, "a"), None, "nothing is left to say");
+        assert!(!series.settle(&key("a")));
     }
 
     #[test]
-    fn the_oldest_series_is_forgotten_first() {
+    fn what_may_not_be_written_is_counted() {
         let mut series = Series::default();
-        for index in 0..=REMEMBERED {
-            let key = key(&index.to_string());
-            assert_eq!(series.happens(&key), Next::Begin);
-            assert!(!series.written(&key, 1, 1));
-        }
-        assert_eq!(series.known.len(), REMEMBERED);
-        assert_eq!(series.happens(&key("1")), Next::CountSoon);
-        assert_eq!(series.happens(&key("0")), Next::Begin);
+        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert!(series.write(&key("a"), || false).is_none());
+        assert_eq!(happens(&mut series, "a"), Next::WriteSoon);
+        assert_eq!(count(&mut series, "a"), Some(2));
     }
 
     #[test]
-    fn what_was_forgotten_while_it_was_written_stays_forgotten() {
+    fn what_was_of_use_longest_ago_is_forgotten_first() {
         let mut series = Series::default();
-        assert_eq!(series.happens(&key("a")), Next::Begin);
-        series.forget(&key("a"));
-        assert!(!series.written(&key("a"), 1, 1));
-        assert_eq!(series.due(&key("a")), None);
-        assert_eq!(series.happens(&key("a")), Next::Begin);
+        for n in 0..REMEMBERED.get() {
+            let message = n.to_string();
+            assert_eq!(happens(&mut series, &message), Next::Write);
+            assert_eq!(count(&mut series, &message), Some(1));
+            assert!(!series.settle(&key(&message)));
+        }
+        assert_eq!(happens(&mut series, "0"), Next::WriteSoon);
+        assert_eq!(happens(&mut series, "one more"), Next::Write);
+        assert_eq!(series.known.len(), REMEMBERED.get());
+        assert_eq!(count(&mut series, "0"), Some(2));
+        assert_eq!(happens(&mut series, "1"), Next::Write);
+    }
+
+    #[test]
+    fn what_is_forgotten_while_it_is_written_begins_anew() {
+        let mut series = Series::default();
+        happens(&mut series, "a");
+        count(&mut series, "a");
+        happens(&mut series, "a");
+        series.known.clear();
+        assert!(!series.settle(&key("a")));
+        assert_eq!(count(&mut series, "a"), None);
+        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert!(!series.settle(&key("a")), "it is of the other one");
+        assert_eq!(count(&mut series, "a"), Some(1));
     }
 }

@@ -1,6 +1,5 @@
 //! The task that writes events, a few at a time.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +10,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::happening::Happening;
+use crate::correlator::Correlator;
+use crate::happening::Told;
 use crate::sending::{Line, SendError};
-use crate::series::{Name, Next, Series, SeriesKey};
+use crate::series::Draft;
 
 /// How many writes are on their way at the same time: one slow answer delays few events, and events leave most of the
 /// server to others.
@@ -22,8 +22,6 @@ pub(crate) const AT_ONCE: usize = 4;
 const IMPATIENT_BACKLOG: usize = 50_000;
 /// How long an event leaves way to more urgent work.
 const LONGEST_YIELD: Duration = Duration::from_millis(20);
-/// How long repetitions are counted before the count is written.
-const COUNTING: Duration = Duration::from_secs(1);
 /// How long the writer goes on after the end was asked for, to write what waits.
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long an answer may take unless somebody says otherwise.
@@ -35,23 +33,13 @@ pub trait Pace: Send + Sync {
     fn turn(&self) -> BoxFuture<'_, ()>;
 }
 
-/// A happening, who tells of it, and when it was told.
-#[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) component: Arc<str>,
-    pub(crate) happening: Happening,
-    pub(crate) at: jiff::Timestamp,
-}
-
 /// Writes what recorders tell.
 pub struct EventWriter {
     line: Line,
     pace: Option<Arc<dyn Pace>>,
     receiver: mpsc::Receiver<Told>,
     busy: watch::Receiver<bool>,
-    series: Series,
-    /// Series whose counts are to be written, and when; all of them wait equally long, so this is their order.
-    outdated: VecDeque<(Instant, SeriesKey, Told)>,
+    correlator: Correlator,
 }
 
 impl std::fmt::Debug for EventWriter {
@@ -62,10 +50,7 @@ impl std::fmt::Debug for EventWriter {
 
 /// A write that has come to its end.
 struct Done {
-    key: SeriesKey,
-    told: Told,
-    /// The name of the event, and its count.
-    tried: (Name, i32),
+    draft: Draft,
     outcome: Result<(), SendError>,
 }
 
@@ -85,8 +70,7 @@ impl EventWriter {
             pace: None,
             receiver,
             busy,
-            series: Series::default(),
-            outdated: VecDeque::new(),
+            correlator: Correlator::default(),
         }
     }
 
@@ -107,34 +91,31 @@ impl EventWriter {
     /// Writes events until all recorders are gone, or for a little while after the token was cancelled.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut writes = Writes::new();
-        let mut waiting: Option<(Told, Instant)> = None;
+        let mut waiting: Option<(Draft, Instant)> = None;
         let mut open = true;
         while open || waiting.is_some() || !writes.is_empty() {
             let turn = waiting.as_ref().map(|(_, until)| *until);
-            let due = self.outdated.front().map(|(at, ..)| *at);
+            let due = self.correlator.next_due();
+            let has_room = writes.len() < AT_ONCE;
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
-                Some(done) = writes.next() => self.done(done, &mut writes),
-                () = at(due), if due.is_some() && writes.len() < AT_ONCE => self.count_oldest(&mut writes),
-                () = way_is_free(&mut self.busy, turn), if turn.is_some() => {
-                    if let Some((told, _)) = waiting.take() {
-                        self.take(told, &mut writes);
+                Some(done) = writes.next() => self.done(done),
+                () = at(due), if due.is_some() && has_room => self.write_next(&mut writes),
+                () = way_is_free(&mut self.busy, turn), if turn.is_some() && has_room => {
+                    if let Some((draft, _)) = waiting.take() {
+                        self.write(draft, &mut writes);
                     }
                 }
-                told = self.receiver.recv(),
-                    if open && waiting.is_none() && writes.len() < AT_ONCE =>
-                {
-                    match told {
-                        Some(told) => waiting = Some((told, self.yield_until())),
-                        None => open = false,
-                    }
+                told = self.receiver.recv(), if open && waiting.is_none() && has_room => match told {
+                    Some(told) => waiting = self.take(told).map(|draft| (draft, self.yield_until())),
+                    None => open = false,
                 }
             }
         }
         self.receiver.close();
-        if let Some((told, _)) = waiting.take() {
-            self.take(told, &mut writes);
+        if let Some((draft, _)) = waiting.take() {
+            self.write(draft, &mut writes);
         }
         if tokio::time::timeout(DRAIN, self.drain(writes))
             .await
@@ -147,15 +128,17 @@ impl EventWriter {
     async fn drain(&mut self, mut writes: Writes) {
         loop {
             tokio::select! {
-                Some(done) = writes.next() => self.done(done, &mut writes),
+                Some(done) = writes.next() => self.done(done),
                 Some(told) = self.receiver.recv(), if writes.len() < AT_ONCE => {
-                    self.take(told, &mut writes);
+                    if let Some(draft) = self.take(told) {
+                        self.write(draft, &mut writes);
+                    }
                 }
                 else => {
-                    if self.outdated.is_empty() {
+                    if self.correlator.next_due().is_none() {
                         return;
                     }
-                    self.count_oldest(&mut writes);
+                    self.write_next(&mut writes);
                 }
             }
         }
@@ -169,88 +152,38 @@ impl EventWriter {
         }
     }
 
-    fn take(&mut self, told: Told, writes: &mut Writes) {
-        let key = SeriesKey::of(&told);
-        match self.series.happens(&key) {
-            Next::Begin => {
-                let began = told.at.as_nanosecond();
-                self.create(key, told, (began, 1), writes);
-            }
-            Next::CountSoon => self.count_soon(key, told),
-            Next::Nothing => {}
+    fn take(&mut self, told: Told) -> Option<Draft> {
+        self.correlator.happens(told, Instant::now())
+    }
+
+    fn write_next(&mut self, writes: &mut Writes) {
+        if let Some(draft) = self.correlator.take_next(Instant::now()) {
+            self.write(draft, writes);
         }
     }
 
-    fn count_soon(&mut self, key: SeriesKey, told: Told) {
-        let at = Instant::now() + COUNTING;
-        self.outdated.push_back((at, key, told));
-    }
-
-    fn count_oldest(&mut self, writes: &mut Writes) {
-        if let Some((_, key, mut told)) = self.outdated.pop_front()
-            && let Some(tried) = self.series.due(&key)
-        {
-            told.at = jiff::Timestamp::now();
-            self.count(key, told, tried, writes);
-        }
-    }
-
-    fn create(&self, key: SeriesKey, told: Told, tried: (Name, i32), writes: &mut Writes) {
+    fn write(&self, draft: Draft, writes: &mut Writes) {
         let (line, pace) = (self.line.clone(), self.pace.clone());
         writes.push(Box::pin(async move {
             turn(pace).await;
-            let outcome = line.create(&told, tried.1).await;
-            Done {
-                key,
-                told,
-                tried,
-                outcome,
-            }
+            let outcome = line.write(&draft).await;
+            Done { draft, outcome }
         }));
     }
 
-    fn count(&self, key: SeriesKey, told: Told, tried: (Name, i32), writes: &mut Writes) {
-        let (line, pace) = (self.line.clone(), self.pace.clone());
-        writes.push(Box::pin(async move {
-            turn(pace).await;
-            let outcome = line.count(&told, tried.0, tried.1).await;
-            Done {
-                key,
-                told,
-                tried,
-                outcome,
-            }
-        }));
-    }
-
-    fn done(&mut self, done: Done, writes: &mut Writes) {
-        let Done {
-            key,
-            told,
-            tried: (name, count),
-            outcome,
-        } = done;
+    fn done(&mut self, done: Done) {
+        let Done { draft, outcome } = done;
         match outcome {
-            Ok(()) => {
-                if self.series.written(&key, name, count) {
-                    self.count_soon(key, told);
-                }
-            }
-            // A new one begins.
-            Err(SendError::Gone) => {
-                let began = told.at.as_nanosecond();
-                self.create(key, told, (began, 1), writes);
-            }
+            Ok(()) => {}
             Err(error) if error.is_of_an_ending_namespace() => {
                 tracing::debug!(%error, "an event comes after its namespace");
-                self.series.forget(&key);
             }
             Err(error) => {
-                let reason = told.happening.reason;
+                let reason = draft.latest.happening.reason;
                 tracing::warn!(%error, reason, "cannot record an event");
-                self.series.forget(&key);
             }
         }
+        self.correlator.settle(draft.key, Instant::now());
     }
 }
 

@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{EventRecorder, Severity};
+use crate::{EventRecorder, Happening, Severity};
 
 /// What a server saw and holds.
 #[derive(Default)]
@@ -90,11 +90,13 @@ impl Held {
         let Some(event) = self.events.get_mut(name) else {
             return refused(404);
         };
-        let changes: Value = serde_json::from_slice(body).unwrap();
-        event.count = changes["count"]
-            .as_i64()
-            .map(|count| i32::try_from(count).unwrap());
-        (200, serde_json::to_value(event).unwrap())
+        let mut changed = serde_json::to_value(&*event).unwrap();
+        let merged: Value = serde_json::from_slice(body).unwrap();
+        for (field, value) in merged.as_object().unwrap() {
+            changed[field] = value.clone();
+        }
+        *event = serde_json::from_value(changed.clone()).unwrap();
+        (200, changed)
     }
 }
 
@@ -147,18 +149,86 @@ async fn an_event_is_sent_again_while_the_server_is_not_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_has_expired_begins_anew() {
+async fn an_event_that_has_expired_is_created_again_as_it_was_and_counted() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
     let writing = tokio::spawn(writer.run(CancellationToken::new()));
     recorder.record(happening("o", "a"));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    server.held().events.clear();
+    let before = std::mem::take(&mut server.held().events);
     recorder.record(happening("o", "a"));
     tokio::time::sleep(Duration::from_secs(10)).await;
     drop(recorder);
     writing.await.unwrap();
-    assert_eq!(server.counts(), [("a".to_owned(), 1)]);
+    assert_eq!(server.counts(), [("a".to_owned(), 2)]);
+    let held = server.held();
+    let (before, after) = (before.first_key_value(), held.events.first_key_value());
+    let (before, after) = (before.unwrap(), after.unwrap());
+    assert_eq!(before.0, after.0);
+    assert_eq!(before.1.first_timestamp, after.1.first_timestamp);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_written_is_counted_with_what_can_be() {
+    let server = Server::default();
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
+    let writing = tokio::spawn(writer.run(CancellationToken::new()));
+    server.held().ill = 12;
+    recorder.record(happening("o", "a"));
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(server.counts(), []);
+    recorder.record(happening("o", "a"));
+    drop(recorder);
+    writing.await.unwrap();
+    assert_eq!(server.counts(), [("a".to_owned(), 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_change_for_hours_do_not_fill_the_server() {
+    let server = Server::default();
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
+    let writing = tokio::spawn(writer.run(CancellationToken::new()));
+    for n in 1..=720 {
+        recorder.record(happening("o", &format!("try {n} failed")));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    drop(recorder);
+    writing.await.unwrap();
+    assert!(server.held().writes <= 25 + 24);
+    let mut counts = server.counts();
+    counts.sort_unstable();
+    assert_eq!(counts.len(), 10);
+    // It has the words of the time when it was written last.
+    let (message, count) = &counts[0];
+    let latest = format!("(combined from similar events): try {} failed", count + 9);
+    assert_eq!(*message, latest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_who_tells_it() {
+    let server = Server::default();
+    let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "scheduler");
+    recorder.record(happening("a", "a"));
+    recorder.of("kubelet").on("n1").record(happening("b", "a"));
+    drop(recorder);
+    writer.run(CancellationToken::new()).await;
+    let held = server.held();
+    let said: Vec<_> = held
+        .events
+        .values()
+        .map(|event| {
+            let source = event.source.clone().unwrap();
+            let reporting = (&event.reporting_component, &event.reporting_instance);
+            let reporting = (reporting.0.clone(), reporting.1.clone());
+            (source.component, source.host, reporting.0, reporting.1)
+        })
+        .collect();
+    let text = |text: &str| Some(text.to_owned());
+    let expected = [
+        (text("scheduler"), None, text("scheduler"), text("")),
+        (text("kubelet"), text("n1"), text("kubelet"), text("n1")),
+    ];
+    assert_eq!(said, expected);
 }
 
 #[tokio::test(start_paused = true)]
