@@ -31,7 +31,6 @@ mod scope;
 mod services;
 mod set_claims;
 mod stateful_sets;
-mod teller;
 mod telling;
 mod template;
 pub mod wishes;
@@ -46,7 +45,6 @@ use tokio_util::sync::CancellationToken;
 
 use action::Executor;
 use agenda::Agenda;
-use teller::Teller;
 use world::World;
 
 /// How often it is planned without a pause; what is left then waits for others to have a turn.
@@ -64,13 +62,13 @@ pub async fn run(client: Client, shutdown: CancellationToken) {
     let (recorder, writer) = EventRecorder::new(client.clone(), "");
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = simulate(client, Teller::new(recorder)) => {}
+        () = simulate(client, &recorder) => {}
         // What is not told by then stays untold: nobody waits for it.
         () = writer.run(CancellationToken::new()) => {}
     }
 }
 
-async fn simulate(client: Client, mut teller: Teller) {
+async fn simulate(client: Client, recorder: &EventRecorder) {
     let mut changes = world::watch(&client);
     let mut world = World::default();
     let mut agenda = Agenda::new();
@@ -85,9 +83,9 @@ async fn simulate(client: Client, mut teller: Teller) {
         }
         let pause = if world.is_complete() {
             // What is done matters more than what is told of it.
-            teller.set_busy(true);
-            let pause = work(&mut world, &mut agenda, &executor, &mut teller).await;
-            teller.set_busy(false);
+            recorder.set_busy(true);
+            let pause = work(&mut world, &mut agenda, &executor, recorder).await;
+            recorder.set_busy(false);
             pause
         } else {
             LONGEST
@@ -110,7 +108,7 @@ async fn work(
     world: &mut World,
     agenda: &mut Agenda,
     executor: &Executor,
-    teller: &mut Teller,
+    recorder: &EventRecorder,
 ) -> Duration {
     for _ in 0..ROUNDS {
         let now = jiff::Timestamp::now();
@@ -129,7 +127,7 @@ async fn work(
         for action in actions {
             let told = telling::of(&action, world);
             match executor.act(action, world).await {
-                Ok(()) => teller.tell(told),
+                Ok(()) => told.into_iter().for_each(|told| told.record(recorder)),
                 Err(error) => {
                     tracing::debug!(%error, "something simulated could not be written; trying again");
                     failed = true;

@@ -1,7 +1,7 @@
 //! What is told of what was done: the events that the controllers, the scheduler and the kubelets of a cluster write. A
 //! pure function of an action and of the world before it.
 
-use berth_events::{Happening, Note, Severity};
+use berth_events::{EventRecorder, Happening, Note, Severity};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, ObjectReference, Pod};
@@ -17,11 +17,24 @@ use crate::world::{Key, World, key};
 const SCHEDULER: &str = "default-scheduler";
 const KUBELET: &str = "kubelet";
 
-/// An event, and who tells it.
+/// An event, and who tells it: a component, and its host where each node has one.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Told {
-    pub(crate) by: &'static str,
-    pub(crate) happening: Happening,
+    by: &'static str,
+    host: Option<String>,
+    happening: Happening,
+}
+
+impl Told {
+    /// Tells it.
+    pub(crate) fn record(self, recorder: &EventRecorder) {
+        let recorder = recorder.of(self.by);
+        let recorder = match &self.host {
+            Some(host) => recorder.on(host),
+            None => recorder,
+        };
+        recorder.record(self.happening);
+    }
 }
 
 /// What is to be told when this has been done.
@@ -88,6 +101,7 @@ fn bad(reason: &'static str, message: impl Into<String>) -> Note {
 fn about_pod(pod: &Pod, by: &'static str, note: Note) -> Told {
     Told {
         by,
+        host: None,
         happening: note.about(pod.object_ref(&())),
     }
 }
@@ -99,6 +113,7 @@ fn about_container(pod: &Pod, container: &str, note: Note) -> Told {
     };
     Told {
         by: KUBELET,
+        host: controlled::node(pod).map(str::to_owned),
         happening: note.about(object),
     }
 }
@@ -119,6 +134,7 @@ fn about_owner(
     };
     Told {
         by,
+        host: None,
         happening: note.about(object),
     }
 }
@@ -319,6 +335,7 @@ fn job_ended(before: &Job, after: &Job) -> Vec<Told> {
     };
     let told = Told {
         by: "job-controller",
+        host: None,
         happening: note.about(after.object_ref(&())),
     };
     let owner = controlled::controller_of(&after.metadata);
@@ -392,6 +409,24 @@ mod tests {
             ("kubelet", "Killing"),
         ];
         assert_eq!(gone, expected);
+    }
+
+    #[test]
+    fn a_kubelet_says_which_node_it_is_of() {
+        let mut running = container(json!({"running": {}}), 0);
+        running.spec.get_or_insert_default().node_name = Some("n1".to_owned());
+        let mut world = World::default();
+        let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
+        world.pods.put(created.clone());
+        let started = of(&Action::PodStatus(Box::new(running)), &world);
+        assert!(
+            started
+                .iter()
+                .all(|told| told.host.as_deref() == Some("n1"))
+        );
+        let bound = of(&Action::Bind(key(&created), "n1".to_owned()), &world);
+        assert!(bound.iter().all(|told| told.host.is_none()));
+        assert_eq!((started.len(), bound.len()), (3, 1));
     }
 
     #[test]
