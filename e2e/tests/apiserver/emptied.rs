@@ -134,3 +134,105 @@ async fn an_item_without_its_key_has_no_owner() {
     let patched = accounts.strategic("/b", &json!({"secrets": [{}]})).await;
     assert_eq!(patched.code, 200, "{}", patched.text);
 }
+
+#[tokio::test]
+async fn an_empty_list_that_is_always_written_is_another_than_none() {
+    let server = server().await;
+    let pod = json!({"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"});
+    let mut projected = pod.clone();
+    projected["volumes"] = json!([{"name": "v", "projected": {}}]);
+    let volume = "/f:spec/f:volumes/k:{\"name\":\"v\"}/f:projected/f:sources";
+    let job = json!({"spec": {"template": {"spec": pod}, "podFailurePolicy": {}}});
+    let cases = [
+        (
+            "/apis/rbac.authorization.k8s.io/v1",
+            "roles",
+            json!({}),
+            "/rules",
+            "/f:rules",
+        ),
+        (
+            "/api/v1",
+            "limitranges",
+            json!({"spec": {}}),
+            "/spec/limits",
+            "/f:spec/f:limits",
+        ),
+        (
+            "/apis/discovery.k8s.io/v1",
+            "endpointslices",
+            json!({"addressType": "IPv4"}),
+            "/endpoints",
+            "/f:endpoints",
+        ),
+        (
+            "/apis/discovery.k8s.io/v1",
+            "endpointslices",
+            json!({"addressType": "IPv4"}),
+            "/ports",
+            "/f:ports",
+        ),
+        (
+            "/api/v1",
+            "pods",
+            json!({"spec": projected}),
+            "/spec/volumes/0/projected/sources",
+            volume,
+        ),
+        (
+            "/apis/batch/v1",
+            "jobs",
+            job,
+            "/spec/podFailurePolicy/rules",
+            "/f:spec/f:podFailurePolicy/f:rules",
+        ),
+    ];
+    for (version, plural, mut object, place, field) in cases {
+        let namespace = server.namespace().await;
+        let objects = Objects::at(
+            &server,
+            format!("{version}/namespaces/{namespace}/{plural}"),
+        );
+        let owner = |object: &Value| -> Option<String> {
+            let mut entries = object["metadata"]["managedFields"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            let entry = entries.find(|entry| entry["fieldsV1"].pointer(field).is_some());
+            entry.map(|entry| entry["manager"].to_string())
+        };
+        object["metadata"] = json!({"name": "a", "labels": {"a": "b"}});
+        let made = objects.post("?fieldManager=one", &object).await.json;
+        assert_eq!(made.pointer(place), Some(&Value::Null), "{place}: {made}");
+        let set = |value: Value| json!([{"op": "add", "path": place, "value": value}]);
+        let same = objects
+            .operations("/a?fieldManager=two", &set(Value::Null))
+            .await
+            .json;
+        assert_eq!(owner(&same), owner(&made), "{place}: {same}");
+        let emptied = objects
+            .operations("/a?fieldManager=two", &set(json!([])))
+            .await
+            .json;
+        assert_eq!(
+            owner(&emptied).as_deref(),
+            Some("\"two\""),
+            "{place}: {emptied}"
+        );
+        assert_eq!(
+            emptied.pointer(place),
+            Some(&Value::Null),
+            "{place}: {emptied}"
+        );
+        assert_eq!(
+            emptied["metadata"].get("generation"),
+            made["metadata"].get("generation"),
+            "{place}"
+        );
+        object["metadata"]["name"] = json!("b");
+        let parent = place.rsplit_once('/').unwrap().0;
+        object.pointer_mut(parent).unwrap()[place.rsplit_once('/').unwrap().1] = json!([]);
+        let made = objects.post("?fieldManager=one", &object).await.json;
+        assert_eq!(owner(&made).as_deref(), Some("\"one\""), "{place}: {made}");
+    }
+}

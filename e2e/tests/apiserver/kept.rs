@@ -251,3 +251,50 @@ async fn images_without_a_proper_name_are_pulled_once() {
         assert_eq!(found, policy, "{image}: {}", made.text);
     }
 }
+
+#[tokio::test]
+async fn the_policies_of_a_job_are_there_to_stay() {
+    let server = server().await;
+    let path = format!(
+        "/apis/batch/v1/namespaces/{}/jobs",
+        server.namespace().await
+    );
+    let jobs = Objects::at(&server, path);
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
+    let failure =
+        json!({"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1]}}]});
+    let job = json!({"metadata": {"name": "a"}, "spec": {"suspend": true, "completionMode": "Indexed", "completions": 3,
+        "managedBy": "a.b/c", "backoffLimitPerIndex": 1, "podFailurePolicy": failure,
+        "successPolicy": {"rules": [{"succeededCount": 1}]}, "template": {"spec": pod}}});
+    let made = jobs.create(&job).await;
+    for (field, value, shown) in [
+        (
+            "podFailurePolicy",
+            json!({"rules": [{"action": "Count", "onPodConditions": [{"type": "X"}]}]}),
+            "{\"Rules\":[{\"Action\":\"Count\",\"OnExitCodes\":null,\
+             \"OnPodConditions\":[{\"Type\":\"X\",\"Status\":\"True\"}]}]}",
+        ),
+        ("podFailurePolicy", Value::Null, "null"),
+        ("backoffLimitPerIndex", json!(2), "2"),
+        ("managedBy", json!("a.b/d"), "\"a.b/d\""),
+        (
+            "successPolicy",
+            json!({"rules": [{"succeededIndexes": "0-1"}]}),
+            "{\"Rules\":[{\"SucceededIndexes\":\"0-1\",\"SucceededCount\":null}]}",
+        ),
+    ] {
+        let change = json!({"spec": {field: value}});
+        let refused = jobs.strategic("/a", &change).await;
+        let why = format!(
+            "Job.batch \"a\" is invalid: spec.{field}: Invalid value: {shown}: field is immutable"
+        );
+        assert_eq!(said(&refused), (422, why.as_str()));
+    }
+    // Who sends the file again leaves out what the server has made.
+    let again = jobs.put("/a", &job).await;
+    let selector = made["spec"]["selector"].clone();
+    assert!(selector.is_object(), "{made}");
+    let why = "Job.batch \"a\" is invalid: [spec.selector: Required value, spec.template.metadata.labels: Invalid value: \
+               null: `selector` does not match template `labels`, spec.selector: Invalid value: null: field is immutable]";
+    assert_eq!(said(&again), (422, why));
+}

@@ -5,10 +5,6 @@ use serde_json::{Value, json};
 use super::set;
 
 pub(super) fn autoscaler(value: &mut Value) {
-    // Go always writes it: without, the next write would be a change.
-    if value["status"].is_object() {
-        set(&mut value["status"], "currentMetrics", Value::Null);
-    }
     let spec = &mut value["spec"];
     set(spec, "minReplicas", json!(1));
     set(

@@ -74,7 +74,6 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
             "deprecatedSource",
             ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"],
         ),
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => set(value, "rules", Value::Null),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             role_binding(value);
         }
@@ -102,13 +101,6 @@ pub(crate) fn prepare(
         ("", "persistentvolumeclaims") => storage::claim_source(&mut value["spec"], creating),
         ("", "serviceaccounts") => named_secrets(value),
         ("coordination.k8s.io", "leases") => alone(value),
-        ("", "limitranges") => keep_no_empty_list(&mut value["spec"], &["limits"]),
-        ("discovery.k8s.io", "endpointslices") => {
-            keep_no_empty_list(value, &["endpoints", "ports"]);
-        }
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
-            keep_no_empty_list(value, &["rules"]);
-        }
         ("apps", "daemonsets") => {
             if let Some(old) = old {
                 workloads::count_templates(value, old);
@@ -283,15 +275,6 @@ fn named_secrets(value: &mut Value) {
     for secret in items(value, "secrets") {
         if let Some(secret) = secret.as_object_mut() {
             secret.retain(|field, _| field == "name");
-        }
-    }
-}
-
-/// Lists that Go writes even where nobody said anything of them. Of those without items nothing else is stored.
-fn keep_no_empty_list(value: &mut Value, lists: &[&str]) {
-    for list in lists {
-        if value[*list].as_array().is_some_and(Vec::is_empty) {
-            value[*list] = Value::Null;
         }
     }
 }

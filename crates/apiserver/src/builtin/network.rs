@@ -39,8 +39,6 @@ pub(super) fn endpoints(value: &mut Value) {
 }
 
 pub(super) fn endpoint_slice(value: &mut Value) {
-    set(value, "endpoints", Value::Null);
-    set(value, "ports", Value::Null);
     for endpoint in items(value, "endpoints") {
         set(endpoint, "conditions", json!({}));
     }

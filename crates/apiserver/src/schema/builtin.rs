@@ -12,7 +12,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
 use super::compile::{CompileError, Resolve, compile};
-use super::{Schema, Type, merge_keys};
+use super::{Schema, Type, merge_keys, written};
 
 static DEFINITIONS: LazyLock<Map<String, Value>> = LazyLock::new(generate);
 
@@ -149,5 +149,6 @@ impl Resolve for Memo {
 
     fn annotate(&self, definition: &str, property: &str, schema: &mut Schema) {
         merge_keys::annotate(definition, property, schema);
+        written::annotate(definition, property, schema);
     }
 }

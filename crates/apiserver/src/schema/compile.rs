@@ -151,6 +151,10 @@ pub(crate) fn compile(
         || schema.properties.values().any(|p| p.has_defaults)
         || schema.items.as_ref().is_some_and(|i| i.has_defaults)
         || matches!(&schema.additional, Additional::Of(s) if s.has_defaults);
+    let writes = |s: &Schema| s.always_written || s.has_always_written;
+    schema.has_always_written = schema.properties.values().any(|p| writes(p))
+        || schema.items.as_ref().is_some_and(|i| writes(i))
+        || matches!(&schema.additional, Additional::Of(s) if writes(s));
     schema.has_rules = !schema.rules.is_empty()
         || schema.properties.values().any(|p| p.has_rules)
         || schema.items.as_ref().is_some_and(|i| i.has_rules)

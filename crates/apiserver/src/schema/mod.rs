@@ -15,6 +15,7 @@ pub(crate) mod rules;
 pub(crate) mod shape;
 pub(crate) mod structural;
 pub(crate) mod validate;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -156,6 +157,10 @@ pub(crate) struct Schema {
     pub(crate) has_rules: bool,
     /// True if this node or one below has a default.
     pub(crate) has_defaults: bool,
+    /// True for a list that is written even if there is none.
+    pub(crate) always_written: bool,
+    /// True if there are such lists in this node or below.
+    pub(crate) has_always_written: bool,
     /// True for `metadata` of the root and of embedded resources.
     pub(crate) object_meta: bool,
     /// True for what is a schema itself, in a definition.

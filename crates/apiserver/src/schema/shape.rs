@@ -158,10 +158,14 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
                 object.values_mut().for_each(|v| not_null(v, of));
             }
             if !schema.preserve_unknown {
+                let is_written = |name: &String| {
+                    let field = schema.properties.get(name);
+                    field.is_some_and(|p| p.always_written)
+                };
                 object.retain(|name, v| match v {
                     Value::Null => false,
                     Value::Array(items) if items.is_empty() => {
-                        schema.required.contains(name) || name == NO_POLICIES
+                        schema.required.contains(name) || is_written(name) || name == NO_POLICIES
                     }
                     Value::Object(entries) if entries.is_empty() => {
                         schema.required.contains(name)
@@ -173,6 +177,11 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
             for (name, inner) in object.iter_mut() {
                 if let Some(of) = schema.field(name) {
                     as_typed(inner, of);
+                }
+            }
+            if schema.has_always_written {
+                for (name, _) in schema.properties.iter().filter(|(_, p)| p.always_written) {
+                    object.entry(name.as_str()).or_insert(Value::Null);
                 }
             }
         }
@@ -191,6 +200,33 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
         Value::String(text) if schema.kind == Type::Quantity => {
             if let Some(canonical) = quantity::canonical(text) {
                 *text = canonical;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What storing does to built-in kinds: of lists that are always written, it does not tell those without items from those
+/// that are not there.
+pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
+    if !schema.has_always_written {
+        return;
+    }
+    match value {
+        Value::Object(object) => {
+            for (name, inner) in object {
+                let Some(of) = schema.field(name) else {
+                    continue;
+                };
+                if of.always_written && inner.as_array().is_some_and(Vec::is_empty) {
+                    *inner = Value::Null;
+                }
+                as_stored(inner, of);
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                items.iter_mut().for_each(|item| as_stored(item, of));
             }
         }
         _ => {}
@@ -264,6 +300,24 @@ mod tests {
         let container = &object["spec"]["containers"][0];
         assert_eq!(container["args"], json!([""]));
         assert_eq!(container["resources"]["limits"], json!({"cpu": "0"}));
+    }
+
+    #[test]
+    fn lists_that_are_always_written_are_null_once_they_are_stored() {
+        let schema = builtin::compiled("io.k8s.api.core.v1.Pod");
+        let volumes =
+            json!([{"name": "a", "projected": {}}, {"name": "b", "projected": {"sources": []}}]);
+        let mut object =
+            json!({"spec": {"containers": [], "volumes": volumes, "imagePullSecrets": []}});
+        as_typed(&mut object, &schema);
+        let sources =
+            |object: &Value, at: usize| object["spec"]["volumes"][at]["projected"].clone();
+        assert_eq!(sources(&object, 0), json!({"sources": null}));
+        assert_eq!(sources(&object, 1), json!({"sources": []}));
+        assert_eq!(object["spec"].get("imagePullSecrets"), None);
+        as_stored(&mut object, &schema);
+        assert_eq!(sources(&object, 1), json!({"sources": null}));
+        assert_eq!(object["spec"]["containers"], json!([]));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) fn quota(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
         scopes.map(Value::to_string).collect()
     };
     if old.is_some_and(|old| as_set(&old["spec"]["scopes"]) != as_set(chosen.value)) {
-        chosen.invalid("field is immutable", causes);
+        chosen.invalid_go(&chosen.value.to_string(), "field is immutable", causes);
     }
 }
 

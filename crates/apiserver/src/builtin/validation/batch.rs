@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::place::Place;
-use super::{not_negative, one_of, schedule, selected, template};
+use super::{go_form, not_negative, one_of, schedule, selected, template};
 use crate::error::Cause;
 
 /// Numbers of a job that are at least zero.
@@ -53,12 +53,12 @@ const LABELS: [(&str, &str); 4] = [
     ("batch.kubernetes.io/job-name", "name"),
 ];
 
-/// A job selects its pods by what the server gives them, unless it says that it knows better.
-fn selects(job: &Value, causes: &mut Vec<Cause>) {
+/// A job selects its pods by what the server gives them when it is made, unless it says that it knows better.
+fn selects(job: &Value, creating: bool, causes: &mut Vec<Cause>) {
     let spec = Place::new(&job["spec"], "spec");
     let selector = spec.field("selector");
     let labels = spec.field("template").field("metadata").field("labels");
-    if spec.value["manualSelector"] == true {
+    if !creating || spec.value["manualSelector"] == true {
         if !selector.is_set() {
             selector.required("", causes);
         }
@@ -183,8 +183,8 @@ pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     if manager.is_set() {
         manager.domain_path(causes);
     }
+    selects(value, old.is_none(), causes);
     let Some(old) = old else {
-        selects(value, causes);
         return;
     };
     let tandem = spec["completions"] == spec["parallelism"];
@@ -201,19 +201,24 @@ pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     }
     let suspended = old["spec"]["suspend"] == true;
     let indexed = spec["completionMode"] == "Indexed";
-    for (field, frozen) in [
-        ("completions", !indexed),
-        ("selector", true),
-        ("template", !suspended),
-        ("completionMode", true),
+    for (field, frozen, go) in [
+        ("completions", !indexed, None),
+        ("selector", true, None),
+        ("template", !suspended, None),
+        ("completionMode", true, None),
+        ("podFailurePolicy", true, Some("PodFailurePolicy")),
+        ("backoffLimitPerIndex", true, None),
+        ("managedBy", true, None),
+        ("successPolicy", true, Some("SuccessPolicy")),
     ] {
-        if frozen && old["spec"][field] != spec[field] {
-            causes.push(Cause::invalid(
-                format!("spec.{field}"),
-                &spec[field],
-                "field is immutable",
-            ));
+        if !frozen || old["spec"][field] == spec[field] {
+            continue;
         }
+        let (place, why) = (format!("spec.{field}"), "field is immutable");
+        causes.push(match go {
+            Some(name) => Cause::invalid_as(place, &go_form::in_one_line(name, &spec[field]), why),
+            None => Cause::invalid(place, &spec[field], why),
+        });
     }
 }
 

@@ -54,6 +54,7 @@ pub(super) fn admit<'a>(
         }
         priority::assign(call, key, value, old)?;
         builtin::prepare(resource, value, old, call.subresource);
+        shape::as_stored(value, resource.schema());
         if resource.is("", "services") {
             let allocation = &call.shared.allocation;
             reserved = allocation
