@@ -506,3 +506,33 @@ async fn who_scales_takes_the_replicas_over_unless_to_none() {
     put("five", 7).await;
     assert_eq!(owners().await, (Some(7), vec!["five".to_owned()]));
 }
+
+#[tokio::test]
+async fn lists_are_looked_at_before_conflicts_and_forms_of_values_behind() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let slices = Objects::at(
+        &server,
+        format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"),
+    );
+    let slice = |addresses: Value| {
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "a"},
+            "addressType": "IPv4", "endpoints": [{"addresses": addresses}], "ports": []})
+    };
+    slices.apply("a", "one", &slice(json!(["10.0.0.1"]))).await;
+    let twice = slice(json!(["10.0.0.2", "10.0.0.2"]));
+    let why = "failed to create typed patch object (/a; discovery.k8s.io/v1, Kind=EndpointSlice): \
+               .endpoints[0].addresses: duplicate entries for key [=\"10.0.0.2\"]";
+    assert_eq!(said(&slices.apply("a", "two", &twice).await), (500, why));
+
+    let path = format!("/api/v1/namespaces/{namespace}/limitranges");
+    let ranges = Objects::at(&server, path);
+    let range = |cpu: &str| {
+        json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"},
+            "spec": {"limits": [{"type": "Pod", "max": {"cpu": cpu}}]}})
+    };
+    ranges.apply("a", "one", &range("1")).await;
+    let why = "Apply failed with 1 conflict: conflict with \"one\": .spec.limits";
+    let refused = ranges.apply("a", "two", &range("x")).await;
+    assert_eq!(said(&refused), (409, why));
+}

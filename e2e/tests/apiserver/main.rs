@@ -17,6 +17,7 @@ mod bodies;
 mod cel;
 mod certificates;
 mod claims;
+mod conversions;
 mod custom;
 mod definitions;
 mod deletion;

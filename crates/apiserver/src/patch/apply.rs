@@ -78,11 +78,14 @@ const NO_KEYS: &str = "k:{}";
 
 /// Where `config` has two items for one, or one without a key: nobody could tell whose is whose.
 pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
+    fn within(map: &Map<String, Value>, schema: Option<&Schema>, path: &str) -> Option<String> {
+        map.iter().find_map(|(name, inner)| {
+            find(inner, field_schema(schema, name), &format!("{path}.{name}"))
+        })
+    }
     fn find(value: &Value, schema: Option<&Schema>, path: &str) -> Option<String> {
         match fields::shape(value, schema) {
-            Shape::Object(map) => map.iter().find_map(|(name, inner)| {
-                find(inner, field_schema(schema, name), &format!("{path}.{name}"))
-            }),
+            Shape::Object(map) => within(map, schema, path),
             Shape::Keyed(items, keys) => {
                 let of_item = schema.and_then(|s| s.items.as_deref());
                 let mut seen = BTreeSet::new();
@@ -116,7 +119,16 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
                     format!("{path}: duplicate entries for key {shown}")
                 })
             }
-            Shape::Leaf => None,
+            // What is one whole may have lists in it that are not.
+            Shape::Leaf => match value {
+                Value::Object(map) => within(map, schema, path),
+                Value::Array(items) => {
+                    let of_item = schema.and_then(|s| s.items.as_deref());
+                    let mut items = items.iter().enumerate();
+                    items.find_map(|(at, item)| find(item, of_item, &format!("{path}[{at}]")))
+                }
+                _ => None,
+            },
         }
     }
     find(config, Some(schema), "")

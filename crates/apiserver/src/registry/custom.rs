@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::builtin::table_name;
+use super::conversion;
 use super::{NameRule, Put, Resource, ScalePaths, Scope, Snapshot, Source, Style, View};
 use crate::clock;
 use crate::schema::{Schema, compile};
@@ -134,9 +135,7 @@ pub(crate) fn default(crd: &mut Value) {
             names["listKind"] = json!(format!("{kind}List"));
         }
     }
-    if crd["spec"].is_object() && crd["spec"]["conversion"].is_null() {
-        crd["spec"]["conversion"] = json!({"strategy": "None"});
-    }
+    conversion::default(&mut crd["spec"]);
 }
 
 /// Sets `status`: accepted names, conditions, stored versions. True if the names are accepted.

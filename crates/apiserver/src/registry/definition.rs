@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::conversion;
 use crate::builtin::names;
 use crate::error::Cause;
 use crate::schema::structural;
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     if !costs.is_empty() && !old.is_some_and(is_too_dear) {
         causes.extend(costs);
     }
-    conversion(&spec["conversion"], &mut causes);
+    conversion::validate(&spec["conversion"], &mut causes);
     if let Some(old) = old {
         for (field, before, after) in [
             ("spec.group", &old["spec"]["group"], &spec["group"]),
@@ -148,37 +149,6 @@ fn names(names: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn conversion(conversion: &Value, causes: &mut Vec<Cause>) {
-    match conversion["strategy"].as_str() {
-        None | Some("None") => {}
-        // Accepted, as installers ship it, and never called: objects keep the version they were written in.
-        Some("Webhook") => {
-            let webhook = &conversion["webhook"];
-            if webhook["clientConfig"].is_null() {
-                let detail = "required when strategy is set to Webhook";
-                causes.push(Cause::required(
-                    "spec.conversion.webhookClientConfig",
-                    detail,
-                ));
-            }
-            if list(&webhook["conversionReviewVersions"]).is_empty() {
-                causes.push(Cause::required(
-                    "spec.conversion.conversionReviewVersions",
-                    "",
-                ));
-            }
-        }
-        Some(other) => {
-            let allowed = ["None", "Webhook"].map(str::to_owned);
-            causes.push(Cause::not_supported(
-                "spec.conversion.strategy",
-                &json!(other),
-                &allowed,
-            ));
-        }
-    }
-}
-
 /// The versions as the real server shows them: its Go type, without what it keeps elsewhere.
 fn shown(versions: &[Value]) -> String {
     let each: Vec<String> = versions
@@ -195,6 +165,34 @@ fn shown(versions: &[Value]) -> String {
         })
         .collect();
     format!("[{}]", each.join(","))
+}
+
+/// The most characters of the warning about a version.
+const LONGEST_WARNING: usize = 256;
+
+/// What is wrong with the warning about a version.
+fn deprecation(version: &Value, at: usize, causes: &mut Vec<Cause>) {
+    let Some(warning) = version["deprecationWarning"].as_str() else {
+        return;
+    };
+    let mut say = |why: &str| {
+        let field = format!("spec.versions[{at}].deprecationWarning");
+        causes.push(Cause::invalid(field, &json!(warning), why));
+    };
+    if version["deprecated"] != true {
+        return say("can only be set for deprecated versions");
+    }
+    if warning.is_empty() {
+        say("must not be an empty string");
+    }
+    if warning.len() > LONGEST_WARNING {
+        say("must be <= 256 characters long");
+    }
+    if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
+        say(&format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        ));
+    }
 }
 
 /// Adds what is wrong with the versions, and returns which of their rules may cost too much.
@@ -226,14 +224,7 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) -> Vec<Cause> {
                 causes.push(Cause::invalid("spec.version", &json!(name), &problem));
             }
         }
-        if version["deprecated"] != true && !version["deprecationWarning"].is_null() {
-            let at = format!("spec.versions[{i}].deprecationWarning");
-            causes.push(Cause::invalid(
-                at,
-                &version["deprecationWarning"],
-                "can only be set for deprecated versions",
-            ));
-        }
+        deprecation(version, i, causes);
         // What all versions have in common is said once, at the top.
         let common = |field: &str| versions.iter().all(|v| v[field] == version[field]);
         let place = |field: &str| match common(field) {

@@ -1,6 +1,7 @@
 //! Which resources are served. A snapshot is immutable; installing a CRD replaces it as a whole.
 
 mod builtin;
+mod conversion;
 pub(crate) mod custom;
 pub(crate) mod definition;
 

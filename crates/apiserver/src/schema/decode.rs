@@ -13,6 +13,9 @@ use crate::go_text::type_name;
 use scalar::{base64_problem, time_problem};
 use types::{Field, GoType, Struct, Types, types};
 
+/// The struct whose parts no schema describes, as it is one.
+const SCHEMA: &str = "JSONSchemaProps";
+
 const BAD_QUANTITY: &str = "quantities must match the regular expression \
                             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
@@ -39,7 +42,7 @@ struct At {
 impl At {
     fn fields(&mut self, of: &'static Struct, object: &mut Map<String, Value>) -> Option<String> {
         let owner = std::mem::replace(&mut self.owner, of.name);
-        let mut empties = false;
+        let mut empties = of.name == SCHEMA;
         let found = object.iter_mut().find_map(|(name, value)| {
             let (name, field) = of.fields.get_key_value(name.as_str())?;
             empties |= field.omit_empty && is_empty(value);
@@ -49,7 +52,11 @@ impl At {
         if empties {
             object.retain(|name, value| {
                 let field = of.fields.get(name.as_str());
-                !(field.is_some_and(|field| field.omit_empty) && is_empty(value))
+                let gone = |field: &Field| {
+                    field.omit_empty && is_empty(value)
+                        || of.name == SCHEMA && is_none(field, value)
+                };
+                !field.is_some_and(gone)
             });
         }
         found
@@ -122,6 +129,16 @@ fn is_empty(value: &Value) -> bool {
         Value::Bool(flag) => !flag,
         Value::Number(number) => number.as_i64() == Some(0),
         Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether this says no more of a schema than nothing.
+fn is_none(field: &Field, value: &Value) -> bool {
+    match (value, &field.kind) {
+        (Value::Null, _) => true,
+        (Value::Array(items), GoType::List(..)) => items.is_empty(),
+        (Value::Object(entries), GoType::Map(..)) => entries.is_empty(),
         _ => false,
     }
 }

@@ -226,7 +226,9 @@ pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
         }
         Value::Array(items) => {
             if let Some(of) = &schema.items {
-                items.iter_mut().for_each(|item| as_stored(item, of));
+                for item in items {
+                    as_stored(item, of);
+                }
             }
         }
         _ => {}

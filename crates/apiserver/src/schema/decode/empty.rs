@@ -33,6 +33,8 @@ const KEPT: &[(&str, &[&str])] = &[
             "timeZone",
         ],
     ),
+    ("CustomResourceDefinitionVersion", &["deprecationWarning"]),
+    ("CustomResourceSubresourceScale", &["labelSelectorPath"]),
     ("DaemonSetSpec", &["revisionHistoryLimit"]),
     ("DaemonSetStatus", &["collisionCount"]),
     (
@@ -259,6 +261,7 @@ const KEPT: &[(&str, &[&str])] = &[
         "StorageClass",
         &["allowVolumeExpansion", "reclaimPolicy", "volumeBindingMode"],
     ),
+    ("ServiceReference", &["path", "port"]),
     ("SuccessPolicyRule", &["succeededCount", "succeededIndexes"]),
     ("Toleration", &["tolerationSeconds"]),
     (
@@ -267,8 +270,10 @@ const KEPT: &[(&str, &[&str])] = &[
     ),
     ("TypedLocalObjectReference", &["apiGroup"]),
     ("TypedObjectReference", &["apiGroup", "namespace"]),
+    ("ValidationRule", &["optionalOldSelf", "reason"]),
     ("VolumeMount", &["mountPropagation", "recursiveReadOnly"]),
     ("VolumeMountStatus", &["recursiveReadOnly"]),
+    ("WebhookClientConfig", &["url"]),
     (
         "WindowsSecurityContextOptions",
         &[

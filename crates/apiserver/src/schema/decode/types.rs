@@ -38,7 +38,7 @@ impl GoType {
     fn is_plain(&self) -> bool {
         matches!(
             self,
-            Self::Text(_) | Self::Bool | Self::Int32 | Self::Int64 | Self::Float
+            Self::Text(_) | Self::Bytes | Self::Bool | Self::Int32 | Self::Int64 | Self::Float
         )
     }
 }

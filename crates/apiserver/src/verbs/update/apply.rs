@@ -109,15 +109,19 @@ fn sent(call: &Call, bytes: &Bytes, is_new: bool) -> Result<(Value, Vec<String>)
         let why = format!("{whose}: .{field}: field not declared in schema");
         return Err(ApiError::unknown(why));
     }
+    let mistyped = typed::mistyped(&config, resource.schema(), "");
     if resource.is_custom()
-        && let Some(why) = typed::mistyped(&config, resource.schema(), "")
+        && let Some(why) = mistyped
     {
         return Err(ApiError::unknown(format!("{whose}: {why}")));
     }
     if let Some(why) = apply::duplicate(&config, resource.schema()) {
         return Err(ApiError::unknown(format!("{whose}: {why}")));
     }
-    pipeline::decode(call, &mut config.clone(), Sent::Patched, &[])?;
+    // What has its type can be merged, and is decoded then, after conflicts.
+    if resource.is_custom() || mistyped.is_some() {
+        pipeline::decode(call, &mut config.clone(), Sent::Patched, &[])?;
+    }
     Ok((config, warnings))
 }
 
