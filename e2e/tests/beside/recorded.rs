@@ -251,8 +251,9 @@ async fn our_controllers_make_the_works_that_karmadas_made() {
     let bare = control_plane(&recording).await;
     nobody_answers(&bare, &recording).await;
     let recording = store_templates(&bare, recording).await;
-    for binding in recording.bindings() {
-        store(&bare, &binding).await;
+    // Claims of policies that are not there would be given up.
+    for object in [recording.policies(), recording.bindings()].concat() {
+        store(&bare, &object).await;
     }
     let expected: BTreeMap<String, Value> = recording
         .works()
@@ -263,7 +264,6 @@ async fn our_controllers_make_the_works_that_karmadas_made() {
     assert_eq!(expected.len(), 5, "two of web, one of each other");
     let controllers = Controllers::start(&bare);
     eventually("the Works", async || {
-        // Those of an object that is claimed later say so later.
         let made = works(&bare).await?;
         if made == expected {
             Ok(())
