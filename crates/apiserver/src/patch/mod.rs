@@ -12,9 +12,12 @@ pub(crate) mod typed;
 
 use serde_json::Value;
 
-/// RFC 7386.
-pub(crate) fn merge(target: &mut Value, patch: Value) {
+/// RFC 7386, but for nulls of objects in lists: they go, as in Kubernetes.
+pub(crate) fn merge(target: &mut Value, mut patch: Value) {
     let Value::Object(patch) = patch else {
+        if let Value::Array(items) = &mut patch {
+            items.iter_mut().for_each(drop_nulls);
+        }
         *target = patch;
         return;
     };
@@ -29,5 +32,33 @@ pub(crate) fn merge(target: &mut Value, patch: Value) {
                 merge(object.entry(key).or_insert(Value::Null), value);
             }
         }
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|_, inner| !inner.is_null());
+            object.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nulls_of_objects_in_lists_are_taken_for_nothing() {
+        let mut target = json!({"a": [{"x": 1, "y": 2}], "b": 1});
+        merge(
+            &mut target,
+            json!({"a": [{"x": null, "y": {"z": null}}, null], "b": null}),
+        );
+        assert_eq!(target, json!({"a": [{"y": {}}, null]}));
     }
 }
