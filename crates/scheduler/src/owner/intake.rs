@@ -386,6 +386,7 @@ impl Owner {
         let now = Instant::now();
         self.unfollowed(key);
         self.promises.forget(key);
+        self.searchers.forget(key);
         self.drop_parked(key, now);
         if let Some(old) = old.filter(|_| self.is_registered(EventKind::BindingGone)) {
             self.wake_registered(&Event::BindingGone(old.binding), now);

@@ -175,6 +175,14 @@ impl Searchers {
         let taken = above.map(|above| self.0.split_off(&above));
         taken.into_iter().flatten().flat_map(|(_, keys)| keys)
     }
+
+    /// A binding is gone.
+    pub(super) fn forget(&mut self, key: &BindingKey) {
+        self.0.retain(|_, keys| {
+            keys.remove(key);
+            !keys.is_empty()
+        });
+    }
 }
 
 /// What a search for room looks at.
