@@ -12,7 +12,6 @@ mod cluster_rules;
 mod deletion;
 mod failover_rules;
 mod field_error;
-mod go_empties;
 mod metadata;
 mod override_rules;
 mod placement_rules;
@@ -28,10 +27,10 @@ pub use deletion::{DeletionProtected, check_deletion};
 pub use field_error::{FieldError, Reason};
 pub use policy_defaults::complete_policy;
 
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::placement::Placement;
-use crate::well_known;
+use crate::{go_zero, well_known};
 
 /// What is being done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,11 +142,11 @@ impl Surroundings for LiveSurroundings {
     }
 }
 
-/// Takes out of a placement the empty values that Karmada, which decodes and encodes it, would not write
-/// again; `typed` is the same placement, decoded. Fields that this version does not know stay.
-pub fn drop_empty_values(placement: &mut Value, typed: &Placement) {
+/// Removes from an object the empty values that Karmada, which decodes and encodes it, would not write again; `typed` is
+/// the same object, decoded. Fields that this version does not know stay.
+pub fn drop_empty_values(object: &mut Value, typed: &impl Serialize) {
     if let Ok(typed) = serde_json::to_value(typed) {
-        go_empties::remove(placement, &typed);
+        go_zero::remove(object, &typed);
     }
 }
 

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::ResourceList;
+use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::placement::Placement;
 use crate::policy::{ConflictResolution, FailoverBehavior, PurgeMode, SuspendClusters};
@@ -63,13 +64,13 @@ pub struct BindingSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<BindingSnapshot>,
     /// The scheduler in charge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_name: Option<String>,
     /// What happens when an application or a cluster fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
     /// What happens when the resource exists in a member already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Abort"))]
     pub conflict_resolution: Option<ConflictResolution>,
     /// Later than `status.lastScheduledTime`: schedule afresh.
@@ -128,15 +129,15 @@ pub struct ObjectReference {
     /// The kind.
     pub kind: String,
     /// The namespace; empty for cluster-scoped resources.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
     /// The UID.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub uid: Option<String>,
     /// The version of the template that the binding was made from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub resource_version: Option<String>,
 }
 
@@ -165,10 +166,10 @@ pub struct ReplicaRequirements {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_request: ResourceList,
     /// The namespace whose quota counts (gate ResourceQuotaEstimate).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub namespace: Option<String>,
     /// The priority class (gate ResourceQuotaEstimate).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub priority_class_name: Option<String>,
 }
 
@@ -177,8 +178,12 @@ pub struct ReplicaRequirements {
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaim {
     /// Required node affinity.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "go_zero::node_selector"
+    )]
+    #[schemars(with = "Option<NodeSelector>", extend("x-kubernetes-map-type" = "atomic"))]
     pub hard_node_affinity: Option<NodeSelector>,
     /// Required node labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -213,7 +218,7 @@ pub struct ComponentReplicaRequirements {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_request: ResourceList,
     /// The priority class (gate ResourceQuotaEstimate).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub priority_class_name: Option<String>,
 }
 
@@ -249,7 +254,7 @@ pub struct GracefulEvictionTask {
     /// The cluster.
     pub from_cluster: String,
     /// What becomes of the old copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub purge_mode: Option<PurgeMode>,
     /// The replicas to be evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,7 +266,7 @@ pub struct GracefulEvictionTask {
     )]
     pub reason: String,
     /// A sentence that says why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(length(max = 1024))]
     pub message: Option<String>,
     /// Who asked for it.
@@ -288,7 +293,7 @@ pub struct GracefulEvictionTask {
 #[serde(rename_all = "camelCase")]
 pub struct BindingSnapshot {
     /// Its namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
@@ -317,7 +322,7 @@ pub struct BindingSuspension {
 #[serde(rename_all = "camelCase")]
 pub struct BindingPriority {
     /// The higher goes first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = 0))]
     pub priority: Option<i32>,
 }
@@ -327,10 +332,10 @@ pub struct BindingPriority {
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadAffinityGroups {
     /// Members go to the same clusters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub affinity_group: Option<String>,
     /// Members go to different clusters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub anti_affinity_group: Option<String>,
 }
 
@@ -339,16 +344,21 @@ pub struct WorkloadAffinityGroups {
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
     /// The generation that the scheduler has dealt with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_observed_generation: Option<i64>,
     /// The affinity group in use, with `clusterAffinities`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_observing_affinity_name: Option<String>,
     /// When the scheduler last succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scheduled_time: Option<Time>,
     /// `Scheduled` and `FullyApplied`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "go_zero::conditions"
+    )]
+    #[schemars(with = "Vec<Condition>")]
     pub conditions: Vec<Condition>,
     /// What the members report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -366,13 +376,13 @@ pub struct AggregatedStatusItem {
     #[schemars(schema_with = "any_object")]
     pub status: Option<serde_json::Value>,
     /// Whether the resource was applied there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub applied: Option<bool>,
     /// Why it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub applied_message: Option<String>,
     /// Whether it is healthy there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub health: Option<ResourceHealth>,
 }
 

@@ -9,9 +9,7 @@ use crate::placement::Placement;
 /// # Errors
 /// None in practice; a serialiser error is passed on.
 pub fn placement_json(placement: &Placement) -> Result<String, serde_json::Error> {
-    let mut placement = placement.clone();
-    placement.drop_empties();
-    go_json(&placement)
+    go_json(placement)
 }
 
 /// Compact JSON in which `<`, `>`, `&`, U+2028 and U+2029 are escaped, as Go's encoder does for HTML's sake.

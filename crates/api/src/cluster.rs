@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::quantity::QuantityText;
 use crate::root_kind::root_kind;
@@ -28,17 +29,13 @@ pub type ResourceList = BTreeMap<String, QuantityText>;
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
     /// An id that is unique in the world, collected from the member.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(length(max = 128_000))]
     pub id: Option<String>,
     /// Who moves resources: the control plane (`Push`) or an agent in the member (`Pull`).
     pub sync_mode: SyncMode,
     /// The URL of the member's API server.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        rename = "apiEndpoint"
-    )]
+    #[serde(default, skip_serializing_if = "is_go_zero", rename = "apiEndpoint")]
     pub api_endpoint: Option<String>,
     /// The secret with the member's `token` and `caBundle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,30 +46,35 @@ pub struct ClusterSpec {
     /// Skips checking the member's certificate.
     #[serde(
         default,
-        skip_serializing_if = "Option::is_none",
+        skip_serializing_if = "is_go_zero",
         rename = "insecureSkipTLSVerification"
     )]
     pub insecure_skip_tls_verification: Option<bool>,
     /// A proxy on the way to the member.
-    #[serde(default, skip_serializing_if = "Option::is_none", rename = "proxyURL")]
+    #[serde(default, skip_serializing_if = "is_go_zero", rename = "proxyURL")]
     pub proxy_url: Option<String>,
     /// Headers for the proxy's CONNECT request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proxy_header: BTreeMap<String, String>,
     /// The cloud provider.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub provider: Option<String>,
     /// The region.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub region: Option<String>,
     /// Deprecated: see `zones`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub zone: Option<String>,
     /// The failure zones of the member.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
     /// Repel workloads that do not tolerate them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "go_zero::taints"
+    )]
+    #[schemars(with = "Vec<Taint>")]
     pub taints: Vec<Taint>,
     /// The grades in which the member's nodes are counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,13 +131,18 @@ pub struct ResourceModelRange {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
     /// The version of the member's API server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub kubernetes_version: Option<String>,
     /// The API resources that the member serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub api_enablements: Vec<ApiEnablement>,
     /// `Ready`, `CompleteAPIEnablements` and others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "go_zero::conditions"
+    )]
+    #[schemars(with = "Vec<Condition>")]
     pub conditions: Vec<Condition>,
     /// The number of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,10 +181,10 @@ pub struct ApiResource {
 #[serde(rename_all = "camelCase")]
 pub struct NodeSummary {
     /// All of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub total_num: Option<i32>,
     /// Those that are ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub ready_num: Option<i32>,
 }
 

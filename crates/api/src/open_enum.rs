@@ -39,6 +39,12 @@ macro_rules! open_enum {
             }
         }
 
+        impl crate::go_zero::GoZero for $name {
+            fn is_zero(&self) -> bool {
+                self.as_str().is_empty()
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::ClusterAffinity;
 use crate::policy::ResourceSelector;
@@ -36,13 +37,13 @@ pub struct OverrideSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_selectors: Vec<ResourceSelector>,
     /// What is changed, and for which clusters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub override_rules: Option<Vec<RuleWithCluster>>,
     /// Deprecated, see `overrideRules`: the clusters for which `overriders` count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_cluster: Option<ClusterAffinity>,
     /// Deprecated, see `overrideRules`: what is changed.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     #[schemars(extend("x-no-default" = true))]
     pub overriders: Overriders,
 }
@@ -214,8 +215,4 @@ pub struct TextPatch {
 
 fn anything(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
-}
-
-fn is_default(overriders: &Overriders) -> bool {
-    *overriders == Overriders::default()
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::toleration::Toleration;
@@ -96,10 +97,10 @@ pub struct OverflowAffinityTerm {
 #[serde(rename_all = "camelCase")]
 pub struct SpreadConstraint {
     /// The field to group by; exclusive with `spreadByLabel`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub spread_by_field: Option<SpreadField>,
     /// The label key to group by; exclusive with `spreadByField`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub spread_by_label: Option<String>,
     /// The most groups to use; 0 or absent means no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -130,11 +131,11 @@ open_enum! {
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaScheduling {
     /// Whether each cluster gets all replicas or a share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Divided"))]
     pub replica_scheduling_type: Option<ReplicaSchedulingType>,
     /// How shares are found, for `Divided`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub replica_division_preference: Option<ReplicaDivisionPreference>,
     /// The weights, for `Weighted`; absent means equal weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,7 +170,7 @@ pub struct ClusterPreferences {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_weight_list: Vec<StaticClusterWeight>,
     /// Weights taken from the clusters; wins over the static list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub dynamic_weight: Option<DynamicWeightFactor>,
 }
 

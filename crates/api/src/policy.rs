@@ -4,6 +4,7 @@ use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::Placement;
 use crate::root_kind::root_kind;
@@ -39,7 +40,7 @@ pub struct PropagationSpec {
     #[serde(default, skip_serializing_if = "is_false")]
     pub propagate_deps: bool,
     /// Which clusters, and how many replicas in each.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     #[schemars(extend("x-no-default" = true))]
     pub placement: Placement,
     /// The higher one wins where several policies select a resource; may be negative.
@@ -47,25 +48,25 @@ pub struct PropagationSpec {
     #[schemars(extend("default" = 0))]
     pub priority: Option<i32>,
     /// Whether this policy may take resources from another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Never"))]
     pub preemption: Option<Preemption>,
     /// Override policies that must exist before anything is propagated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependent_overrides: Vec<String>,
     /// The scheduler that places the resources; cannot be changed later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "default-scheduler"))]
     pub scheduler_name: Option<String>,
     /// What happens when an application or a cluster fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
     /// What happens when the resource exists in a member already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Abort"))]
     pub conflict_resolution: Option<ConflictResolution>,
     /// `Lazy` delays a policy's changes until the resource itself is changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub activation_preference: Option<ActivationPreference>,
     /// Stops dispatching to members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,7 +184,7 @@ pub struct ApplicationFailover {
     /// When it counts as failed.
     pub decision_conditions: DecisionConditions,
     /// What becomes of the old copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Gracefully"))]
     pub purge_mode: Option<PurgeMode>,
     /// Seconds to wait for the new copy before the old one goes; only with `Gracefully`.
@@ -209,7 +210,7 @@ pub struct DecisionConditions {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailover {
     /// What becomes of the old copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Gracefully", "enum" = ["Directly", "Gracefully"]))]
     pub purge_mode: Option<PurgeMode>,
     /// State that is handed from the old copy to the new one.
@@ -253,8 +254,4 @@ pub struct StatePreservationRule {
 )]
 fn is_false(flag: &bool) -> bool {
     !*flag
-}
-
-fn is_default(placement: &Placement) -> bool {
-    *placement == Placement::default()
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
+use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::ClusterAffinity;
 use crate::root_kind::root_kind;
@@ -67,7 +68,7 @@ pub struct PolicyTaint {
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
     /// Its value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub value: Option<String>,
 }
 

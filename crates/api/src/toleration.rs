@@ -3,21 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::go_zero::is_go_zero;
+
 /// Lets a workload stay on, or go to, clusters with a matching taint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
     /// The taint key; empty with operator `Exists` matches all keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub key: Option<String>,
     /// `Exists` or `Equal` (the default when empty).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub operator: Option<String>,
     /// The taint value, for `Equal`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub value: Option<String>,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`; empty matches all effects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub effect: Option<String>,
     /// How long, in seconds, a `NoExecute` taint is tolerated; absent means for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]

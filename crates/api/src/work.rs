@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::binding::ResourceHealth;
+use crate::go_zero::{self, is_go_zero};
 use crate::root_kind::root_kind;
 
 root_kind! {
@@ -22,7 +23,7 @@ root_kind! {
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
     /// The resources.
-    #[serde(default, skip_serializing_if = "WorkloadTemplate::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-no-default" = true))]
     pub workload: WorkloadTemplate,
     /// Stops dispatching to the member; its status is still collected.
@@ -43,18 +44,17 @@ pub struct WorkloadTemplate {
     pub manifests: Vec<Value>,
 }
 
-impl WorkloadTemplate {
-    fn is_empty(&self) -> bool {
-        self.manifests.is_empty()
-    }
-}
-
 /// What was seen in the member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkStatus {
     /// `Applied`, `Dispatching`, and others that only readers of the API know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "go_zero::conditions"
+    )]
+    #[schemars(with = "Vec<Condition>")]
     pub conditions: Vec<Condition>,
     /// What the member reports of each resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +72,7 @@ pub struct ManifestStatus {
     #[schemars(schema_with = "any_object")]
     pub status: Option<Value>,
     /// Whether it is healthy there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub health: Option<ResourceHealth>,
 }
 

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::root_kind::root_kind;
 
@@ -54,7 +55,7 @@ pub struct WorkloadRebalancerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_workloads: Vec<ObservedWorkload>,
     /// The generation that this is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     pub observed_generation: Option<i64>,
     /// When all workloads had a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,11 +69,11 @@ pub struct ObservedWorkload {
     /// The workload.
     pub workload: WorkloadReference,
     /// Whether its binding was asked to be scheduled afresh; absent until that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(with = "Option<String>")]
     pub result: Option<RebalanceResult>,
     /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(with = "Option<String>")]
     pub reason: Option<RebalanceFailedReason>,
 }

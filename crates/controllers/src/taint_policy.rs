@@ -60,7 +60,7 @@ pub fn desired(
                 }
                 taints.push(Taint {
                     key: new.key.clone(),
-                    value: new.value.clone(),
+                    value: new.value.clone().filter(|value| !value.is_empty()),
                     effect: new.effect.clone(),
                     time_added: Some(Time(whole_seconds(now))),
                 });

@@ -1,9 +1,10 @@
 //! What is filled into policies: ids, finalizers and defaults.
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::metadata::{add_finalizer, entry, set_label};
-use super::{GuardedKind, Operation, Surroundings, go_empties};
+use super::{GuardedKind, Operation, Surroundings, drop_empty_values};
 use crate::policy::PropagationSpec;
 
 /// The seconds that a graceful failover waits for the new copy.
@@ -17,9 +18,9 @@ pub(super) fn mutate(
 ) {
     fill_spec(kind, policy);
     if let Some(spec) = policy.get_mut("spec")
-        && let Some(typed) = encoded_again(spec)
+        && let Ok(typed) = PropagationSpec::deserialize(&*spec)
     {
-        go_empties::remove(spec, &typed);
+        drop_empty_values(spec, &typed);
     }
     if operation == Operation::Create {
         // Not only where it is missing: an id that was copied with the manifest of another policy must go.
@@ -47,18 +48,6 @@ pub fn complete_policy(kind: GuardedKind, policy: &mut Value, surroundings: &mut
     if !deleting && let Some(finalizer) = kind.policy_finalizer() {
         add_finalizer(policy, finalizer);
     }
-}
-
-fn encoded_again(spec: &Value) -> Option<Value> {
-    let typed: PropagationSpec = serde_json::from_value(spec.clone()).ok()?;
-    let mut encoded = serde_json::to_value(typed).ok()?;
-    // A struct that is no pointer is always written by Go, empty or not.
-    if let Some(fields) = encoded.as_object_mut()
-        && spec.get("placement").is_some_and(Value::is_object)
-    {
-        fields.entry("placement").or_insert_with(|| json!({}));
-    }
-    Some(encoded)
 }
 
 /// The defaults of the webhook, and those of the schema on which they build.

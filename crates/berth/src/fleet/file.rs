@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use berth_api::Cluster;
+use berth_api::go_zero::is_empty;
 use berth_api::quantity::Quantity;
 use kube::api::ObjectMeta;
 use serde_json::Value;
@@ -202,16 +203,6 @@ fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
             .zip(understood)
             .find_map(|(value, known)| unknown_field(value, known)),
         _ => None,
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use berth_api::admission::drop_empty_values;
+use berth_api::binding::ReplicaRequirements;
 use berth_api::placement::WorkloadGroupTerm;
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::options::Gates;
@@ -93,7 +95,8 @@ pub fn binding_for(
 }
 
 fn copied_from(policy: &Policy) -> Map<String, Value> {
-    let raw = &policy.raw_spec;
+    let mut raw = policy.raw_spec.clone();
+    drop_empty_values(&mut raw, &policy.spec);
     let mut spec = Map::new();
     for field in [
         "schedulerName",
@@ -107,8 +110,7 @@ fn copied_from(policy: &Policy) -> Map<String, Value> {
         }
     }
     let placement = raw.get("placement").filter(|value| value.is_object());
-    let mut placement = placement.cloned().unwrap_or_else(|| json!({}));
-    drop_empty_values(&mut placement, &policy.spec.placement);
+    let placement = placement.cloned().unwrap_or_else(|| json!({}));
     spec.insert("placement".to_owned(), placement);
     if policy.spec.propagate_deps {
         spec.insert("propagateDeps".to_owned(), json!(true));
@@ -147,9 +149,15 @@ fn add_replicas(
         spec.insert("replicas".to_owned(), json!(wanted.replicas));
     }
     if let Some(mut requirements) = wanted.requirements {
+        // The template's own tolerations and selectors are part of it.
+        if let Ok(typed) = ReplicaRequirements::deserialize(&requirements) {
+            drop_empty_values(&mut requirements, &typed);
+        }
         if gates.resource_quota_estimate {
-            requirements["namespace"] = json!(key.namespace);
-            if let Some(class) = wanted.priority_class_name {
+            if !key.namespace.is_empty() {
+                requirements["namespace"] = json!(key.namespace);
+            }
+            if let Some(class) = wanted.priority_class_name.filter(|class| !class.is_empty()) {
                 requirements["priorityClassName"] = json!(class);
             }
         }
@@ -174,4 +182,46 @@ fn affinity_groups(labels: &BTreeMap<String, String>, policy: &Policy) -> Option
         }
     }
     (!groups.is_empty()).then_some(Value::Object(groups))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::claim::{PolicyKey, PolicyKind};
+    use super::*;
+
+    #[test]
+    fn what_is_copied_has_no_values_that_go_omits() {
+        let raw_spec = json!({
+            "resourceSelectors": [],
+            "schedulerName": "",
+            "conflictResolution": "Abort",
+            "preserveResourcesOnDeletion": false,
+            "placement": { "clusterTolerations": [{ "key": "", "operator": "Equal", "value": "x" }],
+                "spreadConstraints": [], "ofTomorrow": "kept" },
+            "suspension": { "dispatching": false, "dispatchingOnClusters": { "clusterNames": [] } },
+            "failover": { "cluster": { "purgeMode": "" } },
+        });
+        let policy = Policy {
+            key: PolicyKey {
+                kind: PolicyKind::Namespaced,
+                namespace: "default".to_owned(),
+                name: "p".to_owned(),
+            },
+            id: "id".to_owned(),
+            spec: serde_json::from_value(raw_spec.clone()).unwrap(),
+            raw_spec,
+            selectors: Vec::new(),
+            preemptible: None,
+        };
+        assert_eq!(
+            Value::Object(copied_from(&policy)),
+            json!({
+                "conflictResolution": "Abort",
+                "preserveResourcesOnDeletion": false,
+                "placement": { "clusterTolerations": [{ "operator": "Equal", "value": "x" }], "ofTomorrow": "kept" },
+                "suspension": { "dispatching": false, "dispatchingOnClusters": {} },
+                "failover": { "cluster": {} },
+            })
+        );
+    }
 }

@@ -1,0 +1,73 @@
+//! The programs and their parts, by the names under which servers see them.
+
+use std::fmt;
+
+/// A part that sends requests of its own. Servers derive the field manager of an object from the first word of its
+/// `User-Agent`, so the name appears in `metadata.managedFields` and in audit logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Component {
+    /// `berth scheduler`, and the scheduler of `berth up`.
+    Scheduler,
+    /// `berth controllers`, and the controllers of `berth up`.
+    Controllers,
+    /// `berth simulate`.
+    Simulate,
+    /// The simulated workloads of `berth up`.
+    Simulator,
+    /// Every other command.
+    CommandLine,
+}
+
+impl Component {
+    /// Returns the name, as field manager and in the `User-Agent`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scheduler => "berth-scheduler",
+            Self::Controllers => "berth-controllers",
+            Self::Simulate => "berth-simulate",
+            Self::Simulator => "berth-simulator",
+            Self::CommandLine => "berth",
+        }
+    }
+
+    /// Returns the `User-Agent`, in the form of client-go's.
+    pub fn user_agent(self) -> String {
+        format!(
+            "{self}/{} ({}/{})",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::OS,
+            go_architecture(std::env::consts::ARCH)
+        )
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Returns the name that Go has for an architecture.
+fn go_architecture(name: &str) -> &str {
+    match name {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_agent_names_component_version_and_platform() {
+        let text = Component::Scheduler.user_agent();
+        let (name, rest) = text.split_once('/').unwrap();
+        assert_eq!(name, "berth-scheduler");
+        assert_eq!(rest.split(' ').next(), Some(env!("CARGO_PKG_VERSION")));
+        assert!(rest.ends_with(')') && rest.contains(" ("), "{text}");
+        assert_eq!(go_architecture("x86_64"), "amd64");
+    }
+}

@@ -1,0 +1,133 @@
+//! Empty values in the JSON of Go programs.
+//!
+//! Go's encoder omits an `omitempty` field that holds its zero value (`""`, `false`, 0, an empty list or map), and writes
+//! a field without it always. Every type of this crate follows the tags of its Go type: a field whose Go type is a
+//! pointer is skipped by `Option::is_none`, any other optional field by [`is_go_zero`]. Structs are never omitted.
+
+use k8s_openapi::api::core::v1::{NodeSelector, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// Values that can be the zero value of their Go type.
+pub(crate) trait GoZero {
+    /// Reports whether it is the zero value.
+    fn is_zero(&self) -> bool;
+}
+
+impl GoZero for String {
+    fn is_zero(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl GoZero for bool {
+    fn is_zero(&self) -> bool {
+        !self
+    }
+}
+
+impl GoZero for i32 {
+    fn is_zero(&self) -> bool {
+        *self == 0
+    }
+}
+
+impl GoZero for i64 {
+    fn is_zero(&self) -> bool {
+        *self == 0
+    }
+}
+
+impl<T> GoZero for Vec<T> {
+    fn is_zero(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+/// Reports whether Go omits an `omitempty` field that is no pointer.
+#[expect(clippy::ref_option, reason = "the signature serde asks for")]
+pub(crate) fn is_go_zero<T: GoZero>(value: &Option<T>) -> bool {
+    value.as_ref().is_none_or(T::is_zero)
+}
+
+/// Makes a value that Go omits absent.
+fn omit<T: GoZero>(value: &mut Option<T>) {
+    if is_go_zero(value) {
+        *value = None;
+    }
+}
+
+/// Reads taints. The type is generated and writes every value that is present, so empty ones are dropped here.
+pub(crate) fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Taint>, D::Error> {
+    let mut taints = Vec::<Taint>::deserialize(deserializer)?;
+    for taint in &mut taints {
+        omit(&mut taint.value);
+    }
+    Ok(taints)
+}
+
+/// Reads conditions, as [`taints`] does.
+pub(crate) fn conditions<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Condition>, D::Error> {
+    let mut conditions = Vec::<Condition>::deserialize(deserializer)?;
+    for condition in &mut conditions {
+        omit(&mut condition.observed_generation);
+    }
+    Ok(conditions)
+}
+
+/// Reads a node selector, as [`taints`] does.
+pub(crate) fn node_selector<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<NodeSelector>, D::Error> {
+    let mut selector = Option::<NodeSelector>::deserialize(deserializer)?;
+    let terms = selector.iter_mut().flat_map(|s| &mut s.node_selector_terms);
+    for term in terms {
+        for list in [&mut term.match_expressions, &mut term.match_fields] {
+            for requirement in list.iter_mut().flatten() {
+                omit(&mut requirement.values);
+            }
+            omit(list);
+        }
+    }
+    Ok(selector)
+}
+
+/// Removes from `raw` the empty values that its typed form, encoded again, does not have. Values that are not empty stay,
+/// known or not.
+pub(crate) fn remove(raw: &mut Value, typed: &Value) {
+    match (raw, typed) {
+        (Value::Object(raw), Value::Object(typed)) => {
+            raw.retain(|key, value| typed.contains_key(key) || !is_empty(value));
+            for (key, value) in raw.iter_mut() {
+                if let Some(typed) = typed.get(key) {
+                    remove(value, typed);
+                }
+            }
+        }
+        (Value::Array(raw), Value::Array(typed)) if raw.len() == typed.len() => {
+            for (value, typed) in raw.iter_mut().zip(typed) {
+                remove(value, typed);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reports whether Go's encoder may omit a value, depending on its field.
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+#[cfg(test)]
+#[path = "go_zero_tests.rs"]
+mod tests;
