@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use berth_api::component::Component;
 use berth_api::{Cluster, ResourceBinding};
 use berth_apiserver::{Server, ServerConfig};
 use berth_scheduler::connect;
@@ -77,6 +78,34 @@ impl Bare {
         }
     }
 
+    /// Writes a certificate of this user and its key to files, where the server issues any.
+    ///
+    /// # Panics
+    /// When they cannot be written.
+    pub fn write_certificate(
+        &self,
+        user: &str,
+        group: &str,
+        certificate: &Path,
+        key: &Path,
+    ) -> bool {
+        let Backend::Embedded(server) = &self.server else {
+            return false;
+        };
+        let issued = server.client_certificate(user, Some(group)).unwrap();
+        std::fs::write(certificate, issued.certificate_pem).unwrap();
+        std::fs::write(key, issued.key_pem).unwrap();
+        true
+    }
+
+    /// The authority of the server, in PEM; empty for a real one.
+    pub fn ca_pem(&self) -> &str {
+        match &self.server {
+            Backend::Embedded(server) => server.ca_pem(),
+            Backend::Real(_) => "",
+        }
+    }
+
     /// Whether the server is a real kube-apiserver.
     pub fn is_real(&self) -> bool {
         matches!(self.server, Backend::Real(_))
@@ -102,7 +131,7 @@ impl Bare {
             ..connect::Target::default()
         };
         let config = connect::config(&target).await.unwrap();
-        connect::client(config).unwrap()
+        connect::client(config, Component::Scheduler).unwrap()
     }
 
     /// The ResourceBindings of a namespace.

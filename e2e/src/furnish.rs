@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use berth_api::Cluster;
+use berth_api::component::Component;
 use berth_controllers::detector;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_scheduler::Options;
@@ -23,7 +24,7 @@ pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
         ..Default::default()
     };
     let config = berth_scheduler::connect::config(&target).await.unwrap();
-    berth_scheduler::connect::client(config).unwrap()
+    berth_scheduler::connect::client(config, Component::CommandLine).unwrap()
 }
 
 /// What `berth up` does to its own server, done to another one.

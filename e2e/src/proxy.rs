@@ -39,6 +39,8 @@ pub struct Asked {
     pub number: usize,
     /// The bearer token that it carries.
     pub token: String,
+    /// Its `User-Agent`.
+    pub agent: String,
 }
 
 impl Asked {
@@ -304,6 +306,9 @@ fn note(shared: &Shared, request: &Request<Incoming>) -> Asked {
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "))
         .unwrap_or_default();
+    let agent = request.headers().get(header::USER_AGENT);
+    let agent = agent.and_then(|value| value.to_str().ok());
+    let agent = agent.unwrap_or_default();
     let mut all = lock(&shared.asked);
     let asked = Asked {
         at: Instant::now(),
@@ -312,6 +317,7 @@ fn note(shared: &Shared, request: &Request<Incoming>) -> Asked {
         query: request.uri().query().unwrap_or_default().to_owned(),
         number: all.len(),
         token: token.to_owned(),
+        agent: agent.to_owned(),
     };
     all.push(asked.clone());
     asked

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_api::component::Component;
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use kube::Client;
@@ -33,7 +34,7 @@ impl ControlPlaneArgs {
         let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
         let mut config = connect::config(&target).await?;
         patient(&mut config);
-        connect::reach(config).await
+        connect::reach(config, Component::CommandLine).await
     }
 }
 

@@ -7,6 +7,7 @@ pub mod parts;
 
 use std::path::PathBuf;
 
+use berth_api::component::Component;
 use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
@@ -141,14 +142,15 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
         master: args.master.clone(),
     };
     let config = connect::config(&target).await?;
-    let client = connect::client(config.clone())?;
+    let client = connect::lasting_client(config, &target, Component::Controllers)?;
     let Some(lease) = lease else {
         return Box::pin(work(client, controllers, cancel)).await;
     };
+    let (fenced, namespace) = (client.clone(), client.default_namespace().to_owned());
     let working = async |fence: Fence, cancel| {
-        let builder = ClientBuilder::try_from(config)
-            .map_err(|error| ConnectError::Client(Box::new(error)))?;
-        let client = builder.with_layer(&fence).build();
+        let client = ClientBuilder::new(connect::over(fenced), namespace)
+            .with_layer(&fence)
+            .build();
         Box::pin(work(client, controllers, cancel)).await
     };
     match lead(client, lease, &cancel, working).await {

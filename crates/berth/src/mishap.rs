@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use berth_api::Cluster;
+use berth_api::component::Component;
 use berth_apiserver::Reachability;
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
@@ -98,7 +99,7 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
         context: Some(CONTEXT.to_owned()),
         master: None,
     };
-    let client = connect::reach(connect::config(&target).await?).await?;
+    let client = connect::reach(connect::config(&target).await?, Component::CommandLine).await?;
     // Each simulated member has a context in it.
     let contexts = Kubeconfig::read_from(&path).map(|kubeconfig| kubeconfig.contexts);
     let known: Vec<String> = contexts

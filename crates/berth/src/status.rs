@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use berth_api::Cluster;
+use berth_api::component::Component;
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::{Args, ValueEnum};
 use kube::api::{Api, ListParams};
@@ -110,6 +111,7 @@ pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
             master: None,
         })
         .await?,
+        Component::CommandLine,
     )?;
     let asked = tokio::time::timeout(PATIENCE, members(client)).await;
     let members = match asked {

@@ -13,8 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
+use berth_api::component::Component;
 use berth_apiserver::{Server, ServerConfig, StartError};
 use berth_scheduler::Options;
+use berth_scheduler::connect;
 use futures::FutureExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -159,13 +161,14 @@ impl ControlPlane {
         kept: &keeping::Place,
         controllers: Controllers,
     ) -> Result<(), UpError> {
-        let client = self.server.client();
+        let client = connect::named(self.server.client(), Component::CommandLine);
         furnishing::definitions(&client).await?;
         // After the definitions: a hundred members that start would keep those waiting.
         self.members = members::start(fleet, args.bind_address, args.port, kept).await?;
         self.join(&client, fleet).await?;
         self.simulate(&client);
         if !args.without.contains(&Part::Controllers) {
+            let client = connect::named(self.server.client(), Component::Controllers);
             for (name, part) in controllers.parts(&client, &self.cancel) {
                 self.parts
                     .spawn(part.map(move |ended| (name, ended.map_err(UpError::from))));
@@ -173,6 +176,7 @@ impl ControlPlane {
         }
         if !args.without.contains(&Part::Scheduler) {
             let cancel = self.cancel.clone();
+            let client = self.server.client();
             let options = Options::embedded().with_gates(args.feature_gates);
             self.parts.spawn(async move {
                 let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
@@ -195,7 +199,8 @@ impl ControlPlane {
             (mishap::NAME, Ok(()))
         });
         for member in &self.members {
-            let (cancel, inside) = (self.cancel.clone(), member.server().client());
+            let inside = connect::named(member.server().client(), Component::Simulator);
+            let cancel = self.cancel.clone();
             self.parts.spawn(async move {
                 berth_simulator::run(inside, cancel).await;
                 (mishap::NAME, Ok(()))
@@ -221,7 +226,8 @@ impl ControlPlane {
                 if mishap::described(cluster) {
                     mishap::ask(&mut wanted);
                 }
-                join::join(client, &member.server().client(), &endpoint, &wanted).await?;
+                let inside = connect::named(member.server().client(), Component::CommandLine);
+                join::join(client, &inside, &endpoint, &wanted).await?;
                 furnishing::report(client, cluster).await?;
             }
         }

@@ -16,6 +16,7 @@ use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_api::component::Component;
 use berth_scheduler::connect::{self, ConnectError};
 use clap::Args;
 use tokio::sync::mpsc;
@@ -78,7 +79,8 @@ pub enum WatchError {
 pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), WatchError> {
     let target = target(args.kubeconfig, args.context);
     let reached = async {
-        let client = connect::reach(connect::config(&target).await?).await?;
+        let client =
+            connect::reach(connect::config(&target).await?, Component::CommandLine).await?;
         source::check(&client).await?;
         Ok::<_, WatchError>(client)
     };

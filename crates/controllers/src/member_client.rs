@@ -8,6 +8,8 @@ mod through_proxy;
 use std::time::Duration;
 
 use berth_api::Cluster;
+use berth_api::component::Component;
+use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
@@ -188,6 +190,8 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
     } else if !config.accept_invalid_certs {
         return Err(wrong("has no caBundle"));
     }
+    let agent = HeaderValue::try_from(Component::Controllers.user_agent());
+    config.headers = agent.map(|agent| (USER_AGENT, agent)).into_iter().collect();
     // Who asks decides when to ask again, not the transport.
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);

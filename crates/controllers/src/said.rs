@@ -23,6 +23,15 @@ pub(crate) fn said(error: &kube::Error) -> String {
     message.to_owned()
 }
 
+/// Reports whether the server answered, so that the failure is news: that it does not answer at all is logged once, by
+/// its client.
+pub(crate) fn is_answer(error: &kube::Error) -> bool {
+    !matches!(
+        error,
+        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_)
+    )
+}
+
 fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

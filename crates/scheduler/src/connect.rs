@@ -3,10 +3,24 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_api::component::Component;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::USER_AGENT;
+use http::{HeaderValue, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::{Body, ClientBuilder, DynBody};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::util::{BoxService, MapRequestLayer};
+use tower::{BoxError, Service, ServiceExt as _};
 
 use crate::metrics::Requests;
 use crate::options::Patience;
+use crate::reachability::Reachability;
+use crate::rotation::Rotating;
+
+/// What carries the requests of a client.
+type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
 /// Where the control plane is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +37,7 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig{}: {}", named(.path.as_ref(), .source), root_cause(.source.as_ref()))]
+    #[error("cannot use the kubeconfig{}: {}", file_of(.path.as_ref(), .source), root_cause(.source.as_ref()))]
     Kubeconfig {
         /// The file named by the user.
         path: Option<PathBuf>,
@@ -58,7 +72,7 @@ pub enum ConnectError {
 }
 
 /// The file that the user has named, or that could not be read.
-fn named(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
+fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
     let tried = match problem {
         KubeconfigError::ReadConfig(_, tried) => Some(tried),
         _ => None,
@@ -133,37 +147,130 @@ pub fn limit_silence(config: &mut kube::Config, patience: Patience) {
     config.reset_reader_on_write = true;
 }
 
-/// A client for a configuration, and the count of its requests.
+/// A client of the scheduler for a configuration, and the count of its requests.
 ///
 /// # Errors
 /// When the configuration's certificates or keys cannot be used.
-pub fn counted_client(config: kube::Config) -> Result<(kube::Client, Requests), ConnectError> {
+pub fn counted_client(
+    config: kube::Config,
+    target: &Target,
+) -> Result<(kube::Client, Requests), ConnectError> {
     let host = config.cluster_url.authority();
     let requests = Requests::to(host.map(ToString::to_string).unwrap_or_default());
-    let builder = kube::client::ClientBuilder::try_from(config)
-        .map_err(|error| ConnectError::Client(Box::new(error)))?;
-    Ok((builder.with_layer(&requests).build(), requests))
+    let reachability = Reachability::of(url(&config));
+    let builder = rotating(config, target)?
+        .with_layer(&reachability)
+        .with_layer(&requests)
+        .with_layer(&named_by(Component::Scheduler));
+    Ok((builder.build(), requests))
 }
 
-/// A client for a configuration.
+/// A client of a component for a configuration.
 ///
 /// # Errors
 /// When the configuration's certificates or keys cannot be used.
-pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
-    kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+pub fn client(config: kube::Config, component: Component) -> Result<kube::Client, ConnectError> {
+    let builder = builder(config)?.with_layer(&named_by(component));
+    Ok(builder.build())
 }
 
-/// A client for a configuration, for a command that has no use for a control plane that begins to answer later.
+/// A client of a component that works for long: when the server goes away, and when it is back, is logged once.
+///
+/// # Errors
+/// When the configuration's certificates or keys cannot be used.
+pub fn lasting_client(
+    config: kube::Config,
+    target: &Target,
+    component: Component,
+) -> Result<kube::Client, ConnectError> {
+    let reachability = Reachability::of(url(&config));
+    let builder = rotating(config, target)?
+        .with_layer(&reachability)
+        .with_layer(&named_by(component));
+    Ok(builder.build())
+}
+
+fn url(config: &kube::Config) -> String {
+    let url = config.cluster_url.to_string();
+    url.trim_end_matches('/').to_owned()
+}
+
+/// Returns a client that sends its requests over another one, under the name of this component.
+pub fn named(client: kube::Client, component: Component) -> kube::Client {
+    let namespace = client.default_namespace().to_owned();
+    let builder = ClientBuilder::new(over(client), namespace).with_layer(&named_by(component));
+    builder.build()
+}
+
+/// Returns a client as a service, to put layers around it.
+pub fn over(
+    client: kube::Client,
+) -> impl Service<
+    Request<Body>,
+    Response = Response<Body>,
+    Error = BoxError,
+    Future = BoxFuture<'static, Result<Response<Body>, BoxError>>,
+> + Clone
++ Send
++ 'static {
+    tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move { client.send(request).await.map_err(BoxError::from) }.boxed()
+    })
+}
+
+fn builder(config: kube::Config) -> Result<ClientBuilder<Transport>, ConnectError> {
+    ClientBuilder::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}
+
+/// Builds on a transport that follows the files of certificates which the kubeconfig of a target names.
+fn rotating(
+    config: kube::Config,
+    target: &Target,
+) -> Result<ClientBuilder<Transport>, ConnectError> {
+    let rotating = Rotating::of(&config, target);
+    match rotating.map_err(|error| ConnectError::Client(Box::new(error)))? {
+        Some(transport) => {
+            let transport = transport.map_response(|answer| answer.map(boxed));
+            let transport = BoxService::new(transport);
+            Ok(ClientBuilder::new(transport, config.default_namespace))
+        }
+        None => builder(config),
+    }
+}
+
+fn boxed(body: Body) -> Box<DynBody> {
+    Box::new(body.map_err(Into::into))
+}
+
+/// Sets the `User-Agent` of requests that have none: without it the field manager is `unknown`.
+fn named_by(
+    component: Component,
+) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {
+    let agent = HeaderValue::try_from(component.user_agent()).ok();
+    MapRequestLayer::new(move |mut request: Request<Body>| {
+        if let Some(agent) = &agent {
+            let headers = request.headers_mut();
+            headers.entry(USER_AGENT).or_insert_with(|| agent.clone());
+        }
+        request
+    })
+}
+
+/// A client of a component for a configuration, for a command that has no use for a control plane that begins to answer later.
 ///
 /// # Errors
 /// When the client cannot be built, or nobody answers. Whoever refuses does answer.
-pub async fn reach(config: kube::Config) -> Result<kube::Client, ConnectError> {
-    let url = config.cluster_url.to_string();
-    let client = client(config)?;
+pub async fn reach(
+    config: kube::Config,
+    component: Component,
+) -> Result<kube::Client, ConnectError> {
+    let url = url(&config);
+    let client = client(config, component)?;
     match client.apiserver_version().await {
         Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
         Err(error) => Err(ConnectError::Unreachable {
-            url: url.trim_end_matches('/').to_owned(),
+            url,
             reason: root_cause(&error),
         }),
     }

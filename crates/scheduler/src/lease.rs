@@ -4,6 +4,7 @@
 //! lease duration by *our* clock. A leader that cannot renew within the renew deadline, which is shorter
 //! than the lease duration, stops being leader before anybody else may begin.
 
+mod changes;
 pub mod flags;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +16,15 @@ use kube::api::{Api, PostParams};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::changes::Changes;
+use crate::reachability::is_unreachable;
 use crate::wall_clock::WallClock;
 use crate::writer::in_time;
 
-/// How often a standby looks at the lease in each retry period.
+/// How often a standby that cannot watch the lease reads it in each retry period.
 const LOOKS_PER_TRY: u32 = 4;
+/// How often giving the office back is tried: a renewal that was under way may have been stored meanwhile.
+const RELEASE_ATTEMPTS: usize = 3;
 
 /// What leader election needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +177,11 @@ impl Candidate {
     }
 
     /// Returns when we lead, or `false` when the token was cancelled first.
+    ///
+    /// The lease is read in every retry period, as client-go does, and watched besides: a standby takes over when the
+    /// leader releases the lease, and not at its next look.
     pub async fn acquire(&mut self, cancel: &CancellationToken) -> bool {
+        let mut changes = Changes::of(self.api.clone(), &self.options.name);
         loop {
             let attempt = tokio::select! {
                 () = cancel.cancelled() => return false,
@@ -189,14 +198,44 @@ impl Candidate {
                     return true;
                 }
                 // A look costs one read; the sooner it is seen that a leader has gone, the better.
-                Attempt::Following => self.options.retry_period / LOOKS_PER_TRY,
-                Attempt::Failed => self.options.retry_period,
+                Attempt::Following if !changes.are_watched() => {
+                    self.options.retry_period / LOOKS_PER_TRY
+                }
+                Attempt::Following | Attempt::Failed => self.options.retry_period,
             };
             tokio::select! {
                 () = cancel.cancelled() => return false,
                 () = tokio::time::sleep(pause) => {}
+                () = self.vacant(&mut changes) => {}
             }
         }
+    }
+
+    /// Waits until the office is vacant: the lease is released or deleted, or its record expires.
+    async fn vacant(&mut self, changes: &mut Changes) {
+        loop {
+            let expiry = self.expires_at();
+            let expired = async {
+                match expiry {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let seen = tokio::select! {
+                seen = changes.next() => seen,
+                () = expired => return,
+            };
+            match seen.and_then(|lease| lease.spec) {
+                Some(spec) if !self.has_expired(&spec) => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Returns when the record that was observed last expires, where that is still to come.
+    fn expires_at(&self) -> Option<Instant> {
+        let (seen, at) = self.observed.as_ref()?;
+        Some(*at + self.duration_of(seen)).filter(|expires| *expires > Instant::now())
     }
 
     /// Renews until the office is lost (`false`) or the token is cancelled (`true`), in which case the
@@ -241,6 +280,20 @@ impl Candidate {
     }
 
     async fn give_back(&self) -> Result<(), kube::Error> {
+        let mut attempts = 1;
+        loop {
+            match self.give_back_once().await {
+                Err(kube::Error::Api(status))
+                    if status.code == 409 && attempts < RELEASE_ATTEMPTS =>
+                {
+                    attempts += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn give_back_once(&self) -> Result<(), kube::Error> {
         let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
             return Ok(());
         };
@@ -279,7 +332,11 @@ impl Candidate {
             // Another candidate was faster; the next look tells who.
             Err(kube::Error::Api(status)) if status.code == 409 => Attempt::Failed,
             Err(error) => {
-                tracing::warn!(%error, lease = self.options.name, "cannot reach the lease");
+                if is_unreachable(&error) {
+                    tracing::debug!(%error, lease = self.options.name, "cannot reach the lease");
+                } else {
+                    tracing::warn!(%error, lease = self.options.name, "cannot use the lease");
+                }
                 Attempt::Failed
             }
         }
@@ -332,17 +389,19 @@ impl Candidate {
         {
             return true;
         }
-        let seconds = current
-            .lease_duration_seconds
-            .and_then(|seconds| u64::try_from(seconds).ok());
-        let duration = seconds.map_or(self.options.lease_duration, Duration::from_secs);
         match &self.observed {
-            Some((seen, at)) if seen == current => at.elapsed() >= duration,
+            Some((seen, at)) if seen == current => at.elapsed() >= self.duration_of(current),
             _ => {
                 self.observed = Some((current.clone(), Instant::now()));
                 false
             }
         }
+    }
+
+    fn duration_of(&self, record: &LeaseSpec) -> Duration {
+        let seconds = record.lease_duration_seconds;
+        let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        seconds.map_or(self.options.lease_duration, Duration::from_secs)
     }
 
     fn record(&self, acquired: MicroTime, renewed: MicroTime, transitions: i32) -> LeaseSpec {

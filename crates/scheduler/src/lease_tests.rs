@@ -3,19 +3,49 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
 use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use serde_json::json;
 
 use super::*;
 
+type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
+
 /// A server that holds one Lease.
 fn server() -> kube::Client {
+    server_with(Watches::Served)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Watches {
+    Served,
+    Forbidden,
+}
+
+fn server_with(watches: Watches) -> kube::Client {
     let stored: Arc<Mutex<Option<Lease>>> = Arc::default();
+    let changes = Arc::new(tokio::sync::watch::Sender::new(None));
     let service = tower::service_fn(move |request: Request<Body>| {
-        let stored = stored.clone();
+        let (stored, changes) = (stored.clone(), changes.clone());
         async move {
             let method = request.method().clone();
+            if request
+                .uri()
+                .query()
+                .is_some_and(|query| query.contains("watch=true"))
+            {
+                return Ok(match watches {
+                    Watches::Served => watched(changes.subscribe()),
+                    Watches::Forbidden => {
+                        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+                            "code": 403, "reason": "Forbidden", "message": "" });
+                        answer(403, &status)
+                    }
+                });
+            }
             let sent = request.into_body().collect_bytes().await?;
             let mut stored = stored.lock().unwrap();
             let version = |lease: &Lease| lease.metadata.resource_version.clone();
@@ -39,6 +69,7 @@ fn server() -> kube::Client {
                 let next = last.map_or(1, |last| last.parse::<u64>().unwrap() + 1);
                 lease.metadata.resource_version = Some(next.to_string());
                 *stored = Some(lease);
+                changes.send_replace(stored.clone());
             }
             Ok(answer(200, &*stored))
         }
@@ -46,11 +77,29 @@ fn server() -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-fn answer(code: u16, body: &impl serde::Serialize) -> Response<Body> {
+fn answer(code: u16, body: &impl serde::Serialize) -> Response<Answer> {
+    let body = Full::new(Bytes::from(serde_json::to_vec(body).unwrap()));
     Response::builder()
         .status(StatusCode::from_u16(code).unwrap())
-        .body(Body::from(serde_json::to_vec(body).unwrap()))
+        .body(body.map_err(|never| match never {}).boxed_unsync())
         .unwrap()
+}
+
+/// A watch: the lease as it is, where there is one, and each state that follows.
+fn watched(mut changes: tokio::sync::watch::Receiver<Option<Lease>>) -> Response<Answer> {
+    changes.mark_changed();
+    let lines = futures::stream::unfold(changes, async |mut changes| {
+        loop {
+            changes.changed().await.ok()?;
+            let lease = changes.borrow_and_update().clone();
+            if let Some(lease) = lease {
+                let mut line = json!({ "type": "MODIFIED", "object": lease }).to_string();
+                line.push('\n');
+                return Some((Ok(Frame::data(Bytes::from(line))), changes));
+            }
+        }
+    });
+    Response::new(StreamBody::new(lines).boxed_unsync())
 }
 
 /// A clock that a test can set back and forth.
@@ -120,4 +169,56 @@ async fn clocks_that_jump_by_an_hour_unseat_nobody_and_keep_nobody_in_office() {
     let took = gone.elapsed();
     assert!(took <= Duration::from_secs(16), "{took:?}");
     assert!(!leads.holds(), "two leaders");
+}
+
+/// Lets a leader release the lease while a standby waits, and returns how long the standby takes.
+async fn handed_over(client: &kube::Client) -> Duration {
+    let (mut leader, _, _) = candidate(client, "leader");
+    let (mut standby, _, _) = candidate(client, "standby");
+    let cancel = CancellationToken::new();
+    assert!(leader.acquire(&cancel).await);
+    let ending = cancel.child_token();
+    let holding = {
+        let ending = ending.clone();
+        tokio::spawn(async move {
+            assert!(leader.hold(&ending).await);
+            leader.release().await;
+        })
+    };
+    let waiting = tokio::spawn(async move { standby.acquire(&cancel).await });
+    // Between two looks of the standby.
+    tokio::time::sleep(Duration::from_millis(4100)).await;
+    ending.cancel();
+    holding.await.unwrap();
+    let released = Instant::now();
+    assert!(waiting.await.unwrap());
+    released.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_watches_leads_at_once_when_the_lease_is_released() {
+    let took = handed_over(&server()).await;
+    assert!(took < Duration::from_millis(10), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_may_not_watch_leads_at_its_next_look() {
+    let took = handed_over(&server_with(Watches::Forbidden)).await;
+    assert!(took > Duration::ZERO, "{took:?}");
+    assert!(took <= Duration::from_millis(500), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_leads_as_soon_as_the_record_of_a_dead_leader_expires() {
+    let client = server();
+    let (mut leader, _, _) = candidate(&client, "leader");
+    let (mut standby, _, _) = candidate(&client, "standby");
+    let cancel = CancellationToken::new();
+    assert!(leader.acquire(&cancel).await);
+    let gone = Instant::now();
+    drop(leader);
+    assert!(standby.acquire(&cancel).await);
+    let took = gone.elapsed();
+    assert!(took >= Duration::from_secs(15), "{took:?}");
+    assert!(took < Duration::from_millis(15_100), "{took:?}");
 }

@@ -41,6 +41,8 @@ pub mod plan;
 pub mod preemption;
 pub mod queue;
 pub mod rate_limit;
+pub mod reachability;
+mod rotation;
 pub mod runtime;
 pub mod service;
 pub mod signals;

@@ -293,17 +293,29 @@ impl Owner {
         self.metrics.queue(self.queue.depth(), self.oldest.1);
     }
 
-    /// Begins to lead: every binding of ours is looked at once.
+    /// Begins to lead: every binding of ours is evaluated once. Those that the last leader has not dealt with come first,
+    /// in the order of their creation, so that they do not wait for thousands that need nothing.
     fn lead(&mut self) {
         self.leading = true;
         self.metrics.leading(true);
         let now = Instant::now();
-        for (key, entry) in &self.bindings {
-            if self.frameworks.passes(&entry.binding) {
-                self.queue
-                    .push(key, self.frameworks.rank(&entry.binding), now);
-                self.metrics.incoming(Incoming::BindingAdd);
-            }
+        let ours = self.bindings.iter();
+        let mut ours: Vec<_> = ours
+            .filter(|(_, entry)| self.frameworks.passes(&entry.binding))
+            .collect();
+        ours.sort_by_cached_key(|(_, entry)| {
+            let binding = &entry.binding;
+            let observed = binding.status.scheduler_observed_generation.unwrap_or(0);
+            let created = binding.metadata.creation_timestamp.as_ref();
+            (
+                observed == binding.generation(),
+                created.map(|created| created.0),
+            )
+        });
+        for (key, entry) in ours {
+            self.queue
+                .push(key, self.frameworks.rank(&entry.binding), now);
+            self.metrics.incoming(Incoming::BindingAdd);
         }
     }
 }

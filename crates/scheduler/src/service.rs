@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::component::Component;
 use berth_events::EventRecorder;
 use kube::Api;
 use tokio::sync::mpsc;
@@ -24,6 +25,8 @@ use crate::writer::Writer;
 
 /// How many watch events may wait for the owner.
 const INBOX: usize = 4096;
+/// How long writes in flight may keep a leader that stops from releasing its lease.
+const BEFORE_RELEASE: Duration = Duration::from_millis(500);
 
 /// Why the service ended, or could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +71,7 @@ impl ServiceError {
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
     let mut config = connect::config(&options.target).await?;
     connect::limit_silence(&mut config, options.patience);
-    let (client, requests) = connect::counted_client(config)?;
+    let (client, requests) = connect::counted_client(config, &options.target)?;
     let metrics = Metrics::default().with_requests(requests);
     run_measured(options, client, metrics, cancel).await
 }
@@ -82,6 +85,7 @@ pub async fn run_with_client(
     client: kube::Client,
     cancel: CancellationToken,
 ) -> Result<(), ServiceError> {
+    let client = connect::named(client, Component::Scheduler);
     run_measured(options, client, Metrics::default(), cancel).await
 }
 
@@ -164,7 +168,7 @@ async fn run_measured(
     let state = Owner::new(
         &options, lineup, accurate, writer, recorder, metrics, probes,
     );
-    let owner = tokio::spawn(state.run(inbox, said, changes, lead_receiver, cancel.clone()));
+    let mut owner = tokio::spawn(state.run(inbox, said, changes, lead_receiver, cancel.clone()));
 
     let outcome = match candidate {
         None => {
@@ -174,18 +178,21 @@ async fn run_measured(
         Some(candidate) => campaign(candidate, &lead_sender, &cancel).await,
     };
     cancel.cancel();
-    let _ = owner.await;
-    drop(events_end);
+    // The next leader should meet no write of ours, but must not wait for a slow server either: every write names the
+    // version that it is based on, so one that comes late changes nothing of what the next leader has decided.
+    let drained = tokio::time::timeout(BEFORE_RELEASE, &mut owner).await;
     let ended = match outcome {
         Ok(()) => Ok(()),
         Err(Campaign::Lost) => Err(ServiceError::LeadershipLost),
         Err(Campaign::Release(mut candidate)) => {
-            // The writes in flight are over: whoever comes next meets no write of ours. Events that are left
-            // hold up nobody.
             candidate.release().await;
             Ok(())
         }
     };
+    if drained.is_err() {
+        let _ = owner.await;
+    }
+    drop(events_end);
     let _ = recording.await;
     ended
 }

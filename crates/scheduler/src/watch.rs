@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::Guarded;
+use crate::reachability::is_unreachable;
 
 /// The first pause after a watch broke; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -56,7 +57,12 @@ pub async fn run<K, M>(
         let seen = match event {
             None => return,
             Some(Err(error)) => {
-                tracing::warn!(kind = %K::kind(&()), %error, "the watch broke; trying again");
+                let kind = K::kind(&());
+                if is_unreachable(&error) {
+                    tracing::debug!(%kind, %error, "the watch broke; trying again");
+                } else {
+                    tracing::warn!(%kind, %error, "the watch broke; trying again");
+                }
                 tokio::select! {
                     () = cancel.cancelled() => return,
                     () = tokio::time::sleep(pause) => {}

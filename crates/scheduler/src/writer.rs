@@ -20,6 +20,7 @@ use crate::guard::Guarded;
 use crate::lease::Leadership;
 use crate::plan::Plan;
 use crate::rate_limit::RateLimit;
+use crate::reachability::is_unreachable;
 
 /// How often the status is tried again when others write it at the same time.
 const STATUS_ATTEMPTS: usize = 5;
@@ -49,6 +50,8 @@ pub enum Report {
     Unreachable {
         /// What happened.
         error: String,
+        /// Whether the server answered at all.
+        answered: bool,
         /// How long the server asks to be left alone.
         after: Option<Duration>,
         /// The object, where the result was written and only the status was not.
@@ -307,6 +310,7 @@ fn after_result(binding: Box<Binding>, error: kube::Error, result_written: bool)
         }
         other => Report::Unreachable {
             after: retry_after(&other),
+            answered: !is_unreachable(&other),
             error: other.to_string(),
             binding: result_written.then_some(binding),
         },

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use berth_api::component::Component;
 use berth_apiserver::{DataDir, Durability, Server, ServerConfig};
 use berth_scheduler::connect;
 use clap::Args;
@@ -130,7 +131,10 @@ impl ServerProcess {
             kubeconfig: Some(self.folder.path().join("kubeconfig")),
             ..connect::Target::default()
         };
-        Ok(connect::client(connect::config(&target).await?)?)
+        Ok(connect::client(
+            connect::config(&target).await?,
+            Component::CommandLine,
+        )?)
     }
 
     /// The processor time that it has used.

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
+use berth_api::component::Component;
 use berth_scheduler::connect;
 use futures::StreamExt as _;
 use kube::Client;
@@ -129,7 +130,10 @@ impl Whole {
             context: Some(context.to_owned()),
             master: None,
         };
-        Ok(connect::client(connect::config(&target).await?)?)
+        Ok(connect::client(
+            connect::config(&target).await?,
+            Component::CommandLine,
+        )?)
     }
 
     fn kubeconfig(&self) -> PathBuf {

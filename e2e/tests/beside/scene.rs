@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, Part, UpArgs};
+use berth_api::component::Component;
 use berth_api::{ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_e2e::{RealServer, eventually};
 use berth_scheduler::connect;
@@ -54,7 +55,8 @@ async fn client_of(kubeconfig: &std::path::Path) -> Client {
         kubeconfig: Some(kubeconfig.to_owned()),
         ..connect::Target::default()
     };
-    connect::client(connect::config(&target).await.unwrap()).unwrap()
+    let config = connect::config(&target).await.unwrap();
+    connect::client(config, Component::CommandLine).unwrap()
 }
 
 impl Scene {

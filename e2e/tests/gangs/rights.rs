@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use berth_api::component::Component;
 use berth_scheduler::connect;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -46,7 +47,7 @@ async fn client_of_the_account(scene: &Scene) -> Client {
     };
     let mut config = connect::config(&target).await.unwrap();
     config.auth_info.impersonate = Some(ACCOUNT.to_owned());
-    connect::client(config).unwrap()
+    connect::client(config, Component::Scheduler).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

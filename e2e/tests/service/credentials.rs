@@ -44,7 +44,7 @@ async fn no_token_is_ever_logged() {
     proxy.heal();
     proxy.require_token("another");
     bare.bind(&binding("third", 1, on("m1"))).await;
-    program.says("cannot reach the lease").await;
+    program.says("cannot use the lease").await;
     proxy.require_token(SECRET);
     program.signal("TERM");
     program.ended().await;
@@ -95,5 +95,33 @@ async fn a_token_file_is_read_again() {
         "the new token is used {:.1?} after it was written",
         began.elapsed()
     );
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewed_client_certificate_is_read_without_a_restart() {
+    let bare = Bare::start(&fleet(1)).await;
+    let file = |name: &str| bare.folder().join(name);
+    let (certificate, key) = (file("client.crt"), file("client.key"));
+    // The first certificate is of a user without any rights.
+    if !bare.write_certificate("nobody", "nobodies", &certificate, &key) {
+        println!("skipped: a kube-apiserver issues no certificates by itself");
+        return bare.stop().await;
+    }
+    std::fs::write(file("ca.crt"), bare.ca_pem()).unwrap();
+    let kubeconfig = file("by-certificate");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": { "server": bare.url(), "certificate-authority": "ca.crt" } }],
+        "users": [{ "name": "c", "user": { "client-certificate": "client.crt", "client-key": "client.key" } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "c" } }],
+    });
+    std::fs::write(&kubeconfig, text.to_string()).unwrap();
+    let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
+    let program = Program::start(bare.folder(), &kubeconfig, &arguments);
+    program.says("nobody").await;
+    bare.write_certificate("renewed", "system:masters", &certificate, &key);
+    program.says("credentials changed").await;
+    places(&bare, "first").await;
     bare.stop().await;
 }

@@ -17,6 +17,7 @@ mod faults;
 mod flags;
 mod hints;
 mod malformed;
+mod names;
 mod objects;
 mod process;
 mod protection;

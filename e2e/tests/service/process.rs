@@ -57,14 +57,29 @@ impl Program {
         arguments: &[&str],
         environment: &[(&str, &Path)],
     ) -> Self {
+        let mut command = program("karmada-scheduler");
+        command.envs(environment.iter().copied());
+        Self::spawn(command, folder, kubeconfig, arguments)
+    }
+
+    /// Starts the program under another name, for another of its commands.
+    pub(crate) fn start_as(
+        name: &str,
+        folder: &Path,
+        kubeconfig: &Path,
+        arguments: &[&str],
+    ) -> Self {
+        Self::spawn(program(name), folder, kubeconfig, arguments)
+    }
+
+    fn spawn(mut command: Command, folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = folder.join(format!("scheduler-{number}.log"));
         let file = File::create(&log).unwrap();
-        let child = program("karmada-scheduler")
-            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        let child = command
             .args(arguments)
-            .envs(environment.iter().copied())
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .stdout(file.try_clone().unwrap())
             .stderr(file)
             .spawn()

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
+use berth_api::component::Component;
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use kube::ResourceExt as _;
@@ -131,7 +132,8 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     let config = args.way.config().await.map_err(JoinCommandError::Member)?;
     let client = args.control_plane.client().await;
     let client = client.map_err(JoinCommandError::ControlPlane)?;
-    let member_client = connect::client(config.clone()).map_err(JoinCommandError::Member)?;
+    let member_client = connect::client(config.clone(), Component::CommandLine)
+        .map_err(JoinCommandError::Member)?;
     let telling = if args.dry_run {
         Telling::DryRun
     } else {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
+use berth_api::component::Component;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
 use berth_api::work::Work;
 use berth_scheduler::connect::{self, ConnectError};
@@ -191,7 +192,7 @@ async fn the_member(args: &UnjoinArgs, cluster: &Cluster) -> Result<Option<Clien
         cluster_context: args.cluster_context.clone(),
     };
     let config = way.config().await.map_err(UnjoinError::Member)?;
-    let client = connect::client(config).map_err(UnjoinError::Member)?;
+    let client = connect::client(config, Component::CommandLine).map_err(UnjoinError::Member)?;
     let id = member::id_of(&Hand::new(&client, &args.name, Telling::Nothing)).await?;
     if cluster.spec.id.as_ref().is_some_and(|known| *known != id) {
         return Err(UnjoinError::Another {

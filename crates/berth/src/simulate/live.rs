@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use berth_api::component::Component;
 use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::connect;
 use berth_scheduler::estimator::EstimatorOptions;
@@ -40,7 +41,7 @@ impl LivePlane {
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self {
-            client: connect::reach(config).await?,
+            client: connect::reach(config, Component::Simulate).await?,
             namespace,
         })
     }

@@ -33,6 +33,7 @@ pub(super) async fn watch(
         cluster,
         options,
         readiness: Readiness::default(),
+        reachable: None,
         connection: None,
     };
     let mut looks = tokio::time::interval(options.update_frequency);
@@ -62,6 +63,8 @@ struct Member {
     cluster: Arc<Cluster>,
     options: ClusterStatusOptions,
     readiness: Readiness,
+    /// What the last look found.
+    reachable: Option<bool>,
     connection: Option<Connection>,
 }
 
@@ -125,6 +128,7 @@ impl Member {
 
     async fn look(&mut self) {
         let observed = self.observe().await;
+        self.log_change(&observed);
         let status = self.cluster.status.clone().unwrap_or_default();
         let current = status.conditions.iter().find(|c| c.type_ == "Ready");
         let was_ready = current.map(|condition| condition.status == "True");
@@ -157,6 +161,20 @@ impl Member {
             Err(error) => {
                 tracing::warn!(cluster = self.cluster.name_any(), %error, "cannot write the status of a cluster");
             }
+        }
+    }
+
+    /// Logs once that the member goes away, and once that it is back.
+    fn log_change(&mut self, observed: &Observed) {
+        let cluster = self.cluster.name_any();
+        let reachable = *observed == Observed::Ready;
+        match self.reachable.replace(reachable) {
+            Some(false) if reachable => tracing::info!(cluster, "the member answers again"),
+            None | Some(true) if !reachable => {
+                let reason = observed.said().message;
+                tracing::warn!(cluster, reason, "the member does not answer; trying again");
+            }
+            _ => {}
         }
     }
 

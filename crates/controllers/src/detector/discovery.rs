@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::observation::Message;
 use crate::resource_type::ResourceType;
+use crate::said::is_answer;
 
 /// How often to look without a reason.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -74,7 +75,11 @@ async fn look(
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "discovery failed, trying again");
+                if is_answer(&error) {
+                    tracing::warn!(%error, "discovery failed, trying again");
+                } else {
+                    tracing::debug!(%error, "discovery failed, trying again");
+                }
                 SOON
             }
         };

@@ -309,13 +309,11 @@ impl Member {
     /// There is no way to the member for now: its Works are told, once.
     fn fail_connection(&mut self, reason: &str) {
         self.queue.fail(&Key::Connection, ());
-        tracing::warn!(
-            cluster = self.name,
-            reason,
-            "no connection, trying again later"
-        );
-        let reason = format!("no connection to cluster {}: {reason}", self.name);
-        if !matches!(&self.connection, Connection::Failed(known) if *known == reason) {
+        let cluster = &self.name;
+        let why = format!("no connection to cluster {cluster}: {reason}");
+        if !matches!(&self.connection, Connection::Failed(known) if *known == why) {
+            tracing::warn!(cluster, reason, "no connection, trying again later");
+            let reason = why;
             self.connection = Connection::Failed(reason);
             self.look_at_all();
         }

@@ -41,6 +41,7 @@ pub(super) fn client(
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(transport);
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())

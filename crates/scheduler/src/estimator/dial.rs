@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response, Uri};
+use berth_api::component::Component;
+use http::header::USER_AGENT;
+use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -141,7 +143,8 @@ where
             address: address.to_string(),
             source,
         })?;
-    let client = EstimatorClient::with_origin(Stream { sender }, origin);
+    let agent = HeaderValue::try_from(Component::Scheduler.user_agent()).ok();
+    let client = EstimatorClient::with_origin(Stream { sender, agent }, origin);
     Ok((client, Box::pin(connection)))
 }
 
@@ -149,6 +152,7 @@ where
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     sender: SendRequest<Body>,
+    agent: Option<HeaderValue>,
 }
 
 impl tower::Service<Request<Body>> for Stream {
@@ -160,7 +164,10 @@ impl tower::Service<Request<Body>> for Stream {
         self.sender.poll_ready(context).map_err(unavailable)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if let Some(agent) = &self.agent {
+            request.headers_mut().insert(USER_AGENT, agent.clone());
+        }
         let answer = self.sender.send_request(request);
         Box::pin(async move { answer.await.map_err(unavailable) })
     }

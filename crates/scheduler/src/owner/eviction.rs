@@ -272,6 +272,7 @@ mod tests {
         };
         let unreachable = Report::Unreachable {
             error: "no answer within 10s".to_owned(),
+            answered: false,
             after: None,
             binding: None,
         };

@@ -81,10 +81,15 @@ impl Owner {
             Report::Refused { status, binding } => self.refused(&key, &status, *binding),
             Report::Unreachable {
                 error,
+                answered,
                 after,
                 binding,
             } => {
-                tracing::warn!(binding = %key, error, "cannot write a result; trying again");
+                if answered {
+                    tracing::warn!(binding = %key, error, "cannot write a result; trying again");
+                } else {
+                    tracing::debug!(binding = %key, error, "cannot write a result; trying again");
+                }
                 not_before = after.map(|after| now + after);
                 if let Some(binding) = binding {
                     let own = binding.generation();
@@ -136,6 +141,7 @@ impl Owner {
                 // Refusing the refusal too leads nowhere: the key backs off.
                 Report::Refused { status, .. } => Report::Unreachable {
                     error: status.message.clone(),
+                    answered: true,
                     after: None,
                     binding: None,
                 },

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, watcher};
 
 use super::qos::QosClass;
 use super::{Facts, LABELS, News, Place, Source, Templates};
+use crate::reachability::is_unreachable;
 
 /// The first pause after something went wrong; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -30,7 +31,10 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
     let resource = loop {
         match kube::discovery::pinned_kind(&source.client, gvk).await {
             Ok((resource, _)) => break resource,
-            Err(error) => trouble.with(templates, &error.to_string()).await,
+            Err(error) => {
+                let why = error.to_string();
+                trouble.with(templates, &why, is_unreachable(&error)).await;
+            }
         }
     };
     let api: Api<DynamicObject> = Api::all_with(source.client.clone(), &resource);
@@ -59,7 +63,10 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
                     }
                 }
             }
-            Err(error) => trouble.with(templates, &in_words(&error, &resource)).await,
+            Err(error) => {
+                let why = in_words(&error, &resource);
+                trouble.with(templates, &why, is_unreachable(&error)).await;
+            }
         }
     }
 }
@@ -81,10 +88,14 @@ impl<'a> Trouble<'a> {
     }
 
     /// Tells why the kind cannot be read, and pauses.
-    async fn with(&mut self, templates: &Templates, why: &str) {
+    async fn with(&mut self, templates: &Templates, why: &str, unreachable: bool) {
         if self.told != why {
             let kind = &self.gvk.kind;
-            tracing::warn!(kind, error = why, "cannot read templates; trying again");
+            if unreachable {
+                tracing::debug!(kind, error = why, "cannot read templates; trying again");
+            } else {
+                tracing::warn!(kind, error = why, "cannot read templates; trying again");
+            }
             templates.tell(self.gvk, News::Failed(why.to_owned()));
             why.clone_into(&mut self.told);
         }

@@ -1,0 +1,79 @@
+//! The watch of one Lease, for a standby. It must not decide anything: without it the lease is read periodically.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, WatchEvent, WatchParams};
+use tokio::time::Instant;
+
+/// How long a watch that failed is not begun again: the right to watch may be missing.
+const HOLD_OFF: Duration = Duration::from_secs(10);
+
+/// Changes of one Lease.
+pub(super) struct Changes {
+    api: Api<Lease>,
+    parameters: WatchParams,
+    state: State,
+}
+
+type Events = BoxStream<'static, Result<WatchEvent<Lease>, kube::Error>>;
+
+enum State {
+    Idle,
+    Beginning(BoxFuture<'static, Result<Events, kube::Error>>),
+    Watching(Events),
+    /// It is not watched before this instant.
+    Failed(Instant),
+}
+
+impl Changes {
+    pub(super) fn of(api: Api<Lease>, name: &str) -> Self {
+        Self {
+            api,
+            parameters: WatchParams::default().fields(&format!("metadata.name={name}")),
+            state: State::Idle,
+        }
+    }
+
+    /// Reports whether changes are being watched.
+    pub(super) fn are_watched(&self) -> bool {
+        matches!(self.state, State::Watching(_))
+    }
+
+    /// Returns the lease in its next state, `None` when it was deleted. Pending while it cannot be watched. May be
+    /// dropped at any time without losing a change.
+    pub(super) async fn next(&mut self) -> Option<Lease> {
+        loop {
+            match &mut self.state {
+                State::Failed(until) if Instant::now() < *until => std::future::pending().await,
+                State::Idle | State::Failed(_) => {
+                    let (api, parameters) = (self.api.clone(), self.parameters.clone());
+                    // From any version: the watch begins with the lease as it is.
+                    let begin = async move { Ok(api.watch(&parameters, "0").await?.boxed()) };
+                    self.state = State::Beginning(begin.boxed());
+                }
+                State::Beginning(begun) => match begun.await {
+                    Ok(changes) => self.state = State::Watching(changes),
+                    Err(error) => {
+                        tracing::debug!(%error, "cannot watch the lease; reading it periodically");
+                        self.state = State::Failed(Instant::now() + HOLD_OFF);
+                    }
+                },
+                State::Watching(changes) => match changes.next().await {
+                    Some(Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => {
+                        return Some(lease);
+                    }
+                    Some(Ok(WatchEvent::Deleted(_))) => return None,
+                    Some(Ok(WatchEvent::Bookmark(_))) => {}
+                    Some(Ok(WatchEvent::Error(_)) | Err(_)) => {
+                        self.state = State::Failed(Instant::now() + HOLD_OFF);
+                    }
+                    None => self.state = State::Idle,
+                },
+            }
+        }
+    }
+}

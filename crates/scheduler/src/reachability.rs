@@ -1,0 +1,199 @@
+//! Whether the API server of a client can be reached, logged once when it goes away and once when it is back.
+//!
+//! Every request of a client passes through one [`Reachability`], so the watches and retries behind it need not each
+//! report that nothing answers. An answer is an answer, whatever its status code.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+
+use crate::connect::root_cause;
+
+/// Requests in a row without an answer before the server counts as away: a single one may have met a connection that
+/// was being closed.
+const FAILURES: u32 = 2;
+
+/// Reports whether a request got no answer at all.
+pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        match error.downcast_ref::<kube::Error>() {
+            Some(
+                kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_),
+            ) => return true,
+            Some(_) => return false,
+            None => next = error.source(),
+        }
+    }
+    false
+}
+
+/// The state of one server, shared by all requests of its client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Reachability(Arc<Server>);
+
+#[derive(Debug)]
+struct Server {
+    url: String,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Answering,
+    /// Requests in a row that were not answered.
+    Doubtful(u32),
+    AwaySince(Instant),
+}
+
+impl Reachability {
+    pub(crate) fn of(url: impl Into<String>) -> Self {
+        Self(Arc::new(Server {
+            url: url.into(),
+            state: Mutex::new(State::Answering),
+        }))
+    }
+
+    fn answered(&self) {
+        let before = self.replace(|_| State::Answering);
+        if let State::AwaySince(since) = before {
+            let (url, away) = (&self.0.url, since.elapsed());
+            tracing::info!(url, "the API server answers again after {:.0?}", away);
+        }
+    }
+
+    fn failed(&self, error: &(dyn Error + 'static)) {
+        let next = |state| match state {
+            State::Answering => State::Doubtful(1),
+            State::Doubtful(failures) if failures + 1 < FAILURES => State::Doubtful(failures + 1),
+            State::Doubtful(_) => State::AwaySince(Instant::now()),
+            away @ State::AwaySince(_) => away,
+        };
+        let before = self.replace(next);
+        if matches!(before, State::Doubtful(_)) && matches!(next(before), State::AwaySince(_)) {
+            let (url, error) = (&self.0.url, root_cause(error));
+            tracing::warn!(url, error, "the API server does not answer; trying again");
+        }
+    }
+
+    fn replace(&self, next: impl FnOnce(State) -> State) -> State {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *state;
+        *state = next(before);
+        before
+    }
+}
+
+impl<S> Layer<S> for Reachability {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed {
+            inner,
+            server: self.clone(),
+        }
+    }
+}
+
+/// A client whose answers are observed.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed<S> {
+    inner: S,
+    server: Reachability,
+}
+
+impl<S, B, A> Service<Request<B>> for Observed<S>
+where
+    S: Service<Request<B>, Response = Response<A>, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            match &answer {
+                Ok(_) => server.answered(),
+                Err(error) => server.failed(error.as_ref()),
+            }
+            answer
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Collects what is logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_line_when_a_server_goes_and_one_when_it_is_back() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let server = Reachability::of("https://here:6443");
+            let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            server.answered();
+            // One alone is a connection that was being closed.
+            server.failed(&refused);
+            server.answered();
+            for _ in 0..20 {
+                server.failed(&refused);
+            }
+            server.answered();
+            server.answered();
+        });
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(lines.len(), 2, "{log}");
+        assert!(
+            lines[0].contains("WARN") && lines[0].contains("connection refused"),
+            "{log}"
+        );
+        assert!(lines[0].contains("https://here:6443"), "{log}");
+        assert!(lines[1].contains("answers again after"), "{log}");
+    }
+
+    #[test]
+    fn an_answer_is_no_lost_connection() {
+        let status = kube::core::Status::failure("no", "Forbidden").with_code(403);
+        assert!(!is_unreachable(&kube::Error::Api(status.boxed())));
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let lost = kube::Error::Service(refused.into());
+        assert!(is_unreachable(&lost));
+        let watch = kube::runtime::watcher::Error::WatchStartFailed(lost);
+        assert!(is_unreachable(&watch));
+    }
+}

@@ -1,0 +1,127 @@
+//! The names under which servers see the programs.
+
+use std::collections::BTreeSet;
+
+use berth_e2e::proxy::{Asked, Proxy};
+use berth_e2e::{Bare, eventually};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Resource;
+use kube::api::Api;
+use serde_json::json;
+
+use crate::objects::{binding, fleet, on};
+use crate::process::{ANY_PORT, Program, run};
+use crate::watching::is_settled;
+
+fn managers<K: Resource>(object: &K) -> BTreeSet<String> {
+    let fields = object.meta().managed_fields.iter().flatten();
+    fields.filter_map(|entry| entry.manager.clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_request_and_every_write_names_its_component() {
+    let bare = Bare::start(&fleet(1)).await;
+    let proxy = Proxy::start(bare.client.clone());
+    let kubeconfig = bare.folder().join("proxy");
+    std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
+    let _scheduler = Program::start(bare.folder(), &kubeconfig, &ANY_PORT);
+    let _controllers = Program::start_as("berth", bare.folder(), &kubeconfig, &["controllers"]);
+    bare.bind(&binding("w", 1, on("m1"))).await;
+    let placed = eventually("the binding to be placed", async || {
+        let binding = bare.bindings("default").get("w").await.unwrap();
+        if is_settled(&binding) {
+            Ok(binding)
+        } else {
+            Err("not yet")
+        }
+    })
+    .await;
+    assert!(
+        managers(&placed).contains("berth-scheduler"),
+        "{:?}",
+        managers(&placed)
+    );
+    let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
+    for (name, manager) in [
+        ("karmada-scheduler", "berth-scheduler"),
+        ("karmada-controller-manager", "berth-controllers"),
+    ] {
+        let lease = eventually(&format!("the lease {name}"), async || {
+            leases.get(name).await
+        })
+        .await;
+        assert_eq!(managers(&lease), [manager.to_owned()].into(), "{name}");
+    }
+    let cordoned = run(
+        "berth",
+        &["cordon", "m1", "--kubeconfig", kubeconfig.to_str().unwrap()],
+    );
+    assert!(cordoned.status.success(), "{cordoned:?}");
+    let cluster = bare.clusters().get("m1").await.unwrap();
+    assert!(
+        managers(&cluster).contains("berth"),
+        "{:?}",
+        managers(&cluster)
+    );
+
+    let version = env!("CARGO_PKG_VERSION");
+    let name_of = |asked: &Asked| asked.agent.split('/').next().unwrap_or_default().to_owned();
+    for asked in proxy.asked() {
+        let rest = asked.agent.split_once('/').map(|(_, rest)| rest.to_owned());
+        let rest = rest.unwrap_or_default();
+        assert!(rest.starts_with(&format!("{version} (linux/")), "{asked:?}");
+    }
+    let names: BTreeSet<String> = proxy.asked().iter().map(name_of).collect();
+    let expected = ["berth", "berth-controllers", "berth-scheduler"].map(str::to_owned);
+    assert_eq!(names, expected.into());
+    bare.stop().await;
+}
+
+/// The lines of a log that are no news of the program's own start.
+fn troubles(log: &str) -> Vec<&str> {
+    let levels = [" WARN ", " ERROR "];
+    let is_trouble = |line: &&str| levels.iter().any(|level| line.contains(level));
+    log.lines().filter(is_trouble).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_line_when_the_server_goes_away_and_one_when_it_is_back() {
+    let bare = Bare::start(&fleet(0)).await;
+    let mut proxy = Proxy::start(bare.client.clone());
+    let kubeconfig = bare.folder().join("proxy");
+    std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
+    let scheduler = Program::start(bare.folder(), &kubeconfig, &ANY_PORT);
+    let controllers = Program::start_as(
+        "berth",
+        bare.folder(),
+        &kubeconfig,
+        &["controllers", "-v=1"],
+    );
+    scheduler.says("became leader").await;
+    controllers.says("became leader").await;
+    eventually("the controllers to watch", async || {
+        match proxy.count(|asked| asked.is_watch() && asked.agent.starts_with("berth-controllers"))
+        {
+            0..4 => Err("not yet"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    let before = [scheduler.log(), controllers.log()];
+    proxy.down().await;
+    for program in [&scheduler, &controllers] {
+        program.says("the API server does not answer").await;
+    }
+    // Every watch and the lease are tried again meanwhile.
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    proxy.back_up();
+    for (program, before) in [&scheduler, &controllers].into_iter().zip(before) {
+        program.says("the API server answers again").await;
+        let log = program.log();
+        let since = &log[before.len()..];
+        let troubles = troubles(since);
+        assert_eq!(troubles.len(), 1, "{since}");
+        assert_eq!(since.matches("answers again").count(), 1, "{since}");
+    }
+    bare.stop().await;
+}
