@@ -1,5 +1,6 @@
 //! The extender of the examples, with all its verbs, on a control plane.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,27 +9,25 @@ use serde_json::json;
 
 use crate::scene::{Plane, everywhere, to_one};
 
-struct Licences(Child);
+pub(crate) struct Example(Child);
 
-impl Drop for Licences {
+impl Drop for Example {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/extender")
 }
 
-/// Starts it on a free port, with the stock of a file; None where there is no Python, which is said.
-fn start(stock: &Path, kubeconfig: &Path) -> Option<(Licences, String)> {
+/// Starts a program of the folder on a free port; None where there is no Python, which is said.
+pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> Option<(Example, String)> {
     let started = Command::new("python3")
-        .arg(folder().join("licences.py"))
-        .args(["--port", "0", "--stock"])
-        .arg(stock)
-        .arg("--kubeconfig")
-        .arg(kubeconfig)
+        .arg(folder().join(program))
+        .args(["--port", "0"])
+        .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
@@ -42,7 +41,7 @@ fn start(stock: &Path, kubeconfig: &Path) -> Option<(Licences, String)> {
     let mut url = String::new();
     let printed = child.stdout.take().unwrap();
     BufReader::new(printed).read_line(&mut url).unwrap();
-    Some((Licences(child), url.trim().to_owned()))
+    Some((Example(child), url.trim().to_owned()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +50,14 @@ async fn licences_are_taken_by_the_decisions_that_it_stores() {
     let plane = Plane::start().await;
     let stock = plane.bare.folder().join("stock.json");
     std::fs::write(&stock, json!({ "m1": 0, "m2": 1, "m3": 2 }).to_string()).unwrap();
-    let Some((_licences, url)) = start(&stock, &plane.bare.kubeconfig()) else {
+    let kubeconfig = plane.bare.kubeconfig();
+    let arguments = [
+        OsStr::new("--stock"),
+        stock.as_os_str(),
+        OsStr::new("--kubeconfig"),
+        kubeconfig.as_os_str(),
+    ];
+    let Some((_licences, url)) = start("licences.py", &arguments) else {
         return;
     };
     let scene = plane.with_extenders(

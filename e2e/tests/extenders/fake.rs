@@ -20,6 +20,7 @@ pub(crate) struct Came {
     pub(crate) verb: String,
     pub(crate) body: Value,
     pub(crate) connection: usize,
+    pub(crate) agent: String,
 }
 
 pub(crate) type Answer = (StatusCode, String);
@@ -67,12 +68,15 @@ impl Fake {
                     let (record, script) = (record.clone(), script.clone());
                     async move {
                         let verb = request.uri().path().trim_start_matches("/s/").to_owned();
+                        let agent = request.headers().get(http::header::USER_AGENT);
+                        let agent = agent.map_or("", |agent| agent.to_str().unwrap()).to_owned();
                         let body = request.into_body().collect().await.unwrap().to_bytes();
                         let body: Value = serde_json::from_slice(&body).unwrap();
                         record.lock().unwrap().push(Came {
                             verb: verb.clone(),
                             body: body.clone(),
                             connection,
+                            agent,
                         });
                         let (status, text) = script(verb, body).await;
                         let answer = Response::builder().status(status);

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
+mod adapter;
+mod changing;
 mod example;
 mod failing;
 mod fake;

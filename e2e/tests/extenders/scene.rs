@@ -16,7 +16,7 @@ pub(crate) struct Plane {
 /// Four clusters and a scheduler.
 pub(crate) struct Scene {
     pub(crate) bare: Bare,
-    scheduler: Running,
+    pub(crate) scheduler: Running,
 }
 
 /// How a binding stands: its clusters, or the reason and the message of its condition.

@@ -1,8 +1,9 @@
 //! HTTP towards one extender: JSON in, JSON out, on connections that are kept.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use berth_api::component::Component;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -25,6 +26,8 @@ use super::tls::{Tls, TlsError};
 const CALLS_IN_FLIGHT: usize = 64;
 /// How long a connection is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(90);
+/// How often files of certificates are read, at most.
+const FILES_READ_EVERY: Duration = Duration::from_secs(1);
 /// An answer that is longer is none: a whole fleet of 5000 clusters takes about half of it.
 const LONGEST_ANSWER: usize = 128 << 20;
 
@@ -33,28 +36,65 @@ type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, Box
 /// The connections to one extender.
 #[derive(Debug)]
 pub(super) struct Connections {
-    client: Client<Connector, Full<Bytes>>,
+    current: Mutex<Current>,
+    tls: Option<Tls>,
     timeout: Duration,
     turns: Semaphore,
     metrics: Arc<OfExtender>,
 }
 
+type HttpClient = Client<Connector, Full<Bytes>>;
+
+/// A client, and the files of certificates that it was made of.
+#[derive(Debug)]
+struct Current {
+    client: HttpClient,
+    files: Vec<Option<Vec<u8>>>,
+    /// When the files were read last.
+    read: Instant,
+}
+
 impl Connections {
     pub(super) fn new(
-        tls: Option<&Tls>,
+        tls: Option<Tls>,
         timeout: Duration,
         metrics: Arc<OfExtender>,
     ) -> Result<Self, TlsError> {
+        let current = Current {
+            files: tls.as_ref().map(Tls::contents).unwrap_or_default(),
+            client: client(tls.as_ref(), timeout, &metrics)?,
+            read: Instant::now(),
+        };
         Ok(Self {
-            client: Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE)
-                .pool_max_idle_per_host(CALLS_IN_FLIGHT)
-                .build(connector(tls, timeout, &metrics)?),
+            current: Mutex::new(current),
+            tls,
             timeout,
             turns: Semaphore::new(CALLS_IN_FLIGHT),
             metrics,
         })
+    }
+
+    /// Returns the client; a new one where a file of its certificates has changed. While files do not fit together, as
+    /// when only one of two is renewed yet, the former client stays.
+    fn client(&self) -> HttpClient {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tls) = &self.tls
+            && !current.files.is_empty()
+            && current.read.elapsed() >= FILES_READ_EVERY
+        {
+            current.read = Instant::now();
+            let files = tls.contents();
+            if files != current.files {
+                current.files = files;
+                match client(Some(tls), self.timeout, &self.metrics) {
+                    Ok(client) => current.client = client,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot use the changed certificates of an extender; the former ones stay in use");
+                    }
+                }
+            }
+        }
+        current.client.clone()
     }
 
     /// Makes one call. The time limit begins when it is its turn. The body is made then, too.
@@ -84,14 +124,11 @@ impl Connections {
             .uri(url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json")
-            .header(
-                USER_AGENT,
-                concat!("berth-scheduler/", env!("CARGO_PKG_VERSION")),
-            )
+            .header(USER_AGENT, Component::Scheduler.user_agent())
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
         let answer = self
-            .client
+            .client()
             .request(request)
             .await
             .map_err(|error| unreachable(&error))?;
@@ -106,6 +143,18 @@ impl Connections {
         }
         Ok(body.to_bytes())
     }
+}
+
+fn client(
+    tls: Option<&Tls>,
+    timeout: Duration,
+    metrics: &Arc<OfExtender>,
+) -> Result<HttpClient, TlsError> {
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(CALLS_IN_FLIGHT)
+        .build(connector(tls, timeout, metrics)?))
 }
 
 fn connector(

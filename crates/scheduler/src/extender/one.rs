@@ -46,7 +46,7 @@ impl Extender {
             bind: checked.bind,
             ignorable: checked.ignorable,
             names_only: checked.names_only,
-            http: Connections::new(checked.tls.as_ref(), checked.timeout, metrics)?,
+            http: Connections::new(checked.tls, checked.timeout, metrics)?,
             weight: checked.weight,
             managed: checked.managed,
         })

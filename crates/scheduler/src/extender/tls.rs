@@ -86,7 +86,25 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// The configuration of connections. Files are read once.
+    /// Returns what the files hold now, to compare it with what they held; a file that cannot be read holds nothing.
+    pub(super) fn contents(&self) -> Vec<Option<Vec<u8>>> {
+        let authorities = match &self.trust {
+            Trust::Authorities(pem) => Some(pem),
+            Trust::System | Trust::Anybody => None,
+        };
+        let identity = self.identity.iter();
+        let identity = identity.flat_map(|identity| [&identity.certificate, &identity.key]);
+        let files = authorities
+            .into_iter()
+            .chain(identity)
+            .filter_map(|pem| match pem {
+                Pem::File(path) => Some(path),
+                Pem::Data(_) => None,
+            });
+        files.map(|path| std::fs::read(path).ok()).collect()
+    }
+
+    /// The configuration of connections, from what the files hold now.
     pub(super) fn client_config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

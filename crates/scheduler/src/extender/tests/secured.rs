@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::fake::config;
-use super::rounds::{Rounds, everywhere};
+use super::rounds::{Rounds, everywhere, soon};
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -143,6 +143,47 @@ async fn an_extender_may_ask_who_we_are() {
     let identified =
         json!({ "caData": authority.pem(), "certFile": cert_file, "keyFile": key_file });
     assert_eq!(asked(&url, identified).await.unwrap(), ["m1"]);
+}
+
+#[tokio::test]
+async fn renewed_files_are_read_without_a_restart() {
+    let (before, after) = (Authority::new(), Authority::new());
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let write = |authority: &Authority| {
+        let (certificate, key) = authority.signed("scheduler");
+        std::fs::write(file("ca.pem"), authority.0.pem()).unwrap();
+        std::fs::write(file("cert.pem"), certificate.pem()).unwrap();
+        std::fs::write(file("key.pem"), key.serialize_pem()).unwrap();
+    };
+    write(&before);
+    let url = extender(&after, "127.0.0.1", true).await;
+    let tls = json!({ "caFile": file("ca.pem"), "certFile": file("cert.pem"), "keyFile": file("key.pem") });
+    let fields = json!({ "filterVerb": "filter", "enableHTTPS": true, "tlsConfig": tls });
+    let mut rounds = Rounds::new(&[config(&url, fields)]);
+    let refused = rounds.decide(&everywhere()).await.clusters();
+    assert!(refused.is_err(), "{refused:?}");
+    // Only one of two files that belong together is renewed yet.
+    std::fs::write(
+        file("key.pem"),
+        KeyPair::generate().unwrap().serialize_pem(),
+    )
+    .unwrap();
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_millis(1200) {
+        assert!(rounds.decide(&everywhere()).await.clusters().is_err());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    write(&after);
+    let passing = soon(async {
+        loop {
+            if let Ok(passing) = rounds.decide(&everywhere()).await.clusters() {
+                return passing;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    });
+    assert_eq!(passing.await, ["m1"]);
 }
 
 #[test]

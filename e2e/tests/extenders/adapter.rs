@@ -1,0 +1,81 @@
+//! An extender that was written for kube-scheduler, behind the adapter of the examples.
+
+use std::ffi::OsStr;
+
+use serde_json::{Value, json};
+
+use crate::example::start;
+use crate::fake::Fake;
+use crate::scene::{Plane, everywhere, to_one};
+
+fn sent_names(body: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    match body["NodeNames"].as_array() {
+        Some(names) => names.iter().map(text).collect(),
+        None => {
+            let nodes = body["Nodes"]["items"].as_array().unwrap();
+            nodes
+                .iter()
+                .map(|node| text(&node["metadata"]["name"]))
+                .collect()
+        }
+    }
+}
+
+/// Answers as a Go program does that uses the types of `k8s.io/kube-scheduler/extender/v1`.
+fn kube_extender(verb: &str, body: &Value) -> Value {
+    assert_eq!(body["Pod"]["kind"], "Pod", "{body}");
+    let names = sent_names(body);
+    if verb == "prioritize" {
+        let scores = names
+            .iter()
+            .map(|name| json!({ "Host": name, "Score": if name == "m3" { 10 } else { 1 } }));
+        return scores.collect();
+    }
+    let (failed, passing): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == "m1");
+    let failed: serde_json::Map<_, _> = failed
+        .into_iter()
+        .map(|name| (name, json!("node(s) had no licence")))
+        .collect();
+    let nodes: Vec<_> = passing
+        .iter()
+        .map(|name| json!({ "metadata": { "name": name } }))
+        .collect();
+    let by_name = body["NodeNames"].is_array();
+    json!({ "Nodes": if by_name { Value::Null } else { json!({ "items": nodes }) },
+        "NodeNames": if by_name { json!(passing) } else { Value::Null },
+        "FailedNodes": failed, "FailedAndUnresolvableNodes": null, "Error": "" })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extender_of_kube_scheduler_decides_on_clusters() {
+    for by_name in [true, false] {
+        let extender = Fake::answering(kube_extender).await;
+        let Some((_adapter, url)) = start(
+            "kube_scheduler.py",
+            &[OsStr::new("--to"), OsStr::new(&extender.url)],
+        ) else {
+            return;
+        };
+        let scene = Plane::start()
+            .await
+            .with_extenders(json!([{ "urlPrefix": url, "filterVerb": "filter",
+            "prioritizeVerb": "prioritize", "weight": 5, "clusterCacheCapable": by_name }]));
+        assert_eq!(
+            scene.place(&everywhere("all")).await.unwrap(),
+            ["m2", "m3", "m4"]
+        );
+        assert_eq!(scene.place(&to_one("one")).await.unwrap(), ["m3"]);
+        let came = extender.came();
+        let pod = &came[0].body["Pod"];
+        assert_eq!(pod["metadata"]["name"], "all");
+        assert_eq!(pod["spec"]["containers"][0]["name"], "all");
+        if !by_name {
+            assert_eq!(
+                came[0].body["Nodes"]["items"][0]["metadata"]["labels"]["number"],
+                "1"
+            );
+        }
+        scene.stop().await;
+    }
+}
