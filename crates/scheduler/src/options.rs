@@ -11,7 +11,7 @@ use berth_core::Gates;
 use crate::config::config_map::ConfigMapName;
 use crate::config::effective;
 use crate::config::{
-    ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, overlay,
+    ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, kube_scheduler, overlay,
 };
 use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
@@ -226,7 +226,7 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
         source,
     })?;
     let document = Document::read(&path.display().to_string(), &text)?;
-    let configuration: SchedulerConfiguration = document.parse()?;
+    let configuration = kube_scheduler::read(&document)?;
     overlay::put_under(args, &document, &configuration)?;
     let declared = Declared::in_document(document, configuration, flags)?;
     match &args.config_map {

@@ -16,11 +16,13 @@ use kube::runtime::watcher::{self, watcher};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::configuration::{ClientConnection, LeaderElection, SchedulerConfiguration};
+use super::configuration::{ClientConnection, LeaderElection};
 use super::declared::{Declared, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::effective::Effective;
+use super::kube_scheduler;
 use crate::framework::assembly::{Assembly, Lineup};
+use crate::reachability::is_unreachable;
 
 /// The key of the ConfigMap that holds the configuration.
 const KEY: &str = "config.yaml";
@@ -131,7 +133,7 @@ fn declared_in(
         });
     };
     let document = Document::read(&source_name, text)?;
-    let configuration: SchedulerConfiguration = document.parse()?;
+    let configuration = kube_scheduler::read(&document)?;
     for (field, is_said) in [
         (
             "leaderElection",
@@ -206,7 +208,11 @@ impl Reload {
                 }
                 Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
                 Some(Err(error)) => {
-                    tracing::warn!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
+                    if is_unreachable(&error) {
+                        tracing::debug!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
+                    } else {
+                        tracing::warn!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
+                    }
                     tokio::select! {
                         () = cancel.cancelled() => return,
                         () = tokio::time::sleep(PAUSE) => {}

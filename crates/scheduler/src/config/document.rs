@@ -88,7 +88,20 @@ impl Document {
     /// # Errors
     /// When it is of another shape.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        serde_path_to_error::deserialize(self.root.value()).map_err(|error| {
+        self.parse_value(self.value())
+    }
+
+    /// Returns the document as a plain value.
+    pub(crate) fn value(&self) -> Value {
+        self.root.value()
+    }
+
+    /// Decodes a value that was made of the document; errors are placed where their path leads in the document.
+    ///
+    /// # Errors
+    /// When it is of another shape.
+    pub(crate) fn parse_value<T: DeserializeOwned>(&self, value: Value) -> Result<T, ConfigError> {
+        serde_path_to_error::deserialize(value).map_err(|error| {
             let path = match error.path().to_string() {
                 path if path == "." => String::new(),
                 path => path,

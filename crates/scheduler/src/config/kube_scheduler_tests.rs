@@ -1,0 +1,178 @@
+//! Files as users of kube-scheduler write them, of each version.
+
+use super::*;
+
+/// The configuration of a file, and the places and names of what was left out.
+fn read(text: &str) -> (Value, Vec<String>) {
+    let document = Document::read("f", text).unwrap();
+    let (configuration, left_out) = translated(&document).unwrap();
+    let left_out = left_out.iter().map(ToString::to_string).collect();
+    (serde_json::to_value(configuration).unwrap(), left_out)
+}
+
+const IGNORED: &str = "has no meaning here and is ignored";
+
+#[test]
+fn a_file_of_today() {
+    let (configuration, left_out) = read(
+        "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection:
+  acceptContentTypes: ''
+  burst: 100
+  contentType: application/vnd.kubernetes.protobuf
+  kubeconfig: /etc/kubernetes/scheduler.conf
+  qps: 100
+leaderElection: {leaderElect: true, resourceLock: leases, resourceName: kube-scheduler}
+parallelism: 16
+percentageOfNodesToScore: 0
+podInitialBackoffSeconds: 1
+profiles:
+- schedulerName: my-scheduler
+  plugins:
+    filter:
+      enabled:
+      - name: nodeFilter
+      disabled:
+      - name: NodeName
+      - name: TaintToleration
+    unreserve: {enabled: [{name: nodeFilter}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: LeastAllocated}}
+  - name: DefaultPreemption
+    args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: DefaultPreemptionArgs, minCandidateNodesAbsolute: 100}
+  - name: nodeFilter
+    args: {limit: 2}
+",
+    );
+    assert_eq!(
+        configuration,
+        json!({
+            "apiVersion": "scheduler.config.berth/v1alpha1",
+            "kind": "SchedulerConfiguration",
+            "clientConnection": { "kubeconfig": "/etc/kubernetes/scheduler.conf", "qps": 100.0, "burst": 100 },
+            "leaderElection": { "leaderElect": true, "resourceLock": "leases", "resourceName": "kube-scheduler" },
+            "profiles": [{
+                "schedulerName": "my-scheduler",
+                "plugins": { "filter": { "enabled": [{ "name": "nodeFilter" }],
+                    "disabled": [{ "name": "TaintToleration" }] } },
+                "pluginConfig": [{ "name": "nodeFilter", "args": { "limit": 2 } }],
+            }],
+        })
+    );
+    let of_nodes = |name: &str| format!("{name} of kube-scheduler {IGNORED}");
+    assert_eq!(
+        left_out,
+        [
+            format!("f:10:1: parallelism: {IGNORED}"),
+            format!("f:11:1: percentageOfNodesToScore: {IGNORED}"),
+            format!("f:12:1: podInitialBackoffSeconds: {IGNORED}"),
+            format!("f:4:3: clientConnection.acceptContentTypes: {IGNORED}"),
+            format!("f:6:3: clientConnection.contentType: {IGNORED}"),
+            format!("f:22:5: profiles[0].plugins.unreserve: {IGNORED}"),
+            format!(
+                "f:20:9: profiles[0].plugins.filter.disabled[0]: {}",
+                of_nodes("NodeName")
+            ),
+            format!(
+                "f:24:5: profiles[0].pluginConfig[0]: {}",
+                of_nodes("NodeResourcesFit")
+            ),
+            format!(
+                "f:26:5: profiles[0].pluginConfig[1]: {}",
+                of_nodes("DefaultPreemption")
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_is_its_own_profile() {
+    let (configuration, left_out) = read(
+        "apiVersion: kubescheduler.config.k8s.io/v1alpha1
+kind: KubeSchedulerConfiguration
+schedulerName: riya-scheduler
+healthzBindAddress: 127.0.0.1:10251
+leaderElection:
+  leaderElect: true
+  resourceLock: endpointsleases
+  lockObjectName: riya-scheduler
+  lockObjectNamespace: kube-system
+plugins:
+  queueSort:
+    enabled: [{name: riya}]
+    disabled: [{name: '*'}]
+pluginConfig:
+- name: riya
+  args: {master: master}
+",
+    );
+    assert_eq!(
+        configuration,
+        json!({
+            "apiVersion": "scheduler.config.berth/v1alpha1",
+            "kind": "SchedulerConfiguration",
+            "healthProbeBindAddress": "127.0.0.1:10251",
+            "leaderElection": { "leaderElect": true, "resourceName": "riya-scheduler",
+                "resourceNamespace": "kube-system" },
+            "profiles": [{
+                "schedulerName": "riya-scheduler",
+                "plugins": { "queueSort": { "enabled": [{ "name": "riya" }], "disabled": [{ "name": "*" }] } },
+                "pluginConfig": [{ "name": "riya", "args": { "master": "master" } }],
+            }],
+        })
+    );
+    assert_eq!(
+        left_out,
+        ["f:7:3: leaderElection.resourceLock: there are leases only, and one is used"]
+    );
+}
+
+#[test]
+fn extenders_are_taken_over_with_a_word_about_the_protocol() {
+    let (configuration, left_out) = read(
+        "apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: http://127.0.0.1:8888/
+  filterVerb: filter
+  nodeCacheCapable: true
+  managedResources: [{name: example.com/foo, ignoredByScheduler: true}]
+",
+    );
+    assert_eq!(
+        configuration["extenders"],
+        json!([{ "urlPrefix": "http://127.0.0.1:8888/", "filterVerb": "filter", "clusterCacheCapable": true }])
+    );
+    assert_eq!(
+        left_out,
+        [
+            format!("f:7:3: extenders[0].managedResources: {IGNORED}"),
+            "f:4:3: extenders[0]: is sent bindings and clusters, not pods and nodes: see docs/extenders.md for an adapter"
+                .to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn our_own_files_stay_strict_and_other_kinds_are_refused() {
+    for (text, expected) in [
+        (
+            "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nparallelism: 1\n",
+            "f:3:1: parallelism: unknown field",
+        ),
+        (
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: NodeAffinityArgs\n",
+            "f:1:1: apiVersion: unknown variant",
+        ),
+        (
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: 3\n",
+            "f:3:1: profiles: invalid type",
+        ),
+    ] {
+        let document = Document::read("f", text).unwrap();
+        let error = super::read(&document).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
