@@ -1,5 +1,6 @@
 //! Label and field selectors: parsed once at the edge, evaluated against stored objects.
 
+mod field;
 mod label;
 mod written;
 
@@ -11,9 +12,11 @@ use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::store::Stored;
 
+use field::Selected;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldTerm {
-    path: String,
+    field: Selected,
     value: String,
     equal: bool,
 }
@@ -37,15 +40,11 @@ impl FieldSelector {
                     "invalid selector: '{text}'; can't understand '{part}'"
                 )));
             };
-            let (path, value) = (&part[..at], unescaped(&part[at + sign.len()..])?);
-            let known = path == "metadata.name"
-                || (path == "metadata.namespace" && resource.namespaced())
-                || resource.selectable.iter().any(|s| s == path);
-            if !known {
-                return Err(ApiError::bad_request(unknown_field(path, resource)));
-            }
+            let (label, value) = (&part[..at], unescaped(&part[at + sign.len()..])?);
+            let field = Selected::parse(label, resource)
+                .ok_or_else(|| ApiError::bad_request(field::not_supported(label, resource)))?;
             terms.push(FieldTerm {
-                path: path.to_owned(),
+                field,
                 value,
                 equal,
             });
@@ -53,15 +52,18 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    fn matches(&self, object: &Stored, resource: &Resource) -> bool {
+    fn matches(&self, object: &Stored) -> bool {
         let mut parsed: Option<Value> = None;
         self.0.iter().all(|term| {
-            let same = match term.path.as_str() {
-                "metadata.name" => *object.key.name == *term.value,
-                "metadata.namespace" => *object.key.namespace == *term.value,
-                path => {
+            let same = match &term.field {
+                Selected::Name => *object.key.name == *term.value,
+                Selected::Namespace => *object.key.namespace == *term.value,
+                Selected::Builtin(field) => {
+                    field.read(parsed.get_or_insert_with(|| object.value())) == term.value
+                }
+                Selected::Custom(path) => {
                     let value = parsed.get_or_insert_with(|| object.value());
-                    field_text(value, stored_path(path, resource)) == term.value
+                    field::text_at(value, path) == term.value
                 }
             };
             same == term.equal
@@ -104,27 +106,6 @@ fn unescaped(text: &str) -> Result<String, ApiError> {
     Ok(value)
 }
 
-/// Where the field of a view is in the stored object.
-fn stored_path<'a>(path: &'a str, resource: &Resource) -> std::borrow::Cow<'a, str> {
-    match (resource.plural.as_str(), path) {
-        ("events", "reportingController") => "reportingComponent".into(),
-        ("events", "source") => "source.component".into(),
-        ("events", p) if p.starts_with("regarding.") => {
-            p.replacen("regarding", "involvedObject", 1).into()
-        }
-        ("jobs", "status.successful") => "status.succeeded".into(),
-        _ => path.into(),
-    }
-}
-
-fn field_text(value: &Value, path: impl AsRef<str>) -> String {
-    match path.as_ref().split('.').fold(value, |v, step| &v[step]) {
-        Value::String(s) => s.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
 /// Both selectors of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
@@ -137,22 +118,8 @@ impl Selector {
         self.labels.is_empty() && self.fields.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, object: &Stored, resource: &Resource) -> bool {
+    pub(crate) fn matches(&self, object: &Stored) -> bool {
         self.labels.matches(&object.labels)
-            && (self.fields.0.is_empty() || self.fields.matches(object, resource))
-    }
-}
-
-/// What a real server says of a field that a kind cannot be selected by; kinds with fields of their own say it
-/// in other words.
-fn unknown_field(path: &str, resource: &Resource) -> String {
-    if resource.is("batch", "jobs") {
-        format!("field label \"{path}\" not supported for {}", resource.kind)
-    } else if resource.is_custom() || !resource.selectable.is_empty() {
-        format!("field label not supported: {path}")
-    } else {
-        format!(
-            "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        )
+            && (self.fields.0.is_empty() || self.fields.matches(object))
     }
 }

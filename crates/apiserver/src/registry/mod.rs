@@ -106,6 +106,7 @@ pub(crate) struct Resource {
     pub(crate) put: Put,
     pub(crate) source: Source,
     pub(crate) columns: Columns,
+    /// The fields that a definition declares as selectable.
     pub(crate) selectable: Vec<String>,
     pub(crate) table: TableName,
     pub(crate) deprecation: Option<String>,

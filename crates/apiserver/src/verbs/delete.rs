@@ -106,7 +106,7 @@ pub(crate) fn collection(
         .shared
         .store
         .list(&call.resource.table, call.namespace.as_deref());
-    page.items.retain(|o| selector.matches(o, &call.resource));
+    page.items.retain(|o| selector.matches(o));
     for object in &page.items {
         match remove(call, &object.key, &options) {
             Err(error) if error.reason != Reason::NotFound => return Err(error),

@@ -190,7 +190,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
     let Page { mut items, version } = page(call, query, after.as_ref())?;
     let select_all = selector.is_empty();
     if !select_all {
-        items.retain(|o| selector.matches(o, &call.resource));
+        items.retain(|o| selector.matches(o));
     }
     let limit = limit(query)?;
     let mut meta = list_meta(call, version);

@@ -148,7 +148,7 @@ impl Watcher {
         self.namespace
             .as_deref()
             .is_none_or(|n| *object.key.namespace == *n)
-            && self.selector.matches(object, &self.resource)
+            && self.selector.matches(object)
     }
 
     /// Notes what exists now, to be told as ADDED events.
@@ -170,7 +170,7 @@ impl Watcher {
         while out.len() < STATE_CHUNK
             && let Some(object) = state.left.next()
         {
-            if self.selector.matches(&object, &self.resource) {
+            if self.selector.matches(&object) {
                 self.tell(&mut out, EventType::Added, object);
             }
         }
