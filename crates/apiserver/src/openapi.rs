@@ -153,12 +153,12 @@ fn document(resources: &GroupVersion) -> Value {
     })
 }
 
+/// The published schema of a custom kind. Without a schema nothing but its type is known.
 fn custom_schema(json: &Value) -> Value {
-    let mut schema = if json.is_object() {
-        json.clone()
-    } else {
-        json!({"type": "object"})
-    };
+    let mut schema = json.clone();
+    if !schema.is_object() {
+        return json!({"type": "object"});
+    }
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }

@@ -285,3 +285,71 @@ async fn large_answers_are_compressed_for_who_understands_that() {
     let schemas: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(schemas["swagger"], "2.0");
 }
+
+#[tokio::test]
+async fn kinds_that_are_open_at_their_root_are_published() {
+    let server = server().await;
+    let group = format!("open-{}.example.com", server.namespace().await);
+    let open = json!({"type": "object", "description": "told to nobody who asks for version 2",
+        "x-kubernetes-preserve-unknown-fields": true});
+    let mut partly = open.clone();
+    partly["properties"] = json!({"spec": {"type": "object"}});
+    for (kind, schema) in [("Bare", &open), ("Partly", &partly)] {
+        let plural = format!("{}s", kind.to_lowercase());
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema}}]}});
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        server.create(path, definition).await;
+        let reversed: Vec<&str> = group.rsplit('.').collect();
+        let name = format!("{}.v1.{kind}", reversed.join("."));
+        let kinds = json!([{"group": group, "version": "v1", "kind": kind}]);
+        berth_e2e::eventually("version 2 to know the kind", async || {
+            let whole = server.raw("GET", "/openapi/v2", &[], "").await.json;
+            let found = &whole["definitions"][&name];
+            let expected = json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+            if *found == expected {
+                Ok(())
+            } else {
+                Err(found.to_string())
+            }
+        })
+        .await;
+        let path = format!("/openapi/v3/apis/{group}/v1");
+        berth_e2e::eventually("version 3 to know the kind", async || {
+            let document = server.raw("GET", &path, &[], "").await.json;
+            let found = &document["components"]["schemas"][&name];
+            let is_there = found["type"] == "object"
+                && found["x-kubernetes-preserve-unknown-fields"] == true
+                && found["x-kubernetes-group-version-kind"] == kinds
+                && found["properties"]["apiVersion"]["type"] == "string"
+                && found["properties"]["metadata"].is_object();
+            if is_there {
+                Ok(())
+            } else {
+                Err(found.to_string())
+            }
+        })
+        .await;
+        let explained = format!("{plural}.{group}");
+        let Some(output) = server.kubectl(&["explain", &explained]).await else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains(&format!("KIND:       {kind}")),
+            "{text}{output:?}"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "a"},
+            "any": {"thing": [{"b": 1}]}});
+        std::fs::write(file.path(), object.to_string()).unwrap();
+        let created = server
+            .kubectl(&["create", "-f", file.path().to_str().unwrap()])
+            .await;
+        let created = created.unwrap();
+        assert!(created.status.success(), "{created:?}");
+    }
+}

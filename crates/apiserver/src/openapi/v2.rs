@@ -15,6 +15,9 @@ const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 ];
 
+/// The extension that names the kinds of a definition.
+const KINDS: &str = "x-kubernetes-group-version-kind";
+
 /// Answers `/openapi/v2`.
 pub(crate) fn answer(
     snapshot: &Snapshot,
@@ -70,6 +73,7 @@ fn whole(snapshot: &Snapshot) -> Value {
         }
         if let Some(Value::Object(own)) = part["components"].get_mut("schemas").map(Value::take) {
             for (name, mut schema) in own {
+                open_root(&mut schema);
                 downgrade(&mut schema);
                 special(&name, &mut schema);
                 add(&mut definitions, name, schema);
@@ -90,7 +94,6 @@ fn whole(snapshot: &Snapshot) -> Value {
 
 /// A definition may stand for several kinds; each group names its own.
 fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
-    const KINDS: &str = "x-kubernetes-group-version-kind";
     match definitions.get_mut(&name) {
         None => drop(definitions.insert(name, schema)),
         Some(known) => {
@@ -102,6 +105,14 @@ fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
                 }
             }
         }
+    }
+}
+
+/// Reduces a kind that keeps unknown fields at its root to an object of that kind: readers of version 2 refuse fields
+/// beside those that a schema names.
+fn open_root(schema: &mut Value) {
+    if schema["x-kubernetes-preserve-unknown-fields"] == true && schema[KINDS].is_array() {
+        *schema = json!({"type": "object", KINDS: schema[KINDS]});
     }
 }
 
@@ -236,5 +247,17 @@ mod tests {
                 "none": {},
                 "list": {"type": "array", "items": {"type": "string"}}})
         );
+    }
+
+    #[test]
+    fn a_kind_that_is_open_at_its_root_is_an_object() {
+        let kinds = json!([{"group": "g", "version": "v1", "kind": "K"}]);
+        let mut open = json!({"type": "object", "description": "d", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"spec": {}}, "x-kubernetes-group-version-kind": kinds});
+        open_root(&mut open);
+        let expected = json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+        assert_eq!(open, expected);
+        downgrade(&mut open);
+        assert_eq!(open, expected);
     }
 }
