@@ -3,8 +3,11 @@
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Binding, ObjectReference, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{
+    Binding, ObjectReference, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -40,12 +43,15 @@ pub(crate) enum Action {
     PodStatus(Box<Pod>),
     DeploymentStatus(Box<Deployment>),
     ReplicaSetStatus(Box<ReplicaSet>),
+    ReplicationControllerStatus(Box<ReplicationController>),
     StatefulSetStatus(Box<StatefulSet>),
     DaemonSetStatus(Box<DaemonSet>),
     JobStatus(Box<Job>),
     CronJobStatus(Box<CronJob>),
     ClaimStatus(Box<PersistentVolumeClaim>),
     BudgetStatus(Box<PodDisruptionBudget>),
+    ServiceStatus(Box<Service>),
+    IngressStatus(Box<Ingress>),
 }
 
 /// Writes.
@@ -101,6 +107,10 @@ impl Executor {
             Action::ReplicaSetStatus(object) => {
                 self.status(&*object, &mut world.replica_sets).await
             }
+            Action::ReplicationControllerStatus(object) => {
+                self.status(&*object, &mut world.replication_controllers)
+                    .await
+            }
             Action::StatefulSetStatus(object) => {
                 self.status(&*object, &mut world.stateful_sets).await
             }
@@ -109,6 +119,8 @@ impl Executor {
             Action::CronJobStatus(object) => self.status(&*object, &mut world.cron_jobs).await,
             Action::ClaimStatus(object) => self.status(&*object, &mut world.claims).await,
             Action::BudgetStatus(object) => self.status(&*object, &mut world.budgets).await,
+            Action::ServiceStatus(object) => self.status(&*object, &mut world.services).await,
+            Action::IngressStatus(object) => self.status(&*object, &mut world.ingresses).await,
         }
     }
 

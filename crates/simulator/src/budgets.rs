@@ -180,6 +180,14 @@ fn controller<'a>(
             let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
             Ok((&above.uid, replicas.unwrap_or(1)))
         }
+        "ReplicationController" => {
+            let found = world.replication_controllers.get(&key);
+            let found = found
+                .filter(|found| is_it(&found.metadata))
+                .ok_or_else(none)?;
+            let replicas = found.spec.as_ref().and_then(|spec| spec.replicas);
+            Ok((&owner.uid, replicas.unwrap_or(1)))
+        }
         "StatefulSet" => {
             let set = world.stateful_sets.get(&key);
             let set = set.filter(|set| is_it(&set.metadata)).ok_or_else(none)?;

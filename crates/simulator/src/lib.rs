@@ -1,7 +1,8 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
-//! none of them. Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs get pods, CronJobs get Jobs, pods get nodes
-//! with room for them, claims get volumes, services get the addresses of their pods, budgets for disruptions are counted,
-//! and all of them get a status, and events tell of it. Nothing runs.
+//! none of them. Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, CronJobs get
+//! Jobs, pods get nodes with room for them, claims get volumes, services get the addresses of their pods, load balancers and
+//! ingresses get addresses, budgets for disruptions are counted, and all of them get a status, and events tell of it.
+//! Nothing runs.
 //!
 //! ```text
 //! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
@@ -23,10 +24,12 @@ mod cron_jobs;
 mod daemon_sets;
 mod deployments;
 mod jobs;
+mod load_balancers;
 mod placing;
 mod plan;
 mod pods;
 mod replica_sets;
+mod replication_controllers;
 mod scope;
 mod services;
 mod set_claims;

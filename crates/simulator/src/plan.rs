@@ -7,8 +7,8 @@ use crate::controlled::Pods;
 use crate::scope::Scope;
 use crate::world::World;
 use crate::{
-    budgets, claims, cron_jobs, daemon_sets, deployments, jobs, placing, pods, replica_sets,
-    services, stateful_sets,
+    budgets, claims, cron_jobs, daemon_sets, deployments, jobs, load_balancers, placing, pods,
+    replica_sets, replication_controllers, services, stateful_sets,
 };
 
 /// What is to be done now, and when what has to be looked at although nothing changes.
@@ -32,12 +32,14 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp) -> Plan {
     let owned = Pods::of(world, scope);
     deployments::plan(world, scope, &owned, now, &mut plan.actions);
     replica_sets::plan(world, scope, &owned, now, &mut plan.actions);
+    replication_controllers::plan(world, scope, &owned, now, &mut plan.actions);
     stateful_sets::plan(world, scope, &owned, &mut plan.actions);
     daemon_sets::plan(world, scope, &owned, &mut plan.actions);
     cron_jobs::plan(world, scope, now, &mut plan);
     jobs::plan(world, scope, &owned, now, &mut plan);
     claims::plan(world, scope, &mut plan.actions);
     services::plan(world, scope, &mut plan.actions);
+    load_balancers::plan(world, scope, &mut plan.actions);
     // Whoever waits for room may get that of any pod.
     placing::plan(world, now, &mut plan.actions);
     pods::plan(world, scope, now, &mut plan);

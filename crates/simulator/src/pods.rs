@@ -53,6 +53,7 @@ fn owner_of<'a>(metadata: &ObjectMeta, world: &'a World) -> Option<&'a ObjectMet
     let key = (metadata.namespace.clone()?, owner.name.clone());
     let found = match owner.kind.as_str() {
         "ReplicaSet" => &world.replica_sets.get(&key)?.metadata,
+        "ReplicationController" => &world.replication_controllers.get(&key)?.metadata,
         "Deployment" => &world.deployments.get(&key)?.metadata,
         "StatefulSet" => &world.stateful_sets.get(&key)?.metadata,
         "DaemonSet" => &world.daemon_sets.get(&key)?.metadata,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use kube::{Resource, ResourceExt as _};
 
 use crate::action::Action;
 use crate::controlled::{self, Pods};
@@ -33,22 +33,63 @@ pub(crate) fn wanted(set: &ReplicaSet) -> usize {
 }
 
 fn one(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
-    let all = pods.controlled_by(set);
+    let spec = set.spec.as_ref();
+    let wanted = Replicated {
+        template: spec.and_then(|spec| spec.template.as_ref()),
+        replicas: spec.and_then(|spec| spec.replicas),
+    };
+    let count = replicate(set, &wanted, pods, now, actions);
+    let status = ReplicaSetStatus {
+        replicas: controlled::number(count.existing),
+        fully_labeled_replicas: controlled::some(count.existing),
+        ready_replicas: controlled::some(count.ready),
+        available_replicas: controlled::some(count.ready),
+        observed_generation: set.metadata.generation,
+        ..ReplicaSetStatus::default()
+    };
+    if set.status.as_ref() != Some(&status) {
+        let mut set = set.clone();
+        set.status = Some(status);
+        actions.push(Action::ReplicaSetStatus(Box::new(set)));
+    }
+}
+
+/// Pods that a controller wants, all alike.
+pub(crate) struct Replicated<'a> {
+    pub(crate) template: Option<&'a PodTemplateSpec>,
+    pub(crate) replicas: Option<i32>,
+}
+
+/// Pods that a controller has.
+pub(crate) struct Count {
+    pub(crate) existing: usize,
+    pub(crate) ready: usize,
+}
+
+/// Creates the pods that an owner lacks and deletes those that it has too many of; returns what it has now.
+pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
+    owner: &K,
+    replicated: &Replicated<'_>,
+    pods: &Pods<'_>,
+    now: jiff::Timestamp,
+    actions: &mut Vec<Action>,
+) -> Count {
+    let all = pods.controlled_by(owner);
     let (finished, mut there): (Vec<&Pod>, Vec<&Pod>) = all
         .into_iter()
         .partition(|pod| controlled::is_finished(pod));
-    let wanted = wanted(set);
+    let wanted = usize::try_from(replicated.replicas.unwrap_or(1)).unwrap_or_default();
     let names: BTreeSet<String> = there
         .iter()
         .chain(&finished)
         .map(|pod| pod.name_any())
         .collect();
-    let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
-    if let (Some(template), Some(missing)) = (template, wanted.checked_sub(there.len())) {
-        let fresh = template::fresh_names(set.name_any(), now);
+    if let (Some(template), Some(missing)) = (replicated.template, wanted.checked_sub(there.len()))
+    {
+        let fresh = template::fresh_names(owner.name_any(), now);
         for name in fresh.filter(|name| !names.contains(name)).take(missing) {
-            let namespace = set.metadata.namespace.as_ref();
-            let pod = template::pod(template, namespace, name, controlled::by(set));
+            let namespace = owner.meta().namespace.as_ref();
+            let pod = template::pod(template, namespace, name, controlled::by(owner));
             actions.push(Action::CreatePod(Box::new(pod)));
         }
     }
@@ -59,19 +100,8 @@ fn one(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Ve
     for pod in there.iter().take(surplus).chain(&finished) {
         actions.push(Action::DeletePod(key(*pod)));
     }
-
-    let ready = there.iter().filter(|pod| controlled::is_ready(pod)).count();
-    let status = ReplicaSetStatus {
-        replicas: controlled::number(there.len()),
-        fully_labeled_replicas: controlled::some(there.len()),
-        ready_replicas: controlled::some(ready),
-        available_replicas: controlled::some(ready),
-        observed_generation: set.metadata.generation,
-        ..ReplicaSetStatus::default()
-    };
-    if set.status.as_ref() != Some(&status) {
-        let mut set = set.clone();
-        set.status = Some(status);
-        actions.push(Action::ReplicaSetStatus(Box::new(set)));
+    Count {
+        existing: there.len(),
+        ready: there.iter().filter(|pod| controlled::is_ready(pod)).count(),
     }
 }

@@ -156,6 +156,7 @@ fn by_owner(metadata: &ObjectMeta, deed: Deed) -> Option<Told> {
     };
     let (by, message) = match owner.kind.as_str() {
         "ReplicaSet" => ("replicaset-controller", format!("{past} pod: {name}")),
+        "ReplicationController" => ("replication-controller", format!("{past} pod: {name}")),
         "DaemonSet" => ("daemonset-controller", format!("{past} pod: {name}")),
         "Job" => ("job-controller", format!("{past} pod: {name}")),
         "CronJob" => ("cronjob-controller", format!("{past} job {name}")),

@@ -38,8 +38,8 @@ pub(crate) fn fresh_names(prefix: String, now: jiff::Timestamp) -> impl Iterator
     })
 }
 
-/// A short name that says whether two values are the same. `salt` makes different names of the same value.
-pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> String {
+/// Returns a number that is the same for equal values. `salt` makes different numbers of the same value.
+pub(crate) fn hash(value: &impl Serialize, salt: &str) -> u64 {
     // What came from the server can be written down again.
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -47,7 +47,12 @@ pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> S
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
     // The lowest bits are the poorest.
-    let mut rest = hash ^ (hash >> 32);
+    hash ^ (hash >> 32)
+}
+
+/// A short name that says whether two values are the same. `salt` makes different names of the same value.
+pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> String {
+    let mut rest = hash(value, salt);
     let mut name = String::with_capacity(length);
     for _ in 0..length {
         let place = usize::try_from(rest % 27).unwrap_or_default();

@@ -6,8 +6,11 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{
+    Node, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -203,12 +206,14 @@ kinds! {
     pods: Pod(Pod),
     deployments: Deployment(Deployment),
     replica_sets: ReplicaSet(ReplicaSet),
+    replication_controllers: ReplicationController(ReplicationController),
     stateful_sets: StatefulSet(StatefulSet),
     daemon_sets: DaemonSet(DaemonSet),
     jobs: Job(Job),
     cron_jobs: CronJob(CronJob),
     claims: Claim(PersistentVolumeClaim),
     services: Service(Service),
+    ingresses: Ingress(Ingress),
     slices: Slice(EndpointSlice),
     budgets: Budget(PodDisruptionBudget),
 }

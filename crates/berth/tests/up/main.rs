@@ -18,5 +18,6 @@ mod program;
 mod start;
 mod telling;
 mod watching;
+mod web_application;
 mod without;
 mod workloads;

@@ -2,6 +2,8 @@
 
 mod batch;
 mod budgets;
+mod load_balancers;
+mod replication_controllers;
 mod services;
 mod storage;
 
@@ -146,6 +148,9 @@ impl Cluster {
             Action::PodStatus(object) => world.pods.put(*object),
             Action::DeploymentStatus(object) => world.deployments.put(*object),
             Action::ReplicaSetStatus(object) => world.replica_sets.put(*object),
+            Action::ReplicationControllerStatus(object) => {
+                world.replication_controllers.put(*object);
+            }
             Action::StatefulSetStatus(object) => world.stateful_sets.put(*object),
             Action::DaemonSetStatus(object) => world.daemon_sets.put(*object),
             Action::JobStatus(object) => world.jobs.put(*object),
@@ -157,6 +162,8 @@ impl Cluster {
             }
             Action::ClaimStatus(object) => world.claims.put(*object),
             Action::BudgetStatus(object) => world.budgets.put(*object),
+            Action::ServiceStatus(object) => world.services.put(*object),
+            Action::IngressStatus(object) => world.ingresses.put(*object),
         }
     }
 

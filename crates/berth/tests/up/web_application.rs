@@ -1,0 +1,184 @@
+//! An ordinary web application, a Deployment behind a load balancer and an Ingress: it becomes healthy, and leaves a member
+//! that fails.
+
+use serde_json::Value;
+
+use crate::program::{Up, berth, root, until};
+
+const APPLICATION: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}, annotations: {simulation.berth/start-delay: 0s}}
+    spec: {containers: [{name: web, image: nginx}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {app: web}}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, labels: {app: web}}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old, labels: {app: old}}
+spec:
+  replicas: 1
+  selector: {app: old}
+  template:
+    metadata: {labels: {app: old}, annotations: {simulation.berth/start-delay: 0s}}
+    spec: {containers: [{name: old, image: nginx}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web}
+spec:
+  resourceSelectors:
+    - {apiVersion: apps/v1, kind: Deployment, name: web}
+    - {apiVersion: v1, kind: Service, name: web}
+    - {apiVersion: networking.k8s.io/v1, kind: Ingress, name: web}
+  placement:
+    clusterAffinities:
+      - {affinityName: first, clusterNames: [member1]}
+      - {affinityName: second, clusterNames: [member2]}
+";
+
+fn json(up: &Up, arguments: &[&str]) -> Option<Value> {
+    let mut all = arguments.to_vec();
+    all.extend(["-o", "json"]);
+    let text = up.kubectl(&all)?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+/// Waits until all three bindings are healthy in one and the same member, and have left all others; returns its name.
+fn healthy_place(up: &Up, not: &str) -> String {
+    until("the application to be healthy", || {
+        let names = ["web-deployment", "web-service", "web-ingress"];
+        let mut places = Vec::new();
+        for name in names {
+            let binding = json(up, &["get", "resourcebinding", name, "--ignore-not-found"]);
+            let binding = binding.ok_or("no kubectl")?;
+            let items = binding["status"]["aggregatedStatus"].as_array();
+            let states: Vec<(&str, &str)> = items
+                .into_iter()
+                .flatten()
+                .map(|item| {
+                    let text = |field: &str| item[field].as_str().unwrap_or_default();
+                    (text("clusterName"), text("health"))
+                })
+                .collect();
+            match states.as_slice() {
+                [(place, "Healthy")] if *place != not => places.push((*place).to_owned()),
+                _ => return Err(format!("{name}: {states:?}")),
+            }
+        }
+        places.dedup();
+        match places.as_slice() {
+            [place] => Ok(place.clone()),
+            _ => Err(format!("{places:?}")),
+        }
+    })
+}
+
+#[test]
+fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
+    let up = Up::start(&[
+        "--members=2",
+        "--cluster-status-update-frequency=200ms",
+        "--cluster-failure-threshold=500ms",
+        "--cluster-success-threshold=500ms",
+        "--resource-eviction-rate=100",
+    ]);
+    let file = up.home.path().join("web.yaml");
+    std::fs::write(&file, APPLICATION).unwrap();
+    let failover = root().join("examples/failover.yaml");
+    for file in [failover.to_str().unwrap(), file.to_str().unwrap()] {
+        let apply = ["apply", "-f", file];
+        if up.kubectl(&apply).is_none() {
+            return;
+        }
+    }
+    let first = healthy_place(&up, "");
+    let service = json(
+        &up,
+        &[&format!("--context={first}"), "get", "service", "web"],
+    )
+    .unwrap();
+    let address = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
+    assert!(address.is_string(), "{service}");
+    // The template shows the address that the member gave.
+    until("the template to show the address", || {
+        let template = json(&up, &["get", "service", "web"]).unwrap();
+        let shown = &template["status"]["loadBalancer"]["ingress"];
+        if shown[0]["ip"] == *address {
+            Ok(())
+        } else {
+            Err(shown.to_string())
+        }
+    });
+    // The control plane itself gives none, and runs nothing.
+    let here = json(&up, &["get", "replicationcontroller", "old"]).unwrap();
+    assert_eq!(here["status"]["replicas"], 0);
+
+    let failed = berth(up.home.path(), &["fail", &first]).output().unwrap();
+    assert!(failed.status.success(), "{failed:?}");
+    let second = healthy_place(&up, &first);
+    assert_ne!(second, first);
+    for name in ["web-deployment", "web-service", "web-ingress"] {
+        let binding = json(&up, &["get", "resourcebinding", name]).unwrap();
+        let tasks = &binding["spec"]["gracefulEvictionTasks"];
+        assert!(
+            tasks.is_null() || tasks == &Value::Array(Vec::new()),
+            "{tasks}"
+        );
+    }
+}
+
+#[test]
+fn a_replication_controller_runs_in_a_member() {
+    let up = Up::start(&["--members=1"]);
+    let file = up.home.path().join("rc.yaml");
+    let documents = APPLICATION.split("---\n");
+    let controller: Vec<&str> = documents
+        .filter(|d| d.contains("ReplicationController"))
+        .collect();
+    std::fs::write(&file, controller[0]).unwrap();
+    let apply = ["--context=member1", "apply", "-f", file.to_str().unwrap()];
+    if up.kubectl(&apply).is_none() {
+        return;
+    }
+    until("the controller to be ready", || {
+        let found = json(
+            &up,
+            &["--context=member1", "get", "replicationcontroller", "old"],
+        )
+        .unwrap();
+        if found["status"]["readyReplicas"] == 1 {
+            Ok(())
+        } else {
+            Err(found["status"].to_string())
+        }
+    });
+    let events = [
+        "--context=member1",
+        "get",
+        "events",
+        "--field-selector=involvedObject.kind=ReplicationController",
+    ];
+    until("an event of the controller", || {
+        let list = json(&up, &events).unwrap();
+        let event = &list["items"][0];
+        let told_by = [&event["source"]["component"], &event["reportingComponent"]];
+        if told_by.iter().any(|by| **by == "replication-controller") {
+            Ok(())
+        } else {
+            Err(list.to_string())
+        }
+    });
+}

@@ -1,0 +1,50 @@
+//! ReplicationControllers: what ReplicaSets were before, with the same pods.
+
+use k8s_openapi::api::core::v1::{ReplicationController, ReplicationControllerStatus};
+
+use crate::action::Action;
+use crate::controlled::{self, Pods};
+use crate::replica_sets::{Replicated, replicate};
+use crate::scope::Scope;
+use crate::world::World;
+
+pub(crate) fn plan(
+    world: &World,
+    scope: &Scope,
+    pods: &Pods<'_>,
+    now: jiff::Timestamp,
+    actions: &mut Vec<Action>,
+) {
+    for controller in world.replication_controllers.iter() {
+        if controller.metadata.deletion_timestamp.is_none() && scope.covers(&controller.metadata) {
+            one(controller, pods, now, actions);
+        }
+    }
+}
+
+fn one(
+    controller: &ReplicationController,
+    pods: &Pods<'_>,
+    now: jiff::Timestamp,
+    actions: &mut Vec<Action>,
+) {
+    let spec = controller.spec.as_ref();
+    let wanted = Replicated {
+        template: spec.and_then(|spec| spec.template.as_ref()),
+        replicas: spec.and_then(|spec| spec.replicas),
+    };
+    let count = replicate(controller, &wanted, pods, now, actions);
+    let status = ReplicationControllerStatus {
+        replicas: controlled::number(count.existing),
+        fully_labeled_replicas: controlled::some(count.existing),
+        ready_replicas: controlled::some(count.ready),
+        available_replicas: controlled::some(count.ready),
+        observed_generation: controller.metadata.generation,
+        ..ReplicationControllerStatus::default()
+    };
+    if controller.status.as_ref() != Some(&status) {
+        let mut controller = controller.clone();
+        controller.status = Some(status);
+        actions.push(Action::ReplicationControllerStatus(Box::new(controller)));
+    }
+}
