@@ -161,6 +161,7 @@ impl Server {
             ),
             Load::new(config.limits),
             stopping.clone(),
+            reachable_at(address),
         ));
         seed_objects(&shared).map_err(StartError::Seed)?;
         let mut tasks = tasks::start(&shared, config.events_live);
@@ -197,17 +198,7 @@ impl Server {
 
     /// Where a client on this machine reaches the server, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        let mut address = self.address;
-        match address {
-            SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
-                address.set_ip(Ipv4Addr::LOCALHOST.into());
-            }
-            SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
-                address.set_ip(Ipv6Addr::LOCALHOST.into());
-            }
-            _ => {}
-        }
-        format!("https://{address}")
+        format!("https://{}", reachable_at(self.address))
     }
 
     /// The certificate authority of this instance.
@@ -308,6 +299,20 @@ impl Drop for Server {
     }
 }
 
+/// Returns the address by which clients on this machine reach a listener.
+fn reachable_at(mut address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+            address.set_ip(Ipv6Addr::LOCALHOST.into());
+        }
+        _ => {}
+    }
+    address
+}
+
 fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
     for object in seed::objects().into_iter().chain(bootstrap::objects()) {
         match insert(shared, &object) {
@@ -316,6 +321,7 @@ fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
         }
     }
     tasks::aggregation::sum_up(shared);
+    tasks::kubernetes_service::publish(shared);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! What all requests of one server share.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
+    /// Where clients on this machine reach the server.
+    pub(crate) advertised: SocketAddr,
     /// Held by whoever creates something in a namespace with quotas.
     pub(crate) quotas: Mutex<()>,
     /// The compiled resources of each CRD by name.
@@ -93,6 +96,7 @@ impl Shared {
         authenticator: Authenticator,
         load: Load,
         stopping: CancellationToken,
+        advertised: SocketAddr,
     ) -> Self {
         let shared = Self {
             store,
@@ -106,6 +110,7 @@ impl Shared {
             metrics: Metrics::default(),
             work: followers.work,
             stopping,
+            advertised,
             quotas: Mutex::default(),
             definitions: Mutex::default(),
         };

@@ -30,6 +30,7 @@ mod queue;
 pub mod resource_selector;
 pub mod resource_type;
 mod said;
+pub mod server_objects;
 pub mod status;
 pub mod taint_policy;
 pub mod workload_rebalancer;

@@ -1,13 +1,15 @@
 //! Work that writes cause. Filled while the store is locked, so it only notes what to look at; each item is
 //! queued once however often it comes up.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::accounts::DEFAULT;
 use super::aggregation::CLUSTER_ROLES;
+use super::kubernetes_service;
+use super::root_ca::ROOT_CA;
 use super::tokens::{self, SECRETS};
 use crate::quota::QUOTAS;
 use crate::shared::CRDS;
@@ -25,12 +27,18 @@ pub(crate) enum Work {
     Check(Dependent),
     /// A terminating object with a garbage collection finalizer.
     Finalize(Dependent),
-    /// A terminating namespace.
+    /// A namespace whose deletion has begun.
+    Terminating(Box<str>),
+    /// A terminating namespace to be emptied.
     Namespace(Box<str>),
     /// A terminating CRD.
     Definition(Box<str>),
     /// A namespace that may want a default service account.
     Account(Box<str>),
+    /// A namespace that may want the certificate of the authority.
+    RootCa(Box<str>),
+    /// The service of the API itself, or an address of it, has changed.
+    ApiService,
     /// A secret that may be for a token of a service account.
     Token(Key),
     /// A namespace that a service account is gone from.
@@ -41,17 +49,30 @@ pub(crate) enum Work {
     Aggregation,
 }
 
+/// Whether the content of a terminating namespace may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grace {
+    Running,
+    Over,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     items: VecDeque<Work>,
     queued: HashSet<Work>,
     /// Namespaces and CRD tables being emptied: deletes in them are worth a look.
-    terminating: HashSet<Box<str>>,
+    terminating: HashMap<Box<str>, Grace>,
     definitions: HashSet<Box<str>>,
     /// Namespaces that have or had quotas.
     limited: HashSet<Box<str>>,
     /// Objects whose collection was refused: whatever refused it may not after they change.
     refused: HashSet<Dependent>,
+}
+
+impl Inner {
+    fn is_emptied(&self, namespace: &str) -> bool {
+        self.terminating.get(namespace) == Some(&Grace::Over)
+    }
 }
 
 /// See the module documentation.
@@ -73,6 +94,16 @@ impl WorkQueue {
     /// Notes that an object could not be collected, to try again when it changes.
     pub(crate) fn refused(&self, place: Dependent) {
         self.inner.lock().refused.insert(place);
+    }
+
+    /// Lets the content of a terminating namespace go.
+    pub(crate) fn end_grace(&self, namespace: Box<str>) {
+        if let Some(grace) = self.inner.lock().terminating.get_mut(&namespace) {
+            *grace = Grace::Over;
+        } else {
+            return;
+        }
+        self.push(Work::Namespace(namespace));
     }
 
     pub(crate) fn pop(&self) -> Option<Work> {
@@ -110,18 +141,20 @@ impl WorkQueue {
         }
     }
 
-    /// Notes what a change means. Called with the store locked.
-    pub(crate) fn observe(&self, table: &TableName, change: &Change) {
+    /// Notes what a change of objects of certain kinds means for what the server keeps up itself.
+    fn observe_kind(&self, table: &TableName, change: &Change) {
         let object = change.current();
-        let place = || Dependent {
-            table: table.clone(),
-            key: object.key.clone(),
-        };
-        self.observe_use(table, change);
         match &**table {
             CLUSTER_ROLES => self.push(Work::Aggregation),
             "namespaces" if matches!(change, Change::Added(_)) => {
                 self.push(Work::Account((&*object.key.name).into()));
+                self.push(Work::RootCa((&*object.key.name).into()));
+            }
+            "configmaps" if &*object.key.name == ROOT_CA => {
+                self.push(Work::RootCa((&*object.key.namespace).into()));
+            }
+            table if kubernetes_service::is_part(table, &object.key) => {
+                self.push(Work::ApiService);
             }
             "serviceaccounts" if matches!(change, Change::Deleted { .. }) => {
                 self.push(Work::Tokens((&*object.key.namespace).into()));
@@ -134,6 +167,17 @@ impl WorkQueue {
             }
             _ => {}
         }
+    }
+
+    /// Notes what a change means. Called with the store locked.
+    pub(crate) fn observe(&self, table: &TableName, change: &Change) {
+        let object = change.current();
+        let place = || Dependent {
+            table: table.clone(),
+            key: object.key.clone(),
+        };
+        self.observe_use(table, change);
+        self.observe_kind(table, change);
         if let Change::Deleted { .. } = change {
             if !object.owners.is_empty() {
                 self.inner.lock().refused.remove(&place());
@@ -151,7 +195,7 @@ impl WorkQueue {
                     inner.definitions.remove(&*object.key.name);
                 }
                 (
-                    inner.terminating.contains(&*object.key.namespace),
+                    inner.is_emptied(&object.key.namespace),
                     inner.definitions.contains(&**table),
                 )
             };
@@ -174,12 +218,7 @@ impl WorkQueue {
         }
         if !object.deleting {
             // A hook may have refused its deletion, and may not after this change.
-            let terminating = self
-                .inner
-                .lock()
-                .terminating
-                .contains(&*object.key.namespace);
-            if terminating {
+            if self.inner.lock().is_emptied(&object.key.namespace) {
                 self.push(Work::Namespace((&*object.key.namespace).into()));
             }
             return;
@@ -192,11 +231,19 @@ impl WorkQueue {
             self.push(Work::Finalize(place()));
         }
         if &**table == "namespaces" {
-            self.inner
-                .lock()
-                .terminating
-                .insert((&*object.key.name).into());
-            self.push(Work::Namespace((&*object.key.name).into()));
+            let name: Box<str> = (&*object.key.name).into();
+            let mut inner = self.inner.lock();
+            let is_new = !inner.terminating.contains_key(&name);
+            if is_new {
+                inner.terminating.insert(name.clone(), Grace::Running);
+            }
+            let is_emptied = inner.is_emptied(&name);
+            drop(inner);
+            if is_new {
+                self.push(Work::Terminating(name));
+            } else if is_emptied {
+                self.push(Work::Namespace(name));
+            }
         }
         if &**table == CRDS {
             self.inner

@@ -16,6 +16,7 @@ use berth_controllers::detector::policy::{Policy, PolicyRecord, Standing};
 use berth_controllers::detector::template::Template;
 use berth_controllers::resource_selector::Selector;
 use berth_controllers::resource_type::{ResourceType, TemplateKey};
+use berth_controllers::server_objects::is_made_by_server;
 use berth_scheduler::binding::BindingKey;
 use kube::api::DynamicObject;
 use serde::Deserialize as _;
@@ -219,6 +220,7 @@ impl Detector {
             .skipped_apis
             .contains(&api.group, &api.version, &api.kind)
             || self.options.skips_namespace(&key.namespace)
+            || is_made_by_server(&api.group, &api.kind, &key.namespace, &key.name)
     }
 }
 

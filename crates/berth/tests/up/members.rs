@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::Up;
+use crate::program::{Up, until};
 
 #[test]
 fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
@@ -115,4 +115,71 @@ fn the_control_plane_knows_the_way_into_its_members() {
         "--timeout=60s",
     ])
     .unwrap();
+}
+
+#[test]
+fn what_every_cluster_has_of_its_own_is_not_propagated() {
+    let up = Up::start(&["--members=1"]);
+    let file = up.home.path().join("all.yaml");
+    std::fs::write(
+        &file,
+        "apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: all}
+spec:
+  resourceSelectors:
+    - {apiVersion: v1, kind: ConfigMap}
+    - {apiVersion: v1, kind: Service}
+    - {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: mine}
+",
+    )
+    .unwrap();
+    let apply = ["apply", "-f", file.to_str().unwrap()];
+    if up.kubectl(&apply).is_none() {
+        return;
+    }
+    let arrived = [
+        "get",
+        "configmap",
+        "mine",
+        "--ignore-not-found",
+        "-o",
+        "name",
+    ];
+    until("the user's object to arrive", || {
+        match up.in_member("member1", &arrived).unwrap() {
+            found if found.is_empty() => Err(found),
+            _ => Ok(()),
+        }
+    });
+    let bindings = up
+        .kubectl(&["get", "resourcebindings", "-o", "name"])
+        .unwrap();
+    assert_eq!(
+        bindings.trim(),
+        "resourcebinding.work.karmada.io/mine-configmap"
+    );
+    // Each has the certificate of its own authority.
+    let certificate = [
+        "get",
+        "configmap",
+        "kube-root-ca.crt",
+        "-o",
+        "jsonpath={.data}",
+    ];
+    let here = up.kubectl(&certificate).unwrap();
+    let there = up.in_member("member1", &certificate).unwrap();
+    assert!(here.contains("BEGIN CERTIFICATE") && here != there);
+    let service = [
+        "get",
+        "service",
+        "kubernetes",
+        "-o",
+        "jsonpath={.spec.clusterIP}",
+    ];
+    assert_eq!(up.in_member("member1", &service).unwrap(), "10.96.0.1");
 }

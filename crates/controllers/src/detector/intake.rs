@@ -19,6 +19,7 @@ use crate::binding_key::BindingKind;
 use crate::informer::{Listing, Observation};
 use crate::resource_selector::Objects;
 use crate::resource_type::{ResourceType, TemplateKey};
+use crate::server_objects::is_made_by_server;
 
 impl Owner {
     pub(super) fn take_in(&mut self, message: Message) {
@@ -166,9 +167,9 @@ impl Owner {
 
     fn template_applied(&mut self, resource: &Arc<ResourceType>, object: DynamicObject) {
         let namespace = object.namespace().unwrap_or_default();
-        let made_by_server = namespace == "kube-system"
-            && resource.api.kind == "ConfigMap"
-            && object.name_any() == "extension-apiserver-authentication";
+        let api = &resource.api;
+        let made_by_server =
+            is_made_by_server(&api.group, &api.kind, &namespace, &object.name_any());
         if made_by_server || self.options.skips_namespace(&namespace) {
             return;
         }

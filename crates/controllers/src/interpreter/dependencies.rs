@@ -10,6 +10,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::replicas::InterpretError;
+use crate::server_objects::ROOT_CA;
 
 /// The ServiceAccount that every namespace has.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -87,6 +88,8 @@ impl Names {
         for volume in pod.volumes.into_iter().flatten() {
             names.take_volume(volume);
         }
+        // Each namespace of a member has its own.
+        names.config_maps.remove(ROOT_CA);
         let account = pod.service_account_name;
         names
             .service_accounts
@@ -248,6 +251,7 @@ mod tests {
                 { "name": "a", "configMap": { "name": "files" } },
                 { "name": "b", "secret": { "secretName": "tls" } },
                 { "name": "c", "projected": { "sources": [
+                    { "configMap": { "name": "kube-root-ca.crt" } },
                     { "configMap": { "name": "projected" } }, { "secret": { "name": "shown" } }] } },
                 { "name": "d", "persistentVolumeClaim": { "claimName": "data" } },
                 { "name": "e", "csi": { "driver": "d", "nodePublishSecretRef": { "name": "publish" } } },

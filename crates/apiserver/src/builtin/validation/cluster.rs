@@ -110,12 +110,15 @@ pub(super) fn slice(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
     if old.is_some_and(|old| old["addressType"] != *family.value) {
         family.invalid("field is immutable", causes);
     }
+    // The server may listen on an address that only this machine reaches.
+    let meta = &value["metadata"];
+    let is_api = meta["namespace"] == "default" && meta["name"] == "kubernetes";
     for endpoint in Place::new(&value["endpoints"], "endpoints").each() {
         let addresses = endpoint.field("addresses");
         if addresses.count() == 0 {
             addresses.required("must contain at least 1 address", causes);
         }
-        for address in endpoint.items("addresses") {
+        for address in endpoint.items("addresses").filter(|_| !is_api) {
             self::address(&address, &addresses, family.text(), causes);
         }
         let host = endpoint.field("hostname");

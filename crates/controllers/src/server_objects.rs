@@ -1,0 +1,45 @@
+//! Objects that the API servers and controllers of every cluster create for themselves. Propagating them would overwrite
+//! the member's own, which the member would restore again and again.
+
+/// The ConfigMap with the certificate of a cluster's authority, in each namespace.
+pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
+
+/// Reports whether a cluster creates this object for itself.
+pub fn is_made_by_server(group: &str, kind: &str, namespace: &str, name: &str) -> bool {
+    match (group, kind) {
+        ("", "ConfigMap") => {
+            name == ROOT_CA
+                || (namespace == "kube-system" && name == "extension-apiserver-authentication")
+        }
+        ("", "Service" | "Endpoints") | ("discovery.k8s.io", "EndpointSlice") => {
+            namespace == "default" && name == "kubernetes"
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_objects_of_the_same_names_are_users_objects() {
+        for (group, kind, namespace, name, made) in [
+            ("", "ConfigMap", "any", "kube-root-ca.crt", true),
+            ("", "Secret", "any", "kube-root-ca.crt", false),
+            ("", "Service", "default", "kubernetes", true),
+            ("", "Service", "any", "kubernetes", false),
+            ("example.com", "Service", "default", "kubernetes", false),
+            (
+                "discovery.k8s.io",
+                "EndpointSlice",
+                "default",
+                "kubernetes",
+                true,
+            ),
+        ] {
+            let found = is_made_by_server(group, kind, namespace, name);
+            assert_eq!(found, made, "{kind} {namespace}/{name}");
+        }
+    }
+}

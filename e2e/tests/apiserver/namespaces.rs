@@ -1,0 +1,192 @@
+//! How a namespace ends: what a client sees on the way, in which order its content goes, and what its conditions report.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map};
+use crate::server;
+use crate::server::Served;
+
+fn condition<'a>(namespace: &'a Value, kind: &str) -> &'a Value {
+    let conditions = namespace["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions
+        .find(|c| c["type"] == kind)
+        .unwrap_or(&Value::Null)
+}
+
+async fn until_gone(namespace: &Objects<'_>) {
+    eventually("the namespace to go", async || {
+        match namespace.get("").await {
+            answer if answer.code == 404 => Ok(()),
+            answer => Err(answer.text),
+        }
+    })
+    .await;
+}
+
+/// Waits for what every namespace has.
+async fn has_its_own_objects(server: &Served, namespace: &str) {
+    let maps = Objects::maps(server, namespace);
+    eventually("the certificate of the authority", async || {
+        match maps.get("/kube-root-ca.crt").await {
+            answer if answer.code == 200 => Ok(()),
+            answer => Err(answer.text),
+        }
+    })
+    .await;
+}
+
+fn pod(finalizers: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": finalizers},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+async fn named(server: &Served) -> (String, Objects<'_>) {
+    let name = server.namespace().await;
+    let path = format!("/api/v1/namespaces/{name}");
+    (name, Objects::at(server, path))
+}
+
+#[tokio::test]
+async fn pods_go_first_and_conditions_report_what_is_left() {
+    let server = server().await;
+    if server.is_real() {
+        // It takes kube-controller-manager.
+        return;
+    }
+    let (name, namespace) = named(&server).await;
+    has_its_own_objects(&server, &name).await;
+    let pods = Objects::at(&server, format!("/api/v1/namespaces/{name}/pods"));
+    let maps = Objects::maps(&server, &name);
+    pods.create(&pod(&json!(["example.com/hold"]))).await;
+    let mut held = map("held", Value::Null, Value::Null);
+    held["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    maps.create(&held).await;
+    maps.create(&map("plain", Value::Null, Value::Null)).await;
+    let deleted = namespace.delete("", &Value::Null).await;
+    assert_eq!(deleted.json["status"]["phase"], "Terminating");
+    // A client that asks after that sees it.
+    assert_eq!(
+        namespace.get("").await.json["status"]["phase"],
+        "Terminating"
+    );
+
+    let reported = eventually("conditions", async || {
+        let found = namespace.get("").await.json;
+        if condition(&found, "NamespaceContentRemaining")["status"] == "True" {
+            Ok(found)
+        } else {
+            Err(found.to_string())
+        }
+    })
+    .await;
+    let remaining = &condition(&reported, "NamespaceContentRemaining")["message"];
+    let list = remaining.as_str().unwrap();
+    assert!(list.contains("pods. has 1 resource instances"), "{list}");
+    assert!(
+        list.contains("configmaps. has 3 resource instances"),
+        "{list}"
+    );
+    let finalizers = &condition(&reported, "NamespaceFinalizersRemaining")["message"];
+    assert_eq!(
+        finalizers,
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances, \
+         example.com/keep in 1 resource instances"
+    );
+    for (kind, reason) in [
+        ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered"),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+        ),
+        ("NamespaceDeletionContentFailure", "ContentDeleted"),
+    ] {
+        let found = condition(&reported, kind);
+        assert_eq!(
+            (&found["status"], &found["reason"]),
+            (&json!("False"), &json!(reason))
+        );
+    }
+    // The pod is on its way, and nothing else is while it is there.
+    assert!(pods.get("/held").await.json["metadata"]["deletionTimestamp"].is_string());
+    for name in ["held", "plain"] {
+        let found = maps.get(&format!("/{name}")).await.json;
+        assert!(found["metadata"]["deletionTimestamp"].is_null(), "{found}");
+    }
+
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(pods.merge("/held", &release).await.code, 200);
+    eventually("the pods to be counted no more", async || {
+        let found = namespace.get("").await.json;
+        let message = condition(&found, "NamespaceContentRemaining")["message"].clone();
+        let expected = "Some resources are remaining: configmaps. has 1 resource instances";
+        if message == expected {
+            Ok(())
+        } else {
+            Err(message.to_string())
+        }
+    })
+    .await;
+    assert_eq!(maps.get("/plain").await.code, 404);
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    until_gone(&namespace).await;
+}
+
+#[tokio::test]
+async fn a_watch_sees_a_namespace_terminate_and_its_conditions_clear() {
+    let server = server().await;
+    if server.is_real() {
+        return;
+    }
+    let (name, namespace) = named(&server).await;
+    has_its_own_objects(&server, &name).await;
+    let maps = Objects::maps(&server, &name);
+    let mut held = map("held", Value::Null, Value::Null);
+    held["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    maps.create(&held).await;
+    let from = namespace.get("").await.json["metadata"]["resourceVersion"].clone();
+    assert_eq!(namespace.delete("", &Value::Null).await.code, 200);
+    eventually("the map to be held", async || {
+        let found = namespace.get("").await.json;
+        let state = condition(&found, "NamespaceFinalizersRemaining")["status"].clone();
+        if state == "True" {
+            Ok(())
+        } else {
+            Err(found.to_string())
+        }
+    })
+    .await;
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    until_gone(&namespace).await;
+    let from = from.as_str().unwrap();
+    let watch = format!(
+        "/api/v1/namespaces?watch=1&timeoutSeconds=1&resourceVersion={from}&fieldSelector=metadata.name%3D{name}"
+    );
+    let told = server.raw("GET", &watch, &[], "").await.text;
+    let events: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told = |event: &Value| {
+        let object = &event["object"];
+        let state = condition(object, "NamespaceFinalizersRemaining")["status"].clone();
+        (
+            event["type"].as_str().unwrap().to_owned(),
+            object["status"]["phase"].as_str().unwrap().to_owned(),
+            state.as_str().unwrap_or("none").to_owned(),
+        )
+    };
+    let mut seen: Vec<_> = events.iter().map(told).collect();
+    seen.dedup();
+    let expected = [
+        ("MODIFIED", "none"),
+        ("MODIFIED", "True"),
+        ("MODIFIED", "False"),
+        ("DELETED", "False"),
+    ];
+    let expected = expected
+        .map(|(event, state)| (event.to_owned(), "Terminating".to_owned(), state.to_owned()));
+    assert_eq!(seen, expected, "{events:?}");
+}
