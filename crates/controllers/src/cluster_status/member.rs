@@ -48,12 +48,21 @@ pub(super) async fn watch(
                 if member.heard(cluster) {
                     looks.reset_immediately();
                 }
+                continue;
             }
             _ = looks.tick() => member.look().await,
             // A look that came too early is made up for.
-            awaited = member.listen() => if awaited {
+            awaited = member.listen() => {
+                if !awaited {
+                    continue;
+                }
                 member.look().await;
             }
+        }
+        if let Some(due) = member.readiness.due()
+            && due < Instant::now() + options.update_frequency
+        {
+            looks.reset_at(due.into());
         }
     }
 }

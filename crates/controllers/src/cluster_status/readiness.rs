@@ -1,6 +1,6 @@
 //! Whether a member is ready: what a look at it says, and when that counts. The words are Karmada's.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::ClusterStatusOptions;
 
@@ -52,6 +52,7 @@ impl Observed {
 #[derive(Debug, Default)]
 pub struct Readiness {
     since: Option<(bool, Option<Instant>)>,
+    due: Option<Instant>,
 }
 
 impl Readiness {
@@ -75,13 +76,23 @@ impl Readiness {
         } else {
             options.failure_threshold
         };
-        let elapsed = since.map_or(Duration::MAX, |since| now.saturating_duration_since(since));
-        current.is_none_or(|current| current == observed) || elapsed >= threshold
+        let due = since.map(|since| since + threshold);
+        let counts =
+            current.is_none_or(|current| current == observed) || due.is_none_or(|due| due <= now);
+        self.due = due.filter(|_| !counts);
+        counts
+    }
+
+    /// Returns when the last look will count, if it does not yet. A look at that time spares the wait for the next one.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const OPTIONS: ClusterStatusOptions = ClusterStatusOptions {
@@ -109,9 +120,13 @@ mod tests {
             (100, false, Some(true), false),
             (110, false, Some(true), true),
         ];
+        let due = [(20, 40), (30, 40), (60, 90), (80, 110), (100, 110)];
         for (seconds, seen, current, expected) in looks {
             let counts = readiness.counts(seen, current, at(seconds), &OPTIONS);
             assert_eq!(counts, expected, "after {seconds} s");
+            let due = due.iter().find(|(look, _)| *look == seconds);
+            let due = due.map(|(_, due)| at(*due));
+            assert_eq!(readiness.due(), due, "after {seconds} s");
         }
     }
 
