@@ -87,8 +87,8 @@ impl PluginSet {
     /// Reads the entries of `--plugins` as Karmada does: `*` is everything, `name` adds, `-name` takes away.
     ///
     /// Entries are taken from left to right, after all plugins where `*` is among them, and nothing
-    /// otherwise. Taking away from nothing does nothing, and so do unknown names: what is left can be no
-    /// plugin at all, and then every cluster passes.
+    /// otherwise. Taking away from nothing does nothing, and so do unknown names, which callers refuse before: what is
+    /// left can be no plugin at all, and then every cluster passes.
     pub fn parse<'a>(
         entries: impl IntoIterator<Item = &'a str> + Clone,
         registered: impl IntoIterator<Item = &'a str>,

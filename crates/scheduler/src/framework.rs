@@ -33,6 +33,6 @@ pub use points::{
 pub use preempt::{Nomination, PostFilterContext, Victim};
 pub use priority_sort::PrioritySort;
 pub use profile::ProfileError;
-pub use registry::{DuplicatePlugin, Factory, FactoryError, Registry, Standing};
+pub use registry::{Factory, FactoryError, Registry, RegistryError, Standing, UnknownPlugin};
 pub use state::State;
 pub use waiting::{Bindings, Permits, Waiting};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use berth_core::Gates;
+use berth_core::{GATED, Gates};
 
 use crate::config::config_map::ConfigMapName;
 use crate::config::effective;
@@ -16,7 +16,7 @@ use crate::config::{
 use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::flags::SchedulerArgs;
-use crate::framework::{DuplicatePlugin, Registry};
+use crate::framework::{Registry, RegistryError};
 use crate::gates::FeatureGates;
 use crate::lease::{LeaseOptions, LeaseOptionsError};
 use crate::queue::QueueOrder;
@@ -122,11 +122,14 @@ impl Options {
     /// Every plugin there is.
     ///
     /// # Errors
-    /// When a plugin from outside has the name of an in-tree one that is still there.
-    pub fn all_plugins(&self) -> Result<Registry, DuplicatePlugin> {
+    /// When a plugin from outside has the name of an in-tree one that is still there, or one to take out is unknown.
+    pub fn all_plugins(&self) -> Result<Registry, RegistryError> {
         let mut all = Registry::in_tree(self.gates);
         for name in &self.unregistered {
-            all.unregister(name);
+            // A plugin behind a gate that is off is out already.
+            if all.contains(name) || !GATED.contains(&name.as_str()) {
+                all.unregister(name)?;
+            }
         }
         all.merge(self.registry.clone())?;
         Ok(all)
@@ -316,6 +319,23 @@ mod tests {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         assert!("8080".parse::<BindAddress>().is_err());
+    }
+
+    #[test]
+    fn only_plugins_that_there_are_can_be_taken_out() {
+        let without = |name: &str| Options {
+            unregistered: vec![name.to_owned()],
+            ..Options::embedded()
+        };
+        let all = without("ClusterAffinity").all_plugins().unwrap();
+        assert!(!all.contains("ClusterAffinity"));
+        // Its gate is off.
+        assert!(without("WorkloadAffinity").all_plugins().is_ok());
+        let error = without("Typo").all_plugins().unwrap_err().to_string();
+        assert!(
+            error.starts_with("no plugin is named \"Typo\": there are APIEnablement, "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::config::config_map::{ConfigMapError, Reload};
 use crate::config::{ConfigError, Effective, start};
 use crate::connect;
 use crate::framework::assembly::Assembly;
-use crate::framework::{DuplicatePlugin, State};
+use crate::framework::{RegistryError, State};
 use crate::health::{self, ListenError, Probes};
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
@@ -40,9 +40,9 @@ pub enum ServiceError {
     /// The engine refuses its options.
     #[error("cannot start the engine: {0}")]
     Engine(String),
-    /// Two plugins have the same name.
+    /// Two plugins have the same name, or one to take out is not there.
     #[error(transparent)]
-    Plugin(#[from] DuplicatePlugin),
+    Plugin(#[from] RegistryError),
     /// The profiles or extenders are wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -97,7 +97,6 @@ async fn run_measured(
 ) -> Result<(), ServiceError> {
     let effective = Effective::new(options.configuration.clone());
     let probes = Probes::new(metrics.clone(), effective.clone());
-    serve(&options, &probes, &cancel).await?;
 
     // Tasks of this service end with it, however it ends.
     let cancel = cancel.child_token();
@@ -150,6 +149,8 @@ async fn run_measured(
     };
     let (changes_sender, changes) = mpsc::channel(1);
     let (lineup, seen) = start::begin(&options, &assembly, &effective).await?;
+    // Nothing listens for a configuration that is refused.
+    serve(&options, &probes, &cancel).await?;
     start_watches(&client, &sender, options.patience.watch, &cancel);
     if let Some(name) = options.config_map.clone() {
         let reload = Reload {

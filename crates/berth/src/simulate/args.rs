@@ -58,7 +58,8 @@ pub struct SimulateArgs {
         value_name = "LIST",
         default_value = "*",
         value_delimiter = ',',
-        allow_hyphen_values = true
+        allow_hyphen_values = true,
+        value_parser = plugin
     )]
     pub plugins: Vec<String>,
 
@@ -105,7 +106,7 @@ impl SimulateArgs {
     /// How the engine decides.
     pub(crate) fn engine_options(&self) -> EngineOptions {
         EngineOptions {
-            plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), berth_core::IN_TREE),
+            plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), plugins()),
             gates: self.feature_gates.engine,
             empty_workload_propagation: self.enable_empty_workload_propagation,
         }
@@ -115,6 +116,25 @@ impl SimulateArgs {
     pub(crate) fn changes_fleet(&self) -> bool {
         !self.without.is_empty() || !self.taint.is_empty()
     }
+}
+
+/// The plugins that `--plugins` can name. Those behind a gate run only when it is on.
+fn plugins<'a>() -> impl Iterator<Item = &'a str> {
+    let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_core::IN_TREE, berth_core::GATED);
+    free.into_iter().chain(gated)
+}
+
+/// Reads an entry of `--plugins`.
+fn plugin(entry: &str) -> Result<String, String> {
+    let name = entry.trim_start_matches('-');
+    if entry.is_empty() || entry == "*" || plugins().any(|known| known == name) {
+        return Ok(entry.to_owned());
+    }
+    let known: Vec<&str> = plugins().collect();
+    Err(format!(
+        "no plugin is named {name:?}: there are {}",
+        known.join(", ")
+    ))
 }
 
 /// How the answer is printed.
@@ -172,6 +192,23 @@ impl FromStr for TaintArg {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plugins_that_there_are_not_are_refused() {
+        for entry in [
+            "*",
+            "",
+            "-ClusterAffinity",
+            "TaintToleration",
+            "-WorkloadAffinity",
+        ] {
+            assert_eq!(plugin(entry), Ok(entry.to_owned()));
+        }
+        for entry in ["Foo", "-Foo", "clusteraffinity", "-"] {
+            let refused = plugin(entry).unwrap_err();
+            assert!(refused.contains("there are APIEnablement, "), "{refused}");
+        }
+    }
 
     #[test]
     fn taints_are_written_as_for_kubectl() {

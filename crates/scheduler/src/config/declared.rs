@@ -137,8 +137,8 @@ impl Declared {
                 .map_err(|error| self.error(error.below(&format!("profiles[{index}]"))))?;
         }
         Ok(match self.profiles.as_slice() {
-            [] => vec![self.lone(&ProfileConfig::default(), Some(&["*".to_owned()]), registry)],
-            [one] => vec![self.lone(one, None, registry)],
+            [] => vec![self.lone(&ProfileConfig::default(), Some(&["*".to_owned()]), registry)?],
+            [one] => vec![self.lone(one, None, registry)?],
             several => several
                 .iter()
                 .map(|profile| profile::complete(profile, registry))
@@ -151,19 +151,21 @@ impl Declared {
         said: &ProfileConfig,
         default: Option<&[String]>,
         registry: &Registry,
-    ) -> ProfileConfig {
+    ) -> Result<ProfileConfig, ConfigError> {
         let by_flag: Option<PluginsConfig> = self
             .flags
             .plugins
             .as_deref()
             .or(default)
-            .map(|entries| profile::of_flag(entries, registry));
+            .map(|entries| profile::of_flag(entries, registry))
+            .transpose()
+            .map_err(|message| by_flags("--plugins", message))?;
         let mut profile = said.clone();
         profile.scheduler_name = Some(self.first_name().to_owned());
         if let Some(plugins) = by_flag {
             profile.plugins = plugins;
         }
-        profile::complete(&profile, registry)
+        Ok(profile::complete(&profile, registry))
     }
 
     /// An error about a profile or an extender, at its place in the file.
@@ -171,13 +173,18 @@ impl Declared {
         let ProfileError { path, message } = error;
         match &self.document {
             Some(document) => document.error(&path, message),
-            None => ConfigError {
-                source_name: FLAGS.to_owned(),
-                place: None,
-                path: String::new(),
-                message,
-            },
+            None => by_flags(FLAGS, message),
         }
+    }
+}
+
+/// An error of the command line.
+fn by_flags(flag: &str, message: String) -> ConfigError {
+    ConfigError {
+        source_name: flag.to_owned(),
+        place: None,
+        path: String::new(),
+        message,
     }
 }
 

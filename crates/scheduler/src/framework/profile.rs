@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use berth_core::Point;
+use berth_core::{GATED, Point};
 
 use super::args::Args;
 use super::plugin::Plugin;
@@ -48,23 +48,35 @@ impl ProfileError {
 }
 
 /// The plugins that the entries of `--plugins` ask for: `*` is everything that is not optional, `name` adds,
-/// `-name` takes away, from left to right after the `*`. As in Karmada, unknown names do nothing.
-pub fn of_flag(entries: &[String], registry: &Registry) -> PluginsConfig {
+/// `-name` takes away, from left to right after the `*`.
+///
+/// # Errors
+/// When an entry names no plugin. Karmada ignores such an entry; a misspelt list would then run without filters.
+pub fn of_flag(entries: &[String], registry: &Registry) -> Result<PluginsConfig, String> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     if entries.iter().any(|entry| entry == ALL) {
         names.extend(registry.standing(Standing::Default));
         names.extend(registry.standing(Standing::OutOfTree));
     }
-    for entry in entries {
-        if registry.contains(entry) {
+    for entry in entries
+        .iter()
+        .filter(|entry| !entry.is_empty() && *entry != ALL)
+    {
+        if let Some(name) = entry.strip_prefix('-') {
+            let name = name.trim_start_matches('-');
+            // A plugin behind a gate that is off runs nowhere, which is what the entry asks for.
+            if !GATED.contains(&name) {
+                known(name, registry)?;
+            }
+            names.remove(name);
+        } else {
+            known(entry, registry)?;
             names.insert(entry);
-        } else if let Some(name) = entry.strip_prefix('-') {
-            names.remove(name.trim_start_matches('-'));
         }
     }
     let in_use =
         |name: &&str| names.contains(name) || registry.standing_of(name) == Some(Standing::Base);
-    PluginsConfig {
+    Ok(PluginsConfig {
         multi_point: PointConfig {
             enabled: registry
                 .names()
@@ -74,7 +86,7 @@ pub fn of_flag(entries: &[String], registry: &Registry) -> PluginsConfig {
             disabled: vec![PluginRef::new(ALL)],
         },
         ..PluginsConfig::default()
-    }
+    })
 }
 
 /// The profile with the default plugins at the beginning of `multiPoint`, where they are not disabled.
@@ -149,14 +161,13 @@ pub fn check(profile: &ProfileConfig, registry: &Registry) -> Result<(), Profile
 }
 
 fn known(name: &str, registry: &Registry) -> Result<(), String> {
-    if registry.contains(name) {
-        return Ok(());
-    }
-    let names: Vec<&str> = registry.names().collect();
-    Err(format!(
-        "no plugin is named {name:?}: there are {}",
-        names.join(", ")
-    ))
+    registry.known(name).map_err(|error| {
+        if GATED.contains(&name) {
+            format!("{name} needs --feature-gates=WorkloadAffinity=true")
+        } else {
+            error.to_string()
+        }
+    })
 }
 
 fn disables(config: &PointConfig, name: &str) -> bool {

@@ -199,7 +199,7 @@ fn arguments_are_refused_where_they_stand() {
 }
 
 #[test]
-fn the_flag_says_what_it_says_in_karmada() {
+fn the_flag_chooses_as_in_karmada() {
     for (entries, expected) in [
         (&["*"][..], &["SortBase", "A", "B", "C"][..]),
         (&["*", "-C"], &["SortBase", "A", "B"]),
@@ -208,10 +208,11 @@ fn the_flag_says_what_it_says_in_karmada() {
         (&["-C", "*"], &["SortBase", "A", "B"]),
         (&["A", "D"], &["SortBase", "A", "D"]),
         (&["*", "-SortBase"], &["SortBase", "A", "B", "C"]),
-        (&["Unknown"], &["SortBase"]),
+        (&[""], &["SortBase"]),
+        (&["*", "-WorkloadAffinity"], &["SortBase", "A", "B", "C"]),
     ] {
         let entries: Vec<String> = entries.iter().map(|&entry| entry.to_owned()).collect();
-        let plugins = of_flag(&entries, &registry());
+        let plugins = of_flag(&entries, &registry()).unwrap();
         let names: Vec<&str> = plugins
             .multi_point
             .enabled
@@ -219,5 +220,35 @@ fn the_flag_says_what_it_says_in_karmada() {
             .map(|p| p.name.as_str())
             .collect();
         assert_eq!(names, expected, "{entries:?}");
+    }
+}
+
+#[test]
+fn the_flag_names_only_plugins_that_there_are() {
+    for (entries, expected) in [
+        (
+            &["Foo"][..],
+            "no plugin is named \"Foo\": there are SortBase, A, B, C, D",
+        ),
+        (
+            &["*", "-Foo"],
+            "no plugin is named \"Foo\": there are SortBase, A, B, C, D",
+        ),
+        (
+            &["*", "a"],
+            "no plugin is named \"a\": there are SortBase, A, B, C, D",
+        ),
+        (
+            &["*", "-"],
+            "no plugin is named \"\": there are SortBase, A, B, C, D",
+        ),
+        (
+            &["WorkloadAffinity"],
+            "WorkloadAffinity needs --feature-gates=WorkloadAffinity=true",
+        ),
+    ] {
+        let entries: Vec<String> = entries.iter().map(|&entry| entry.to_owned()).collect();
+        let refused = of_flag(&entries, &registry()).unwrap_err();
+        assert_eq!(refused, expected, "{entries:?}");
     }
 }

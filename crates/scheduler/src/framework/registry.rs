@@ -23,10 +23,26 @@ pub enum FactoryError {
 /// after the configuration has changed.
 pub type Factory = Arc<dyn Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync>;
 
-/// Two plugins have the same name.
+/// A plugin that cannot be registered or taken out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a plugin named {0:?} is registered already")]
-pub struct DuplicatePlugin(pub String);
+pub enum RegistryError {
+    /// Two plugins have the same name.
+    #[error("a plugin named {0:?} is registered already")]
+    Duplicate(String),
+    /// No plugin has the name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownPlugin),
+}
+
+/// A name that no plugin has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no plugin is named {name:?}: there are {}", known.join(", "))]
+pub struct UnknownPlugin {
+    /// The name.
+    pub name: String,
+    /// The names that plugins have.
+    pub known: Vec<String>,
+}
 
 /// Where a plugin runs without being named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +91,7 @@ impl Registry {
         &mut self,
         name: &str,
         factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
-    ) -> Result<(), DuplicatePlugin> {
+    ) -> Result<(), RegistryError> {
         self.register_as(Standing::OutOfTree, name, factory)
     }
 
@@ -88,9 +104,9 @@ impl Registry {
         standing: Standing,
         name: &str,
         factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
-    ) -> Result<(), DuplicatePlugin> {
+    ) -> Result<(), RegistryError> {
         if self.contains(name) {
-            return Err(DuplicatePlugin(name.to_owned()));
+            return Err(RegistryError::Duplicate(name.to_owned()));
         }
         self.put(standing, name.into(), Arc::new(factory));
         Ok(())
@@ -103,19 +119,38 @@ impl Registry {
         self.order.push(name);
     }
 
-    /// Takes a plugin out, and says whether it was there.
-    pub fn unregister(&mut self, name: &str) -> bool {
+    /// Takes a plugin out.
+    ///
+    /// # Errors
+    /// When no plugin has the name.
+    pub fn unregister(&mut self, name: &str) -> Result<(), UnknownPlugin> {
+        self.known(name)?;
         self.order.retain(|known| &**known != name);
-        self.entries.remove(name).is_some()
+        self.entries.remove(name);
+        Ok(())
+    }
+
+    /// Checks that a plugin has the name.
+    ///
+    /// # Errors
+    /// When none has; the error lists the names that there are.
+    pub fn known(&self, name: &str) -> Result<(), UnknownPlugin> {
+        if self.contains(name) {
+            return Ok(());
+        }
+        Err(UnknownPlugin {
+            name: name.to_owned(),
+            known: self.names().map(str::to_owned).collect(),
+        })
     }
 
     /// Adds all plugins of another registry, after those of this one.
     ///
     /// # Errors
     /// When a name is taken; nothing is added then.
-    pub fn merge(&mut self, other: Self) -> Result<(), DuplicatePlugin> {
+    pub fn merge(&mut self, other: Self) -> Result<(), RegistryError> {
         if let Some(taken) = other.order.iter().find(|name| self.contains(name)) {
-            return Err(DuplicatePlugin(taken.to_string()));
+            return Err(RegistryError::Duplicate(taken.to_string()));
         }
         let Self { entries, order } = other;
         self.entries.extend(entries);
@@ -169,9 +204,9 @@ mod tests {
     fn names_are_unique() {
         let mut one = registry(&["B", "A"]);
         let error = one.register("A", |_, _| Ok(Plugin::new("A"))).unwrap_err();
-        assert_eq!(error, DuplicatePlugin("A".into()));
+        assert_eq!(error, RegistryError::Duplicate("A".into()));
         let error = one.merge(registry(&["C", "B"])).unwrap_err();
-        assert_eq!(error, DuplicatePlugin("B".into()));
+        assert_eq!(error, RegistryError::Duplicate("B".into()));
         assert_eq!(one.names().collect::<Vec<_>>(), ["B", "A"]);
     }
 
@@ -180,7 +215,12 @@ mod tests {
         let mut one = registry(&["B", "A"]);
         one.merge(registry(&["D", "C"])).unwrap();
         assert_eq!(one.names().collect::<Vec<_>>(), ["B", "A", "D", "C"]);
-        assert!(one.unregister("A") && !one.unregister("A"));
+        one.unregister("A").unwrap();
+        let error = one.unregister("A").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no plugin is named \"A\": there are B, D, C"
+        );
         assert_eq!(one.names().collect::<Vec<_>>(), ["B", "D", "C"]);
         one.register("A", |_, _| Ok(Plugin::new("A"))).unwrap();
         assert_eq!(one.names().collect::<Vec<_>>(), ["B", "D", "C", "A"]);
