@@ -3,13 +3,15 @@
 //! In the member: the namespace `karmada-cluster` with the account `karmada-NAME`, a role with all rights on resources,
 //! a binding of the two, and the account `karmada-impersonator`, which gets no right here. On the control plane: the
 //! Cluster, and in `karmada-cluster` the Secrets NAME, with the first account's `token` and the member's `caBundle`, and
-//! NAME-impersonator with the second one's `token`; both go when the Cluster goes. Nothing of the way in that the
-//! joining person used is kept. Doing it again changes nothing but the tokens.
+//! NAME-impersonator with the second one's `token`; both go when the Cluster goes. A label of account, role and binding
+//! names the control plane that uses them; where another one has the names, they end in the id of this one. Nothing of the
+//! way in that the joining person used is kept. Doing it again changes nothing but the tokens.
 
 pub mod command;
 pub(crate) mod control_plane;
 mod hand;
 pub(crate) mod member;
+mod ownership;
 mod token;
 pub mod unjoin;
 
@@ -23,6 +25,7 @@ use self::control_plane::Credentials;
 pub use self::hand::JoinError;
 pub(crate) use self::hand::said;
 use self::hand::{Hand, Telling};
+use self::ownership::Registrant;
 
 /// Why the control plane is not reached: of the two servers that joining is about, it is this one.
 fn unreached(error: &ConnectError) -> String {
@@ -65,7 +68,8 @@ async fn between(
 ) -> Result<Cluster, JoinError> {
     let name = cluster.name_any();
     let id = member::id_of(member).await?;
-    let accounts = member::accounts(member, &name).await?;
+    let registrant = Registrant::read(control_plane, &name).await?;
+    let accounts = member::accounts(member, &registrant, &name).await?;
     let credentials = Credentials {
         ca_pem: endpoint.ca_pem.clone(),
         token: accounts.own,

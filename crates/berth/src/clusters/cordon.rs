@@ -1,13 +1,12 @@
 //! `berth cordon` and `berth uncordon`: whether new workloads may go to a member.
 
-use std::io::Write as _;
-
 use berth_api::well_known::UNSCHEDULABLE;
 use clap::Args;
 use k8s_openapi::api::core::v1::Taint;
 use kube::api::Api;
 
 use super::{ClustersError, change_taints};
+use crate::answer;
 use crate::control_plane::ControlPlaneArgs;
 
 const NO_SCHEDULE: &str = "NoSchedule";
@@ -83,7 +82,7 @@ pub async fn run(args: CordonArgs, wanted: Wanted) -> Result<(), ClustersError> 
             (true, true) => format!("{word} (dry run)"),
             (true, false) => word.to_owned(),
         };
-        writeln!(std::io::stdout(), "cluster/{name} {how}")?;
+        answer::print(&format!("cluster/{name} {how}\n"))?;
     }
     Ok(())
 }

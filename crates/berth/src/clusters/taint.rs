@@ -1,13 +1,12 @@
 //! `berth taint`: changes the taints of members.
 
-use std::io::Write as _;
-
 use clap::Args;
 use k8s_openapi::api::core::v1::Taint;
 use kube::api::Api;
 
 use super::taints::{self, TaintChange};
 use super::{ClustersError, change_taints};
+use crate::answer;
 use crate::control_plane::ControlPlaneArgs;
 
 /// Flags of `berth taint`.
@@ -89,7 +88,7 @@ pub async fn run(args: TaintArgs) -> Result<(), ClustersError> {
             (true, false) => "untainted",
         };
         let note = if args.dry_run { " (dry run)" } else { "" };
-        writeln!(std::io::stdout(), "cluster/{name} {how}{note}")?;
+        answer::print(&format!("cluster/{name} {how}{note}\n"))?;
     }
     Ok(())
 }

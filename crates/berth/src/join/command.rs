@@ -1,6 +1,5 @@
 //! `berth join`: a cluster of one's own becomes a member.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use berth_api::Cluster;
@@ -12,6 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
 use super::{Endpoint, Hand, JoinError, Telling, between, member};
+use crate::answer;
 use crate::control_plane::{ControlPlaneArgs, patient};
 
 /// The longest name of a member.
@@ -174,11 +174,11 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     between(&control_plane, &member, &endpoint, &cluster).await?;
     let name = &args.name;
     let said = if args.dry_run {
-        format!("{name} would be a member (dry run: nothing was written)")
+        format!("{name} would be a member (dry run: nothing was written)\n")
     } else {
-        format!("{name} is a member")
+        format!("{name} is a member\n")
     };
-    writeln!(std::io::stdout(), "{said}")?;
+    answer::print(&said)?;
     Ok(())
 }
 

@@ -83,16 +83,12 @@ pub(super) async fn forget(control_plane: &Hand<'_>, cluster: &Cluster) -> Resul
     let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
     let name = cluster.name_any();
     for name in [name.clone(), impersonator_of(&name)] {
-        let stored = secrets.get_metadata_opt(&name).await;
-        let stored = stored.map_err(|error| {
-            JoinError::new(
-                format!("read Secret {name} in {}", control_plane.place()),
-                error,
-            )
-        })?;
+        let stored = control_plane.metadata(&secrets, &name).await?;
         let ours = stored.is_some_and(|stored| {
-            let mut owners = stored.owner_references().iter();
-            owners.any(|owner| cluster.uid().is_some_and(|uid| uid == owner.uid))
+            let owners = stored.owner_references.unwrap_or_default();
+            owners
+                .iter()
+                .any(|owner| cluster.uid().is_some_and(|uid| uid == owner.uid))
         });
         if ours {
             control_plane.delete(&secrets, &name).await?;

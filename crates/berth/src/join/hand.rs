@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::Write as _;
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -113,6 +113,22 @@ impl<'a> Hand<'a> {
     {
         let parameters = PatchParams::apply(MANAGER).force();
         api.patch(name, &parameters, &Patch::Apply(object)).await
+    }
+
+    /// Reads the metadata of an object, if it is there.
+    pub(crate) async fn metadata<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+    ) -> Result<Option<ObjectMeta>, JoinError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let read = api.get_metadata_opt(name).await.map_err(|error| {
+            let what = format!("{} {name}", K::kind(&()));
+            JoinError::new(format!("read {what} in {}", self.place), error)
+        })?;
+        Ok(read.map(|object| object.metadata))
     }
 
     /// Deletes an object if it is there.

@@ -3,7 +3,6 @@
 //! Its workloads leave it first. Karmada's cluster controller sees to that, and holds the Cluster by a finalizer; where none
 //! does, the Cluster is held here until its works are gone: a Cluster that is being deleted takes no workloads.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,9 @@ use serde_json::json;
 
 use super::command::MemberArgs;
 use super::hand::said;
+use super::ownership::Registrant;
 use super::{Hand, JoinError, Telling, control_plane, member};
+use crate::answer;
 use crate::control_plane::ControlPlaneArgs;
 
 /// Holds a Cluster until its works are gone.
@@ -145,6 +146,8 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
         return Err(UnjoinError::Pulls(name.clone()));
     }
     let member_client = the_member(&args, &cluster).await?;
+    // Its Secret goes with the Cluster.
+    let registrant = Registrant::read(&hand, name).await?;
     if args.dry_run {
         hand.delete(&clusters, name).await?;
     } else {
@@ -168,7 +171,7 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     control_plane::forget(&hand, &cluster).await?;
     let rest = match &member_client {
         Some(client) => {
-            member::forget(&Hand::new(client, name, telling), name).await?;
+            member::forget(&Hand::new(client, name, telling), &registrant, name).await?;
             ""
         }
         None => "; what joining made in it is still there (--cluster-kubeconfig removes it)",
@@ -178,7 +181,7 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     } else {
         "is no member any more"
     };
-    writeln!(std::io::stdout(), "{name} {is_no_member}{rest}")?;
+    answer::print(&format!("{name} {is_no_member}{rest}\n"))?;
     Ok(())
 }
 

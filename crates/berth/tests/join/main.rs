@@ -9,3 +9,4 @@ mod leaving;
 mod managing;
 mod refusals;
 mod scene;
+mod sharing;

@@ -56,6 +56,15 @@ impl Scene {
         self.home.path()
     }
 
+    /// Starts another control plane, with a kubeconfig `other.kubeconfig`.
+    pub(crate) async fn other_control_plane(&self) -> Server {
+        let server = Server::start(ServerConfig::default()).await.unwrap();
+        let file = self.home().join("other.kubeconfig");
+        std::fs::write(file, server.kubeconfig("other")).unwrap();
+        berth::up::prepare(&server.client(), &[]).await.unwrap();
+        server
+    }
+
     /// Runs `berth` with these words, in the folder and with the kubeconfig of the control plane.
     pub(crate) async fn berth(&self, words: &str) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
