@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! source (list and watch) ──> board ──> screen   on a terminal: the state, drawn again when it changes
-//!                               └─────> lines    anywhere else: what happens, a line each
+//!                  keys ──> view ──┘             anywhere else: what happens, a line each (lines)
 //! ```
 //!
 //! It reads bindings and clusters of one control plane and writes nothing.
 
 mod board;
+mod keys;
 mod lines;
 mod screen;
 mod source;
+mod terminal;
+mod view;
 
 use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -19,13 +22,16 @@ use std::time::Duration;
 use berth_api::component::Component;
 use berth_scheduler::connect::{self, ConnectError};
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::board::Board;
-use self::screen::Screen;
+use self::screen::Events;
 use self::source::Seen;
+use self::terminal::Terminal;
+use self::view::{Reaction, View};
 use crate::control_plane::target;
 
 /// How many changes may wait to be shown.
@@ -120,25 +126,36 @@ async fn tell(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std
 }
 
 async fn draw(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std::io::Result<()> {
-    let mut board = Board::default();
-    let mut screen = Screen::open()?;
-    let mut drawn = Instant::now();
-    let mut changed = true;
+    let (mut board, mut events, mut view) = (Board::default(), Events::default(), View::default());
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut terminal = Terminal::open()?;
+    let mut keys = terminal.keys();
+    let mut due = Some(Instant::now() + FRAME);
     loop {
-        let due = drawn + FRAME;
+        let drawing = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = cancel.cancelled() => return Ok(()),
             seen = inbox.recv() => {
                 let Some(seen) = seen else { return Ok(()) };
                 for news in board.see(seen) {
-                    screen.happened(lines::line(&jiff::Timestamp::now(), &news));
+                    events.push(lines::line(&jiff::Timestamp::now(), &news));
                 }
-                changed = true;
+                due.get_or_insert_with(|| Instant::now() + FRAME);
             }
-            () = tokio::time::sleep_until(due), if changed => {
-                screen.draw(&board)?;
-                drawn = Instant::now();
-                changed = false;
+            // Whoever presses a key looks at the screen: nothing is waited for.
+            Some(key) = keys.recv() => match view.press(key) {
+                Reaction::Quit => return Ok(()),
+                Reaction::Draw => due = Some(Instant::now()),
+            },
+            Some(()) = resized.recv() => due = Some(Instant::now()),
+            () = drawing => {
+                terminal.show(&screen::picture(&board, &events, &mut view, terminal.size()))?;
+                due = None;
             }
         }
     }

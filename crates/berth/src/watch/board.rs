@@ -1,9 +1,11 @@
 //! What is known, and what is new in what was seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use berth_api::Cluster;
 use berth_api::binding::{BindingStatus, ResourceHealth};
+use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_READY, CONDITION_SCHEDULED, PROPAGATION_POLICY_NAME,
 };
@@ -23,11 +25,44 @@ pub(super) struct Row {
     /// The bindings that it follows, by name.
     pub(super) follows: Vec<String>,
     /// The replicas asked for; none where the resource has none.
-    pub(super) wanted: Option<i32>,
+    pub(super) wanted: Option<Wanted>,
     /// Where it is, and where it is leaving.
     pub(super) places: BTreeMap<String, Place>,
     /// Why it is not scheduled.
     pub(super) failure: Option<String>,
+}
+
+/// The replicas that a binding asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// By all its clusters together.
+    InAll(i32),
+    /// By each of its clusters, as the placement `Duplicated` does.
+    InEach(i32),
+}
+
+impl Wanted {
+    fn of(binding: &Binding) -> Option<Self> {
+        let spec = &binding.spec;
+        let placement = spec.placement.as_ref();
+        let is_duplicated =
+            placement.is_some_and(|p| p.scheduling_type() == ReplicaSchedulingType::Duplicated);
+        let wanted = if is_duplicated {
+            Self::InEach
+        } else {
+            Self::InAll
+        };
+        spec.is_workload().then(|| wanted(spec.replicas))
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InAll(replicas) => write!(f, "{replicas}"),
+            Self::InEach(replicas) => write!(f, "{replicas} each"),
+        }
+    }
 }
 
 /// A binding in a cluster.
@@ -80,7 +115,7 @@ impl Row {
                 .iter()
                 .map(|snapshot| snapshot.name.clone())
                 .collect(),
-            wanted: binding.spec.is_workload().then_some(binding.spec.replicas),
+            wanted: Wanted::of(binding),
             places,
             failure: failure(&binding.status),
         }
@@ -257,7 +292,7 @@ mod tests {
     fn told(board: &mut Board, seen: Seen) -> Vec<String> {
         let time = jiff::Timestamp::from_second(0).unwrap();
         let news = board.see(seen);
-        let lines = news.iter().map(|news| lines::line(&time, news));
+        let lines = news.iter().map(|news| lines::line(&time, news).to_string());
         lines
             .map(|line| line.split_once("  ").unwrap().1.to_owned())
             .collect()
@@ -322,6 +357,29 @@ mod tests {
             ),
         ] {
             assert_eq!(told(&mut board, seen), expected);
+        }
+    }
+
+    #[test]
+    fn duplicated_replicas_are_those_of_each_cluster() {
+        let binding = |placement: Value| {
+            let binding: ResourceBinding = serde_json::from_value(json!({
+                "metadata": { "name": "web", "namespace": "shop" },
+                "spec": {
+                    "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" },
+                    "replicas": 2, "placement": placement,
+                    "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2", "replicas": 2 }] },
+            }))
+            .unwrap();
+            Seen::Binding(Box::new(binding.into()))
+        };
+        let divided = json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } });
+        for (placement, expected) in [
+            (json!({}), "2 replicas in each cluster: m1 ?/2, m2 ?/2"),
+            (divided, "2 replicas: m1 ?/2, m2 ?/2"),
+        ] {
+            let line = told(&mut Board::default(), binding(placement)).remove(0);
+            assert!(line.ends_with(&format!("Deployment, {expected}")), "{line}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! `berth watch`: what is placed, reported and moved, as it happens.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::program::{Up, berth, line, root};
+use crate::program::{Up, berth, line, root, until};
 
 /// A `berth watch` whose lines can be waited for.
 struct Watch {
@@ -125,4 +126,106 @@ fn without_a_control_plane_it_says_so() {
         line(&output).contains("cannot reach the control plane at https://127.0.0.1:1"),
         "{output:?}"
     );
+}
+
+/// A `berth watch` on a terminal of 24 rows and 80 columns, and what the terminal is like after it.
+struct OnTerminal {
+    script: Child,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Drop for OnTerminal {
+    fn drop(&mut self) {
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+impl OnTerminal {
+    fn start(up: &Up) -> Option<Self> {
+        let berth = env!("CARGO_BIN_EXE_berth");
+        let line = format!(
+            "stty rows 24 cols 80; echo $$ > pid; '{berth}' watch; echo \"ended with $?\"; stty -a; echo that is all"
+        );
+        let script = Command::new("script")
+            .args(["--quiet", "--command", &line, "/dev/null"])
+            .current_dir(up.home.path())
+            .env("KUBECONFIG", up.kubeconfig())
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut script = script.ok()?;
+        let mut out = script.stdout.take().unwrap();
+        let shown = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = out.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]);
+                sink.lock().unwrap().push_str(&text);
+            }
+        });
+        Some(Self { script, shown })
+    }
+
+    fn shows(&self, text: &str) -> String {
+        until(text, || {
+            let shown = self.shown.lock().unwrap().clone();
+            if shown.contains(text) {
+                Ok(shown)
+            } else {
+                Err(shown)
+            }
+        })
+    }
+
+    /// Forgets what was shown, and presses keys.
+    fn press(&mut self, keys: &str) {
+        self.shown.lock().unwrap().clear();
+        let mut stdin = self.script.stdin.as_ref().unwrap();
+        stdin.write_all(keys.as_bytes()).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// What comes when it has ended: the terminal is as it was.
+    fn ends_well(&self) {
+        let shown = self.shows("that is all");
+        let (picture, after) = shown.split_once("ended with 0").unwrap();
+        assert!(picture.contains("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
+        let words: Vec<&str> = after.split_whitespace().collect();
+        for mode in ["echo", "icanon", "isig"] {
+            assert!(words.contains(&mode), "{mode}: {after}");
+        }
+        assert!(after.contains("susp = ^Z"), "{after}");
+    }
+}
+
+#[test]
+fn a_terminal_has_keys_and_is_afterwards_as_it_was() {
+    let up = Up::start(&["--members=2"]);
+    let Some(mut watch) = OnTerminal::start(&up) else {
+        eprintln!("script is not installed: nothing was watched");
+        return;
+    };
+    watch.shows("member1");
+    watch.press("?");
+    let help = watch.shows("scroll by a page");
+    assert!(
+        !help.contains("?\r") && !help.starts_with('?'),
+        "an echo: {help:?}"
+    );
+    watch.press("x/member2\r");
+    watch.shows("with \"member2\"");
+    watch.press("q");
+    watch.ends_well();
+
+    let watch = OnTerminal::start(&up).unwrap();
+    watch.shows("member1");
+    let shell = std::fs::read_to_string(up.home.path().join("pid")).unwrap();
+    let shell = shell.trim();
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    let killed = Command::new("kill").arg(children.trim()).status();
+    assert!(killed.unwrap().success());
+    watch.ends_well();
 }

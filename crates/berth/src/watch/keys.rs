@@ -1,0 +1,81 @@
+//! Keys of a terminal, as the bytes that it sends for them.
+
+/// A key that means something here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Tab,
+    Enter,
+    Escape,
+    Backspace,
+    Char(char),
+}
+
+const ESCAPE: char = '\u{1b}';
+
+/// Returns the keys of what one read has brought. A sequence that means nothing here is left out as a whole.
+pub(super) fn decode(bytes: &[u8]) -> Vec<Key> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut rest = text.chars().peekable();
+    let mut keys = Vec::new();
+    while let Some(next) = rest.next() {
+        match next {
+            ESCAPE if rest.next_if(|c| matches!(c, '[' | 'O')).is_some() => {
+                let is_final = |c: &char| matches!(c, '@'..='~');
+                let mut parameters = String::new();
+                while let Some(c) = rest.next_if(|c| !is_final(c)) {
+                    parameters.push(c);
+                }
+                keys.extend(rest.next().and_then(|c| sequence(&parameters, c)));
+            }
+            ESCAPE => keys.push(Key::Escape),
+            '\r' | '\n' => keys.push(Key::Enter),
+            '\t' => keys.push(Key::Tab),
+            '\u{7f}' | '\u{8}' => keys.push(Key::Backspace),
+            c if c.is_control() => {}
+            c => keys.push(Key::Char(c)),
+        }
+    }
+    keys
+}
+
+fn sequence(parameters: &str, last: char) -> Option<Key> {
+    Some(match (last, parameters) {
+        ('A', _) => Key::Up,
+        ('B', _) => Key::Down,
+        ('H', _) | ('~', "1" | "7") => Key::Home,
+        ('F', _) | ('~', "4" | "8") => Key::End,
+        ('~', "5") => Key::PageUp,
+        ('~', "6") => Key::PageDown,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_known_by_their_bytes() {
+        for (bytes, expected) in [
+            (&b"\x1b[A\x1b[B"[..], &[Key::Up, Key::Down][..]),
+            (b"\x1bOA\x1bOB", &[Key::Up, Key::Down]),
+            (b"\x1b[5~\x1b[6~", &[Key::PageUp, Key::PageDown]),
+            (b"\x1b[H\x1b[F", &[Key::Home, Key::End]),
+            (b"\x1b[1~\x1b[4~", &[Key::Home, Key::End]),
+            (b"jq", &[Key::Char('j'), Key::Char('q')]),
+            (b"\x1b", &[Key::Escape]),
+            (b"\x7f\r\t", &[Key::Backspace, Key::Enter, Key::Tab]),
+            ("é".as_bytes(), &[Key::Char('é')]),
+            // A function key, the arrow to the left, a control character, half a sequence.
+            (b"\x1b[15~\x1b[D\x01q\x1b[", &[Key::Char('q')]),
+        ] {
+            assert_eq!(decode(bytes), expected, "{bytes:?}");
+        }
+    }
+}

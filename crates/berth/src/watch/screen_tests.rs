@@ -1,0 +1,180 @@
+use std::collections::BTreeMap;
+
+use berth_scheduler::binding::BindingKey;
+use jiff::Timestamp;
+
+use super::super::board::{News, Place, Row, Wanted};
+use super::super::keys::Key;
+use super::*;
+
+fn key(name: &str) -> BindingKey {
+    BindingKey {
+        namespace: Some("shop".into()),
+        name: name.into(),
+    }
+}
+
+fn board(bindings: usize) -> Board {
+    let mut board = Board::default();
+    board.clusters.insert("m1".to_owned(), true);
+    board.clusters.insert("m2".to_owned(), false);
+    for n in 0..bindings {
+        let place = |replicas, ready| Place {
+            replicas,
+            ready,
+            health: None,
+        };
+        let places = BTreeMap::from([
+            ("m1".to_owned(), place(Some(2), Some(1))),
+            ("m2".to_owned(), place(None, None)),
+        ]);
+        let row = Row {
+            kind: "Deployment".to_owned(),
+            policy: "web".to_owned(),
+            follows: Vec::new(),
+            wanted: Some(Wanted::InAll(2)),
+            places,
+            failure: None,
+        };
+        board.rows.insert(key(&format!("web{n:02}")), row);
+    }
+    board
+}
+
+fn events(count: usize) -> Events {
+    let mut events = Events::default();
+    for n in 0..count {
+        let gone = News::Gone(key(&format!("old{n:02}")));
+        events.push(lines::line(&Timestamp::UNIX_EPOCH, &gone));
+    }
+    events
+}
+
+#[test]
+fn everything_is_shown_where_there_is_room() {
+    let picture = picture(&board(1), &events(1), &mut View::default(), (10, 80));
+    let expected = [
+        "CLUSTER   READY   BINDINGS   REPLICAS",
+        "m1        yes     1          2",
+        "m2        NO      1          0",
+        "",
+        "BINDING      WANTED   READY   CLUSTERS             KIND         POLICY",
+        "shop/web00   2        1       m1 1/2, m2 leaving   Deployment   web",
+        "",
+    ];
+    assert_eq!(picture[..7], expected);
+    assert!(picture[7].ends_with("  shop/old00  gone"), "{picture:?}");
+    assert_eq!(picture[8], "");
+    assert_eq!(picture[9], "bindings 1-1 of 1   q quit  ? help  / filter");
+}
+
+#[test]
+fn replicas_of_each_cluster_are_told_from_those_of_all() {
+    let mut board = board(1);
+    let row = board.rows.values_mut().next().unwrap();
+    row.wanted = Some(Wanted::InEach(2));
+    let lines = bindings(&board, &View::default(), 80);
+    assert!(
+        lines[1].starts_with("shop/web00   2 each   1 "),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn what_is_wanted_where_is_shown_on_a_narrow_terminal_too() {
+    for (columns, last) in [(80, "POLICY"), (65, "KIND"), (50, "CLUSTERS")] {
+        let lines = bindings(&board(1), &View::default(), columns);
+        assert!(lines[0].ends_with(last), "{columns}: {lines:?}");
+        assert!(lines[1].contains("m1 1/2, m2 leaving"), "{lines:?}");
+    }
+    let mut board = board(0);
+    let row = super::tests::board(1).rows.into_values().next().unwrap();
+    board.rows.insert(key(&"long".repeat(20)), row);
+    let lines = bindings(&board, &View::default(), 60);
+    assert!(
+        lines[1].starts_with("shop/longlonglonglonglo…   2 "),
+        "{lines:?}"
+    );
+    assert!(lines[1].ends_with("m1 1/2, m2 leaving"), "{lines:?}");
+}
+
+#[test]
+fn what_is_cut_ends_in_an_ellipsis() {
+    let (mut board, mut view) = (board(1), View::default());
+    let row = board.rows.values_mut().next().unwrap();
+    for n in 3..30 {
+        let place = Place {
+            replicas: Some(1),
+            ready: Some(1),
+            health: None,
+        };
+        row.places.insert(format!("member{n}"), place);
+    }
+    let picture = picture(&board, &events(3), &mut view, (24, 80));
+    assert!(picture.iter().all(|line| line.chars().count() <= 80));
+    let row = picture.iter().find(|line| line.starts_with("shop/web00"));
+    assert!(row.unwrap().ends_with('…'), "{picture:#?}");
+}
+
+#[test]
+fn what_does_not_fit_is_scrolled() {
+    let (board, events, mut view) = (board(100), events(50), View::default());
+    let size = (20, 60);
+    let first = picture(&board, &events, &mut view, size);
+    assert_eq!(first.len(), 20);
+    assert!(first[5].starts_with("shop/web00"), "{first:#?}");
+    assert!(first[18].ends_with("shop/old49  gone"), "{first:#?}");
+    assert!(first[19].starts_with("bindings 1-8 of 100"), "{first:#?}");
+    for (key, shown) in [
+        (Key::Down, "shop/web01"),
+        (Key::PageDown, "shop/web09"),
+        (Key::End, "shop/web92"),
+        (Key::Home, "shop/web00"),
+    ] {
+        view.press(key);
+        let picture = picture(&board, &events, &mut view, size);
+        assert!(picture[5].starts_with(shown), "{key:?}: {picture:#?}");
+    }
+    view.press(Key::Tab);
+    view.press(Key::Home);
+    let picture = picture(&board, &events, &mut view, size);
+    assert!(
+        picture
+            .iter()
+            .any(|line| line.ends_with("shop/old00  gone"))
+    );
+    assert!(picture[19].starts_with("events 1-5 of 50"), "{picture:#?}");
+    for size in [(0, 0), (1, 1), (3, 5), (7, 20)] {
+        let lines = super::picture(&board, &events, &mut view, size);
+        assert_eq!(lines.len(), size.0);
+        assert!(lines.iter().all(|line| line.chars().count() <= size.1));
+    }
+}
+
+#[test]
+fn a_filter_leaves_what_has_its_text() {
+    let (board, events, mut view) = (board(100), events(50), View::default());
+    for key in "/SHOP/web42".chars().map(Key::Char) {
+        view.press(key);
+    }
+    let typing = picture(&board, &events, &mut view, (24, 80));
+    assert_eq!(typing[23], "/SHOP/web42");
+    view.press(Key::Enter);
+    let shown = picture(&board, &events, &mut view, (24, 80));
+    let bindings: Vec<&String> = shown.iter().filter(|line| line.contains("shop/")).collect();
+    assert_eq!(bindings.len(), 1, "{shown:#?}");
+    assert!(bindings[0].starts_with("shop/web42"));
+    assert!(shown[0].starts_with("CLUSTER") && shown[1].starts_with("m1"));
+    assert!(shown[23].starts_with("bindings 1-1 of 1 with \"SHOP/web42\""));
+}
+
+#[test]
+fn the_help_names_the_keys() {
+    let mut view = View::default();
+    view.press(Key::Char('?'));
+    let help = picture(&board(1), &events(1), &mut view, (24, 80)).join("\n");
+    for key in ["arrows", "PgUp", "/ ", "Tab", "q, Ctrl-C"] {
+        assert!(help.contains(key), "{key}: {help}");
+    }
+    assert!(!help.contains('…') && !help.contains("shop/"), "{help}");
+}
