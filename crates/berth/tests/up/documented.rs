@@ -1,4 +1,4 @@
-//! docs/members.md, docs/failover.md and docs/preemption.md show what is there: their commands run, one after the other.
+//! docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md show what is there: their commands run, one after the other.
 
 use std::process::Command;
 
@@ -75,6 +75,16 @@ fn the_page_on_members_is_true() {
 #[test]
 fn the_page_on_failover_is_true() {
     follow("failover.md");
+}
+
+#[test]
+fn the_page_on_gangs_is_true() {
+    let Some(up) = follow("gangs.md") else {
+        return;
+    };
+    let scheduled = "jsonpath={.items[*].status.conditions[?(@.type=='Scheduled')].status}";
+    let get = ["get", "resourcebindings", "-o", scheduled];
+    assert_eq!(up.kubectl(&get).unwrap(), "True True True");
 }
 
 #[test]
