@@ -16,6 +16,7 @@ use crate::clusters::cordon::{self, CordonArgs, Wanted};
 use crate::clusters::list::{self, Get};
 use crate::clusters::taint::{self, TaintArgs};
 use crate::completion::{self, CompletionArgs};
+use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
 use crate::join::command::{self as joining, JoinArgs};
@@ -120,7 +121,7 @@ pub fn main() -> ExitCode {
     if called_as_scheduler() {
         return SchedulerCommand::new().named(SCHEDULER_NAME).run();
     }
-    match Cli::try_parse_from(with_levels(std::env::args_os())) {
+    match command::parse::<Cli>(Cli::command(), with_levels(std::env::args_os())) {
         Ok(cli) => cli.run(),
         Err(error) => command::refuse(&error),
     }
@@ -201,7 +202,11 @@ impl Command {
             Self::Simulate(args) => simulate::run(*args, cancel)
                 .await
                 .map_err(Failure::of_simulation),
-            Self::Scheduler(args) => {
+            Self::Scheduler(mut args) => {
+                if args.master.is_none() {
+                    let given = args.kubeconfig.filter(|path| !path.as_os_str().is_empty());
+                    args.kubeconfig = control_plane::kubeconfig_of(given);
+                }
                 let ran = SchedulerCommand::new().execute(*args, cancel).await;
                 ran.map_err(|error| {
                     if error.is_usage() {
@@ -270,6 +275,32 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_named_as_such() {
+        for (typed, refused) in [
+            (
+                "berth up --members -1",
+                "invalid value '-1' for '--members <N>': must be a number from 0 to 1000",
+            ),
+            (
+                "berth up --port -1",
+                "invalid value '-1' for '--port <PORT>': -1 is not in 0..=65535",
+            ),
+            (
+                "berth down --timeout -1",
+                "invalid value '-1' for '--timeout <SECONDS>'",
+            ),
+            (
+                "berth unjoin m --wait -1",
+                "invalid value '-1' for '--wait <SECONDS>'",
+            ),
+        ] {
+            let words = typed.split(' ').map(OsString::from);
+            let error = command::parse::<Cli>(Cli::command(), words).unwrap_err();
+            assert!(error.to_string().contains(refused), "{typed}: {error}");
+        }
+    }
 
     #[test]
     fn only_a_number_is_a_level() {

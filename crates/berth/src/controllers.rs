@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::election::{Term, lead};
 use self::fence::Fence;
 use self::parts::{ControllerFlags, Controllers, PartError};
+use crate::control_plane::kubeconfig_of;
 use crate::failover::Setting;
 
 /// Flags of the detector, shared with `berth up`.
@@ -81,7 +82,8 @@ impl DetectorArgs {
 pub struct ControllersArgs {
     /// Path to a kubeconfig file of the control plane
     ///
-    /// Without it, KUBECONFIG, ~/.kube/config and the in-cluster configuration are tried, in this order.
+    /// Without it, KUBECONFIG, that of `berth up`, ~/.kube/config and the in-cluster configuration are tried, in this
+    /// order.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -137,7 +139,11 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     let target = Target {
-        kubeconfig: args.kubeconfig.clone(),
+        // With --master alone, nothing else says where the control plane is.
+        kubeconfig: match &args.master {
+            Some(_) => args.kubeconfig.clone(),
+            None => kubeconfig_of(args.kubeconfig.clone()),
+        },
         context: None,
         master: args.master.clone(),
     };

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::control_plane::{self, Instance, LookupError};
 use crate::instance::{self, InstanceError};
-use crate::kubeconfig::{self, KubeconfigError};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Flags of `berth down`.
 #[derive(Args, Clone, Debug)]
 pub struct DownArgs {
-    /// The kubeconfig of the `berth up` [default: ~/.berth/kubeconfig]
+    /// The kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -27,9 +27,9 @@ pub struct DownArgs {
 /// Why it did not stop.
 #[derive(Debug, thiserror::Error)]
 pub enum DownError {
-    /// There is no home folder to look in.
+    /// The kubeconfig is that of something else than a `berth up`.
     #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
+    NotUp(#[from] LookupError),
     /// The record of the `berth up` cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
@@ -54,20 +54,18 @@ pub enum DownError {
     },
 }
 
-/// Stops it. Where nothing runs there is nothing to do, and that is no error.
+/// Stops it. Where the `berth up` of the kubeconfig has ended, there is nothing to do, and that is no error.
 ///
 /// # Errors
 /// When it cannot be told to, or does not do it in time.
 pub async fn run(args: DownArgs) -> Result<(), DownError> {
-    let kubeconfig = kubeconfig::path(args.kubeconfig)?;
     let mut out = std::io::stdout();
-    let Some(record) = instance::find(&kubeconfig)? else {
-        let _ = writeln!(
-            out,
-            "no `berth up` runs with the kubeconfig {}",
-            kubeconfig.display()
-        );
-        return Ok(());
+    let Instance { kubeconfig, record } = match control_plane::instance(args.kubeconfig) {
+        Err(LookupError::NotUp(none)) if none.has_ended() => {
+            let _ = writeln!(out, "{}", LookupError::NotUp(none));
+            return Ok(());
+        }
+        found => found?,
     };
     let pid = Pid::from_raw(record.process).ok_or(DownError::Unknown)?;
     kill_process(pid, Signal::TERM).map_err(|source| DownError::Signal {

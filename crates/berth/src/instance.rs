@@ -54,7 +54,8 @@ fn already(record: &Record) -> String {
         format!("runs already at {}", record.api_server)
     };
     format!(
-        "a `berth up` with the kubeconfig {} {place} (process {}, since {}); `berth status` shows it, `berth down` stops it",
+        "a `berth up` with the kubeconfig {} {place} (process {}, since {}); `berth status` shows it, `berth down` stops it, \
+         and a second one needs a --kubeconfig of its own (with --data-dir, that too)",
         record.kubeconfig.display(),
         record.process,
         record.since

@@ -152,7 +152,7 @@ impl Place {
 }
 
 /// A file is ours when it holds no context but those that we put into it; an empty file is anybody's.
-fn is_ours(path: &Path) -> bool {
+pub(crate) fn is_ours(path: &Path) -> bool {
     let Ok(kubeconfig) = Kubeconfig::read_from(path) else {
         return std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
     };

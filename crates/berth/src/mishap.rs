@@ -21,8 +21,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::instance::{self, InstanceError};
-use crate::kubeconfig::{self, CONTEXT, KubeconfigError};
+use crate::control_plane::{self, LookupError};
+use crate::kubeconfig::CONTEXT;
 
 /// Annotation of a Cluster: with the value `unreachable`, the API server of the simulated member cannot be reached.
 pub const FAILS: &str = "simulation.berth/fails";
@@ -38,7 +38,7 @@ pub struct MishapArgs {
     #[arg(required = true, value_name = "MEMBER")]
     pub members: Vec<String>,
 
-    /// The kubeconfig of the `berth up` [default: ~/.berth/kubeconfig]
+    /// The kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 }
@@ -55,15 +55,9 @@ pub enum Mishap {
 /// Why it does not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum MishapError {
-    /// There is no home folder to look in.
-    #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
-    /// The record of the `berth up` cannot be used.
-    #[error(transparent)]
-    Instance(#[from] InstanceError),
     /// Nothing is up, so nothing is simulated.
-    #[error("no `berth up` runs with the kubeconfig {path}; start one with `berth up`", path = .0.display())]
-    Nothing(PathBuf),
+    #[error(transparent)]
+    NotUp(#[from] LookupError),
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -90,10 +84,7 @@ pub enum MishapError {
 /// # Errors
 /// When the members are not simulated ones, or the control plane refuses.
 pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError> {
-    let path = kubeconfig::path(args.kubeconfig)?;
-    if instance::find(&path)?.is_none() {
-        return Err(MishapError::Nothing(path));
-    }
+    let path = control_plane::instance(args.kubeconfig)?.kubeconfig;
     let target = Target {
         kubeconfig: Some(path.clone()),
         context: Some(CONTEXT.to_owned()),

@@ -14,8 +14,9 @@ use serde::Serialize;
 
 use crate::answer;
 use crate::columns;
-use crate::instance::{self, InstanceError, Record};
-use crate::kubeconfig::{self, CONTEXT, KubeconfigError};
+use crate::control_plane::{self, Instance, LookupError};
+use crate::instance::Record;
+use crate::kubeconfig::CONTEXT;
 
 /// How long the API server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Flags of `berth status`.
 #[derive(Args, Clone, Debug)]
 pub struct StatusArgs {
-    /// The kubeconfig of the `berth up` [default: ~/.berth/kubeconfig]
+    /// The kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -46,15 +47,9 @@ pub enum Output {
 /// Why there is no good news.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// There is no home folder to look in.
-    #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
-    /// The record of the `berth up` cannot be used.
-    #[error(transparent)]
-    Instance(#[from] InstanceError),
     /// Nothing is up.
-    #[error("no `berth up` runs with the kubeconfig {path}; start one with `berth up`", path = .0.display())]
-    Nothing(PathBuf),
+    #[error(transparent)]
+    NotUp(#[from] LookupError),
     /// It is not ready yet.
     #[error("a `berth up` is starting (process {0})")]
     Starting(i32),
@@ -99,14 +94,13 @@ struct Member {
 /// # Errors
 /// When nothing is, or it does not answer.
 pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
-    let path = kubeconfig::path(args.kubeconfig)?;
-    let record = instance::find(&path)?.ok_or_else(|| StatusError::Nothing(path.clone()))?;
+    let Instance { kubeconfig, record } = control_plane::instance(args.kubeconfig)?;
     if record.api_server.is_empty() {
         return Err(StatusError::Starting(record.process));
     }
     let client = connect::client(
         connect::config(&Target {
-            kubeconfig: Some(path),
+            kubeconfig: Some(kubeconfig),
             context: Some(CONTEXT.to_owned()),
             master: None,
         })

@@ -13,15 +13,16 @@
 //! }
 //! ```
 
-use std::io::Write as _;
+use std::ffi::OsString;
+use std::io::{ErrorKind as IoErrorKind, Write as _};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Command, CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::SchedulerArgs;
-use crate::framework::{Args, DuplicatePlugin, FactoryError, Handle, Plugin, Registry};
+use crate::framework::{Args, FactoryError, Handle, Plugin, Registry, RegistryError};
 use crate::logging::{self, LogArgs};
 use crate::options::{Options, OptionsError};
 use crate::runtime;
@@ -32,7 +33,7 @@ use crate::signals;
 #[derive(Debug)]
 pub struct SchedulerCommand {
     name: &'static str,
-    out_of_tree: Result<Registry, DuplicatePlugin>,
+    out_of_tree: Result<Registry, RegistryError>,
     unregistered: Vec<String>,
 }
 
@@ -47,7 +48,7 @@ impl Default for SchedulerCommand {
 pub enum CommandError {
     /// Two plugins have the same name.
     #[error(transparent)]
-    Plugin(#[from] DuplicatePlugin),
+    Plugin(#[from] RegistryError),
     /// The command line or the configuration file makes no sense.
     #[error(transparent)]
     Options(#[from] OptionsError),
@@ -125,7 +126,8 @@ impl SchedulerCommand {
         self
     }
 
-    /// Takes an in-tree plugin out, for example to put another one of the same name in its place.
+    /// Takes an in-tree plugin out, for example to put another one of the same name in its place. A name that no
+    /// in-tree plugin has is an error of [`Self::run`].
     #[must_use]
     pub fn without_plugin(mut self, name: impl Into<String>) -> Self {
         self.unregistered.push(name.into());
@@ -134,18 +136,17 @@ impl SchedulerCommand {
 
     /// Reads the command line, and schedules until the process is told to end.
     pub fn run(self) -> ExitCode {
-        let cli = Cli::command()
-            .name(self.name)
-            .try_get_matches()
-            .and_then(|matches| Cli::from_arg_matches(&matches));
-        let cli = match cli {
+        let cli = match parse::<Cli>(Cli::command().name(self.name), std::env::args_os()) {
             Ok(cli) => cli,
             Err(error) => return refuse(&error),
         };
         if cli.version.is_some() {
             let version = env!("CARGO_PKG_VERSION");
             let printed = writeln!(std::io::stdout(), "{} {version}", self.name);
-            return printed.map_or_else(|error| report(error, 1), |()| ExitCode::SUCCESS);
+            return match printed {
+                Err(error) if error.kind() != IoErrorKind::BrokenPipe => report(error, 1),
+                _ => ExitCode::SUCCESS,
+            };
         }
         logging::init(&cli.log, "info");
         logging::log_panics();
@@ -181,6 +182,33 @@ impl SchedulerCommand {
         };
         Ok(service::run(options, cancel).await?)
     }
+}
+
+/// Reads a command line. Every flag takes a negative number, so that one out of range is refused as that, and not as an
+/// unknown flag.
+///
+/// # Errors
+/// When it makes no sense, or asks for help.
+pub fn parse<C: Parser>(
+    command: Command,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<C, clap::Error> {
+    let matches = with_negative_numbers(command).try_get_matches_from(words)?;
+    C::from_arg_matches(&matches)
+}
+
+fn with_negative_numbers(command: Command) -> Command {
+    let flag_takes_value =
+        |arg: &clap::Arg| arg.get_long().is_some() && arg.get_action().takes_values();
+    command
+        .mut_args(|arg| {
+            if flag_takes_value(&arg) {
+                arg.allow_negative_numbers(true)
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(with_negative_numbers)
 }
 
 /// Shows help where it was asked for, and otherwise says in one line what is wrong with the command line.

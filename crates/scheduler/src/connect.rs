@@ -1,6 +1,6 @@
 //! Clients for the control plane.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use berth_api::component::Component;
@@ -25,7 +25,7 @@ type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 /// Where the control plane is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// A kubeconfig file; without one, `KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried.
+    /// A kubeconfig file; without one, `$KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried.
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one.
     pub context: Option<String>,
@@ -101,6 +101,37 @@ pub fn root_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
+/// Returns what `$KUBECONFIG` names, where it names something: a file, or several as in `$PATH`.
+pub fn kubeconfig_of_environment() -> Option<PathBuf> {
+    let named = std::env::var_os("KUBECONFIG")?;
+    let mut paths = std::env::split_paths(&named);
+    let names_file = paths.any(|path| !path.as_os_str().is_empty());
+    names_file.then(|| PathBuf::from(named))
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
+    Kubeconfig::read_from(path).map_err(|source| ConnectError::Kubeconfig {
+        path: Some(path.to_owned()),
+        source: Box::new(source),
+    })
+}
+
+/// Reads the files of `$KUBECONFIG`. As for kubectl, some of several may be missing.
+fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
+    let paths = std::env::split_paths(named).filter(|path| !path.as_os_str().is_empty());
+    let paths: Vec<PathBuf> = paths.collect();
+    let any_exists = paths.iter().any(|path| path.exists());
+    let mut all = Kubeconfig::default();
+    for path in paths.iter().filter(|path| path.exists() || !any_exists) {
+        let next = read(path)?;
+        all = all.merge(next).map_err(|source| ConnectError::Kubeconfig {
+            path: Some(path.clone()),
+            source: Box::new(source),
+        })?;
+    }
+    Ok(all)
+}
+
 /// The client configuration of a target.
 ///
 /// # Errors
@@ -110,12 +141,16 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
         context: target.context.clone(),
         ..KubeConfigOptions::default()
     };
+    let path = target.kubeconfig.clone().or_else(kubeconfig_of_environment);
     let unusable = |source| ConnectError::Kubeconfig {
-        path: target.kubeconfig.clone(),
+        path: path.clone(),
         source: Box::new(source),
     };
-    let mut config = if let Some(path) = &target.kubeconfig {
-        let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+    let mut config = if let Some(path) = &path {
+        let kubeconfig = match &target.kubeconfig {
+            Some(path) => read(path)?,
+            None => merged(path)?,
+        };
         kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(unusable)?

@@ -32,8 +32,8 @@ pub struct SchedulerArgs {
 
     /// Path to a kubeconfig file of the control plane
     ///
-    /// Without it, or where it is empty, KUBECONFIG, ~/.kube/config and the in-cluster configuration are
-    /// tried, in this order.
+    /// Without it, or where it is empty, KUBECONFIG, that of `berth up` (as `berth scheduler`), ~/.kube/config and the
+    /// in-cluster configuration are tried, in this order.
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
@@ -46,7 +46,7 @@ pub struct SchedulerArgs {
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub scheduler_name: String,
 
-    /// Plugins to enable: `*` for all, a name to add one, -NAME to leave one out
+    /// Plugins to enable: `*` for all, a name to add one, -NAME to leave one out; an unknown name is an error
     #[arg(
         long,
         value_name = "LIST",

@@ -1,8 +1,10 @@
 //! Log output: level and format.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::LazyLock;
 
 use clap::{Args, ValueEnum};
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 /// How log lines look.
@@ -41,6 +43,33 @@ pub struct LogArgs {
     pub logging_format: Format,
 }
 
+/// Cancelled when the reader of the log has gone.
+static READER_GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+
+/// Waits until a log line meets a closed pipe: `berth scheduler 2>&1 | head` has read enough, and the program ends as at
+/// SIGTERM.
+pub(crate) async fn reader_gone() {
+    READER_GONE.cancelled().await;
+}
+
+/// Standard error for log lines. It never fails: the log would report that on standard error, and panic.
+struct LogOutput;
+
+impl Write for LogOutput {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(error) = io::stderr().write_all(line)
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            READER_GONE.cancel();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Lets each panic be one line of the log. What panics here is a plugin, mostly, and fails no more than the binding or
 /// the configuration at hand, which says so as well.
 pub fn log_panics() {
@@ -69,7 +98,7 @@ pub fn init(args: &LogArgs, default_level: &str) {
     });
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(|| LogOutput);
     let _ = match args.logging_format {
         Format::Text => builder
             .with_ansi(std::io::stderr().is_terminal())

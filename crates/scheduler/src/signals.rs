@@ -1,14 +1,16 @@
-//! Ctrl-C and SIGTERM end the program cleanly; a second one ends it at once.
+//! Ctrl-C and SIGTERM end the program cleanly, as the end of the log's reader does; a second signal ends it at once.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::logging;
+
 /// The exit code after a second signal, as shells count it for SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Cancels the token at the first signal.
+/// Cancels the token at the first signal, or when nobody reads the log any more.
 ///
 /// # Errors
 /// When signals cannot be listened to.
@@ -19,6 +21,7 @@ pub fn cancel_on_signal(cancel: CancellationToken) -> io::Result<()> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = logging::reader_gone() => {}
         }
         cancel.cancel();
         tokio::select! {

@@ -1,6 +1,7 @@
 //! Signs of life on standard error, for those who wait.
 
 use std::fmt::Arguments;
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 /// How long nobody needs one, and how often they come.
@@ -24,7 +25,7 @@ impl Progress {
     pub(crate) fn say(&mut self, how_far: Arguments<'_>) {
         if self.last.elapsed() > PATIENCE {
             self.last = Instant::now();
-            eprintln!("{how_far} ...");
+            let _ = writeln!(io::stderr(), "{how_far} ...");
         }
     }
 }

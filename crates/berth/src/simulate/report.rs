@@ -61,7 +61,7 @@ pub(crate) fn moves(
     if is_for_people(format) {
         writeln!(out, "{}", moves.summary())?;
     } else {
-        eprintln!("{}", moves.summary());
+        let _ = writeln!(io::stderr(), "{}", moves.summary());
     }
     let ties = moves.moves.iter().filter_map(|one| tie(&one.to));
     remark(format, ties.chain(notes.lines()), out)
@@ -80,7 +80,7 @@ fn remark(
         if is_for_people(format) {
             writeln!(out, "note: {line}")?;
         } else {
-            eprintln!("note: {line}");
+            let _ = writeln!(io::stderr(), "note: {line}");
         }
     }
     Ok(())

@@ -59,11 +59,8 @@ pub struct UpArgs {
 const MOST_MEMBERS: usize = 1000;
 
 fn number_of_members(text: &str) -> Result<usize, String> {
-    let number: usize = text.parse().map_err(|_| "not a number".to_owned())?;
-    if number > MOST_MEMBERS {
-        return Err(format!("at most {MOST_MEMBERS}"));
-    }
-    Ok(number)
+    let number = text.parse().ok().filter(|number| *number <= MOST_MEMBERS);
+    number.ok_or_else(|| format!("must be a number from 0 to {MOST_MEMBERS}"))
 }
 
 impl Default for UpArgs {
@@ -92,10 +89,12 @@ mod tests {
         for (text, expected) in [
             ("0", Ok(0)),
             ("1000", Ok(1000)),
-            ("1001", Err("at most 1000".to_owned())),
-            ("many", Err("not a number".to_owned())),
+            ("1001", Err(())),
+            ("-1", Err(())),
+            ("many", Err(())),
         ] {
-            assert_eq!(number_of_members(text), expected, "{text}");
+            let refused = |()| "must be a number from 0 to 1000".to_owned();
+            assert_eq!(number_of_members(text), expected.map_err(refused), "{text}");
         }
     }
 }

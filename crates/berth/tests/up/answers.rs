@@ -49,9 +49,29 @@ fn answers_are_yaml_on_request() {
 
 #[test]
 fn whoever_stops_reading_has_read_enough() {
-    let home = tempfile::tempdir().unwrap();
-    for words in [["completion", "bash"].as_slice(), &["version"], &["--help"]] {
-        let mut child = berth(home.path(), words)
+    let up = Up::start(&["--members=1"]);
+    let kubeconfig = up.kubeconfig().display().to_string();
+    let member = [
+        "--cluster-kubeconfig",
+        &kubeconfig,
+        "--cluster-context",
+        "member1",
+    ];
+    for words in [
+        ["completion", "bash"].as_slice(),
+        &["version"],
+        &["--help"],
+        &["status"],
+        &["get", "clusters"],
+        &["cordon", "member1"],
+        &["taint", "member1", "a=b:NoSchedule"],
+        &["fail", "member1"],
+        &["heal", "member1"],
+        &[&["join", "member1"][..], &member].concat(),
+        &[&["unjoin", "member1"][..], &member].concat(),
+        &["down"],
+    ] {
+        let mut child = berth(up.home.path(), words)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -63,6 +83,77 @@ fn whoever_stops_reading_has_read_enough() {
             "{words:?}: {ended:?}"
         );
     }
+}
+
+#[test]
+fn a_log_that_nobody_reads_ends_quietly() {
+    let up = Up::start(&["--members=1"]);
+    let kubeconfig = up.kubeconfig().display().to_string();
+    for words in [
+        &[
+            "scheduler",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+            "--leader-elect-resource-name=read",
+        ][..],
+        &["controllers", "--leader-elect-resource-name=read"],
+    ] {
+        let log = up.home.path().join("first-line");
+        let berth = env!("CARGO_BIN_EXE_berth");
+        // The code of the first program, not that of `head`.
+        let script = format!(
+            "'{berth}' {} --kubeconfig '{kubeconfig}' 2>&1 | head -n 1 > '{}'; exit ${{PIPESTATUS[0]}}",
+            words.join(" "),
+            log.display()
+        );
+        let ended = Command::new("bash")
+            .args(["-c", &script])
+            .env("RUST_LOG", "debug")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{words:?}: {ended:?}");
+        assert!(ended.stderr.is_empty(), "{words:?}: {ended:?}");
+        let log = std::fs::read_to_string(log).unwrap();
+        assert_eq!(log.lines().count(), 1, "{words:?}: {log}");
+    }
+}
+
+#[test]
+fn a_scheduler_listens_only_when_its_configuration_is_right() {
+    let up = Up::start(&["--members=0"]);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = taken.local_addr().unwrap();
+    let kubeconfig = up.kubeconfig().display().to_string();
+    let ends = |plugins: &str, code: i32| {
+        let flag = format!("--plugins={plugins}");
+        let (metrics, probes) = (
+            format!("--metrics-bind-address={address}"),
+            format!("--health-probe-bind-address={address}"),
+        );
+        let words = [
+            "scheduler",
+            "--kubeconfig",
+            &kubeconfig,
+            &flag,
+            &metrics,
+            &probes,
+        ];
+        let output = berth(up.home.path(), &words)
+            .env("RUST_LOG", "off")
+            .output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        line(&output)
+    };
+    for plugins in ["Foo", "*,-Foo"] {
+        let said = ends(plugins, 2);
+        let expected = "error: --plugins: no plugin is named \"Foo\": there are APIEnablement, ";
+        assert!(said.starts_with(expected), "{said}");
+    }
+    let said = ends("*", 1);
+    let expected = format!("error: cannot listen on {address}: ");
+    assert!(said.starts_with(&expected), "{said}");
 }
 
 #[test]

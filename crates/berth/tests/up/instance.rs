@@ -1,6 +1,7 @@
 //! `berth status` and `berth down`, a second `berth up`, and what is logged.
 
 use std::net::{IpAddr, UdpSocket};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
@@ -108,6 +109,8 @@ fn a_second_one_says_where_the_first_one_is() {
         &up.child.id().to_string(),
         "berth status",
         "berth down",
+        "a second one needs a --kubeconfig of its own",
+        "--data-dir",
     ] {
         assert!(line.contains(expected), "{expected} is not in {line}");
     }
@@ -136,6 +139,133 @@ fn a_second_one_says_where_the_first_one_is() {
         asked(&up, &["status"]).status.success(),
         "the first one is as before"
     );
+}
+
+#[test]
+fn the_environment_names_the_one_that_is_meant() {
+    let up = Up::start(&["--members=1"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let with = |home: &Path, named: &str, words: &[&str]| {
+        let mut command = berth(home, words);
+        command.env("KUBECONFIG", named).output().unwrap()
+    };
+    let ours = up.kubeconfig();
+    let link = elsewhere.path().join("link");
+    std::os::unix::fs::symlink(&ours, &link).unwrap();
+    let several = format!("{}/missing:{}", elsewhere.path().display(), ours.display());
+    for named in [ours.to_str().unwrap(), link.to_str().unwrap(), &several] {
+        for words in [&["status"][..], &["fail", "member1"], &["heal", "member1"]] {
+            let output = with(elsewhere.path(), named, words);
+            assert!(output.status.success(), "{named} {words:?}: {output:?}");
+        }
+    }
+    // That of something else: the one that is up is not meant.
+    let foreign = elsewhere.path().join("foreign");
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: prod\n\
+        contexts: [{name: prod, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n\
+        clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n";
+    std::fs::write(&foreign, text).unwrap();
+    let foreign = foreign.to_str().unwrap();
+    for words in [
+        &["status"][..],
+        &["down"],
+        &["fail", "member1"],
+        &["heal", "member1"],
+    ] {
+        let output = with(up.home.path(), foreign, words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        let ours = ours.display();
+        let expected = format!(
+            "error: no `berth up` runs with the kubeconfig {foreign}, which KUBECONFIG names; \
+             the one that is up has {ours}: pass --kubeconfig {ours}\n"
+        );
+        assert_eq!(line(&output), expected, "{words:?}");
+    }
+    let output = with(elsewhere.path(), foreign, &["status"]);
+    assert!(
+        line(&output).ends_with("start one with `berth up`\n"),
+        "{output:?}"
+    );
+    assert!(asked(&up, &["status"]).status.success(), "it is still up");
+    let output = with(elsewhere.path(), ours.to_str().unwrap(), &["down"]);
+    assert!(output.status.success(), "{output:?}");
+    let output = with(elsewhere.path(), ours.to_str().unwrap(), &["down"]);
+    assert!(output.status.success() && stdout(&output).starts_with("no `berth up` runs"));
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_read_is_named_with_the_cause() {
+    let home = tempfile::tempdir().unwrap();
+    let broken = home.path().join("broken");
+    std::fs::write(&broken, "clusters: 1\n").unwrap();
+    let (broken, missing) = (broken.display(), home.path().join("missing"));
+    let missing = missing.display();
+    for (named, file, cause) in [
+        (format!("{missing}"), format!("{missing}"), "No such file"),
+        (format!("{broken}"), format!("{broken}"), "clusters"),
+        (
+            format!("{missing}:{broken}"),
+            format!("{broken}"),
+            "clusters",
+        ),
+    ] {
+        for words in [
+            &["get", "clusters"][..],
+            &["watch"],
+            &["scheduler"],
+            &["controllers"],
+            &["simulate", "--against", "any"],
+            &["unjoin", "member1"],
+        ] {
+            let output = berth(home.path(), words).env("KUBECONFIG", &named).output();
+            let output = output.unwrap();
+            assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let last = errors.lines().last().unwrap();
+            let expected = format!("cannot use the kubeconfig {file}: ");
+            assert!(
+                last.starts_with("error: ") && last.contains(&expected),
+                "{words:?}: {errors}"
+            );
+            assert!(
+                last.contains(cause) && !last.contains("set KUBECONFIG"),
+                "{words:?}: {errors}"
+            );
+        }
+    }
+}
+
+/// The addresses on which a process listens, as the kernel writes them: hexadecimal, the first is the host.
+fn listeners(process: u32) -> Vec<String> {
+    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let sockets: Vec<String> = links
+        .filter_map(|link| std::fs::read_link(link.ok()?.path()).ok())
+        .filter_map(|target| {
+            let inode = target.to_str()?.strip_prefix("socket:[")?;
+            Some(inode.trim_end_matches(']').to_owned())
+        })
+        .collect();
+    let mut listening = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let table = std::fs::read_to_string(format!("/proc/{process}/net/{table}"));
+        for row in table.unwrap_or_default().lines().skip(1) {
+            let cells: Vec<&str> = row.split_whitespace().collect();
+            if cells[3] == "0A" && sockets.iter().any(|inode| inode == cells[9]) {
+                listening.push(cells[1].to_owned());
+            }
+        }
+    }
+    listening
+}
+
+#[test]
+fn nothing_listens_on_other_interfaces() {
+    let up = Up::start(&["--members=2"]);
+    let listening = listeners(up.child.id());
+    // The control plane and its members.
+    assert!(listening.len() >= 3, "{listening:?}");
+    let is_loopback = |address: &String| address.starts_with("0100007F:");
+    assert!(listening.iter().all(is_loopback), "{listening:?}");
 }
 
 #[test]
