@@ -10,7 +10,7 @@
 //! A task owns all that is known of its member, so that a dead or slow member delays no other. What to say about it
 //! is decided in pure functions: [`readiness`], [`summary`], [`grades`].
 
-mod apis;
+pub mod apis;
 mod facts;
 pub mod grades;
 mod member;

@@ -7,7 +7,7 @@
 //!               overrides, bindings ─────┘
 //! ```
 //!
-//! One task owns the state ([`index`]); [`decision`] is a pure function of it; writes are on their way
+//! One task owns the [`state`]; [`decision`] is a pure function of it; writes are on their way
 //! concurrently, never two for one object, each with the version that it is based on. Whatever is lost is
 //! found again: on a restart or a new list everything is looked at once more, and where nothing is to be
 //! done nothing is written.
@@ -36,7 +36,9 @@ pub mod policy;
 pub mod preemption;
 pub mod selection;
 pub mod skipped_apis;
+pub mod state;
 pub mod template;
+mod unserved_apis;
 mod waiting;
 mod writer;
 

@@ -54,6 +54,14 @@ impl Fingerprints {
             by_user,
         }
     }
+
+    /// The fingerprints after the system has changed its own marks.
+    pub(crate) fn with_marks(self, marks: &str) -> Self {
+        Self {
+            all: hash_of(&(self.all, marks)),
+            ..self
+        }
+    }
 }
 
 fn hash_map(map: Option<&BTreeMap<String, String>>, keep: impl Fn(&str) -> bool) -> u64 {

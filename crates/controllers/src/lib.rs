@@ -24,6 +24,7 @@ mod kinds;
 pub mod member_client;
 mod merge_diff;
 pub mod namespace_sync;
+pub mod nearest;
 pub mod overrides;
 pub mod propagation;
 mod queue;

@@ -323,6 +323,39 @@ async fn a_custom_resource_is_propagated_as_soon_as_its_kind_is_served() {
 }
 
 #[tokio::test]
+async fn a_selector_for_an_api_that_is_not_served_is_reported_once() {
+    let plane = Plane::start().await;
+    let selecting = |name: &str, api_version: &str, kind: &str| {
+        let mut p = policy(name, "g", json!({}));
+        p["spec"]["resourceSelectors"] = json!([{"apiVersion": api_version, "kind": kind}]);
+        p
+    };
+    let typo = selecting("typo", "apps/v1", "Deploymnt");
+    plane
+        .create(policy("early", "not-there-yet", json!({})))
+        .await;
+    plane.create(typo.clone()).await;
+    plane
+        .create(selecting("gadgets", "example.io/v1", "Gadget"))
+        .await;
+    let message = plane.until_event("typo", "APINotServed").await;
+    assert_eq!(
+        message,
+        "spec.resourceSelectors[0] matches nothing: the control plane does not serve Deploymnt in apps/v1; did you mean \
+         Deployment?"
+    );
+    plane.until_event("gadgets", "APINotServed").await;
+    // Checked again: with another policy, and after the typo was left in a changed one.
+    plane.change(&typo, json!({ "spec": clusters("m2") })).await;
+    plane.create(selecting("typo2", "v1", "Deployment")).await;
+    plane.until_event("typo2", "APINotServed").await;
+    assert_eq!(plane.warnings("typo").await, ["APINotServed x1"]);
+    assert_eq!(plane.warnings("gadgets").await, ["APINotServed x1"]);
+    assert_eq!(plane.warnings("early").await, [""; 0]);
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn a_template_waits_for_the_overrides_of_its_policy() {
     let plane = Plane::start().await;
     let web = deployment("web");

@@ -225,6 +225,22 @@ impl Plane {
         .await
     }
 
+    /// The warnings about an object: their reasons, and how often each was recorded.
+    pub async fn warnings(&self, name: &str) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let events = events.list(&ListParams::default()).await.unwrap().items;
+        let about = events.into_iter().filter(|event| {
+            event.involved_object.name.as_deref() == Some(name)
+                && event.type_.as_deref() == Some("Warning")
+        });
+        about
+            .map(|event| {
+                let count = event.count.unwrap_or(1);
+                format!("{} x{count}", event.reason.unwrap_or_default())
+            })
+            .collect()
+    }
+
     /// Waits until the detector has seen all that was created before: it has claimed a Deployment that came
     /// later, by a policy that came later.
     pub async fn settle(&self, name: &str) {

@@ -6,9 +6,11 @@ use kube::discovery::{self, ApiGroup, Discovery};
 
 /// What was found, and whether that is all.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) enablements: Vec<ApiEnablement>,
-    pub(super) complete: bool,
+pub struct Found {
+    /// The groups, versions and resources, sorted.
+    pub enablements: Vec<ApiEnablement>,
+    /// Whether that is all.
+    pub complete: bool,
 }
 
 /// The condition `CompleteAPIEnablements`: whether it is true, its reason and its message.
@@ -33,7 +35,7 @@ pub(super) fn condition(found: &Found) -> (bool, &'static str, String) {
 }
 
 /// All groups, versions and resources, sorted. Where some cannot be asked for, the others are kept.
-pub(super) async fn served(client: &Client) -> Found {
+pub async fn served(client: &Client) -> Found {
     let (mut enablements, complete): (Vec<_>, _) =
         match Discovery::new(client.clone()).run_aggregated().await {
             Ok(discovery) => (discovery.groups().flat_map(versions).collect(), true),

@@ -98,6 +98,11 @@ pub(super) fn faulty_selector(policy: &PolicyRecord, fault: &str) -> Happening {
     about_policy(policy, reason, fault)
 }
 
+/// A selector of a policy that names an API which the control plane does not serve.
+pub(super) fn unserved_api(policy: &PolicyRecord, fault: &str) -> Happening {
+    about_policy(policy, "APINotServed", fault)
+}
+
 /// As a message begins with it.
 fn capitalised(key: &PolicyKey) -> String {
     let kind = match key.kind {

@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::observation::{Message, Source};
 use super::options::DetectorOptions;
-use super::owner::{Owner, WorkKey};
+use super::owner::Owner;
+use super::state::WorkKey;
 use super::template::Template;
 use super::writer::Writer;
 use crate::binding_key::BindingKind;
@@ -36,8 +37,9 @@ fn owner() -> (Owner, WorkKey) {
     }));
     let template = Arc::new(Template::from_object(&resource, template));
     let key = WorkKey::Template(template.key.clone());
+    owner.state.serve(Arc::clone(&resource));
     owner.types.insert(resource, CancellationToken::new());
-    owner.index.put_template(&template);
+    owner.state.index.put_template(&template);
     (owner, key)
 }
 
@@ -62,15 +64,21 @@ fn binding(version: &str, suspension: Value) -> Message {
 async fn what_comes_to_a_binding_is_looked_at_even_if_its_template_is_being_worked_on() {
     let (mut owner, web) = owner();
     owner.take_in(binding("1", json!(null)));
-    assert_eq!(owner.queue.next().map(|(key, _)| key), Some(web.clone()));
+    assert_eq!(
+        owner.state.queue.next().map(|(key, _)| key),
+        Some(web.clone())
+    );
     // It may have been decided that nothing has to be written, by the version before.
-    owner.queue.start(web.clone());
+    owner.state.queue.start(web.clone());
     owner.take_in(binding("2", json!({"dispatching": false})));
-    assert_eq!(owner.queue.next(), None);
-    owner.queue.finish(&web);
-    assert_eq!(owner.queue.next().map(|(key, _)| key), Some(web.clone()));
+    assert_eq!(owner.state.queue.next(), None);
+    owner.state.queue.finish(&web);
+    assert_eq!(
+        owner.state.queue.next().map(|(key, _)| key),
+        Some(web.clone())
+    );
 
     // Nothing of this is the detector's.
     owner.take_in(binding("3", json!({"dispatching": false})));
-    assert_eq!(owner.queue.next(), None);
+    assert_eq!(owner.state.queue.next(), None);
 }

@@ -14,31 +14,23 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::DetectorError;
-use super::claim::{PolicyKey, PolicyKind};
-use super::decision::{Cause, Plan, decide};
-use super::index::Index;
+use super::claim::PolicyKind;
+use super::decision::{Cause, Plan};
 use super::observation::{Message, Source};
 use super::options::DetectorOptions;
-use super::policy::Standing;
-use super::waiting::WaitingList;
+use super::policy::{PolicyRecord, Standing};
+use super::state::{State, Work, WorkKey};
+use super::template::Template;
+use super::unserved_apis::UnservedApis;
 use super::writer::{Versions, WriteError, Writer};
 use crate::informer::inform;
-use crate::queue::{Lane, Queue, until};
-use crate::resource_type::{ResourceType, TemplateKey};
+use crate::queue::{Lane, until};
+use crate::resource_type::ResourceType;
 
 /// How many messages may wait for the owner; informers wait when it is full.
 pub(super) const INBOX: usize = 1024;
 /// How many messages are taken in before writes are handed out.
 const BATCH: usize = 256;
-
-/// What is worked on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum WorkKey {
-    /// A template.
-    Template(TemplateKey),
-    /// A policy.
-    Policy(PolicyKey),
-}
 
 /// How a piece of work ended.
 #[derive(Debug)]
@@ -51,10 +43,8 @@ struct Done {
 /// The state, and the tasks that it has started.
 #[derive(Debug)]
 pub(super) struct Owner {
-    pub(super) options: DetectorOptions,
-    pub(super) index: Index,
-    pub(super) waiting: WaitingList,
-    pub(super) queue: Queue<WorkKey, Cause>,
+    pub(super) state: State,
+    pub(super) unserved: UnservedApis,
     /// The kinds whose objects are templates, each with the end of its informer.
     pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
     /// Sources that have been listed completely.
@@ -77,10 +67,8 @@ impl Owner {
         shutdown: CancellationToken,
     ) -> Self {
         Self {
-            options,
-            index: Index::default(),
-            waiting: WaitingList::default(),
-            queue: Queue::default(),
+            state: State::new(options),
+            unserved: UnservedApis::default(),
             types: HashMap::new(),
             listed: HashSet::new(),
             discovered: false,
@@ -101,7 +89,8 @@ impl Owner {
         let shutdown = self.shutdown.clone();
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            let due = self.queue.next_due();
+            let due = self.state.queue.next_due();
+            let check_due = self.unserved.due();
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
@@ -116,6 +105,7 @@ impl Owner {
                 }
                 Some(ended) = self.informers.join_next() => ended?,
                 () = until(due) => self.bring_back(),
+                () = until(check_due) => self.report_unserved_apis(),
             }
             self.hand_out();
         }
@@ -133,6 +123,7 @@ impl Owner {
         let end = self.shutdown.child_token();
         let api = resource.api.clone();
         self.types.insert(Arc::clone(&resource), end.clone());
+        self.state.serve(Arc::clone(&resource));
         self.start_informer(Source::Templates(resource), api, end);
     }
 
@@ -154,24 +145,6 @@ impl Owner {
         ));
     }
 
-    /// Queues a template.
-    pub(super) fn enqueue(&mut self, key: TemplateKey, cause: Cause) {
-        let lane = if cause.by_user && !cause.policy_changed {
-            Lane::Fast
-        } else {
-            Lane::Slow
-        };
-        self.queue
-            .add(WorkKey::Template(key), cause, lane, Cause::merge);
-    }
-
-    /// Queues a policy.
-    pub(super) fn enqueue_policy(&mut self, key: PolicyKey) {
-        let key = WorkKey::Policy(key);
-        self.queue
-            .add(key, Cause::default(), Lane::Fast, Cause::merge);
-    }
-
     /// Whether enough is known to decide: without all policies a claim would look abandoned, and without all
     /// bindings each one would be created again.
     fn can_decide(&self) -> bool {
@@ -187,20 +160,21 @@ impl Owner {
 
     fn bring_back(&mut self) {
         let now = Instant::now();
-        while let Some((key, cause)) = self.queue.take_due(now) {
-            self.queue.add(key, cause, Lane::Slow, Cause::merge);
+        let queue = &mut self.state.queue;
+        while let Some((key, cause)) = queue.take_due(now) {
+            queue.add(key, cause, Lane::Slow, Cause::merge);
         }
     }
 
     fn done(&mut self, done: Done) {
         let Done { key, cause, result } = done;
         match result {
-            Ok(()) => self.queue.finish(&key),
+            Ok(()) => self.state.finish(&key),
             Err(error) => {
                 if let (WorkKey::Template(key), WriteError::NoPriorityClass(_)) = (&key, &error) {
-                    self.waiting.await_priority_class(key.clone());
+                    self.state.await_priority_class(key.clone());
                 }
-                let failures = self.queue.fail(&key, cause);
+                let failures = self.state.queue.fail(&key, cause);
                 if error.is_stale() {
                     tracing::debug!(?key, failures, %error, "based on an old version, trying again");
                 } else {
@@ -215,39 +189,27 @@ impl Owner {
         if !self.can_decide() {
             return;
         }
-        while self.writes.len() < self.options.concurrent_writes.get() {
-            let Some((key, cause)) = self.queue.next() else {
-                return;
-            };
-            match &key {
-                WorkKey::Template(template) => self.work_on_template(template, cause),
-                WorkKey::Policy(policy) => self.work_on_policy(policy),
+        while self.writes.len() < self.state.options.concurrent_writes.get() {
+            match self.state.next_work() {
+                Some(Work::Template {
+                    template,
+                    cause,
+                    plan,
+                }) => self.carry_out(template, cause, plan),
+                Some(Work::Policy(record)) => self.work_on_policy(record),
+                None => return,
             }
         }
     }
 
-    fn work_on_template(&mut self, key: &TemplateKey, cause: Cause) {
-        let Some(template) = self.index.template(key).cloned() else {
-            self.waiting.forget(key);
-            self.queue.finish(&WorkKey::Template(key.clone()));
-            return;
-        };
-        let plan = decide(&template, &self.index, &cause, self.options.gates);
-        self.waiting.forget(key);
-        let binding = self.index.binding(&key.binding()).cloned();
+    fn carry_out(&mut self, template: Arc<Template>, cause: Cause, plan: Plan) {
+        let key = WorkKey::Template(template.key.clone());
+        let binding = self.state.index.binding(&template.key.binding()).cloned();
         let writer = self.writer.clone();
         match plan {
-            Plan::Leave => self.queue.finish(&WorkKey::Template(key.clone())),
-            Plan::Wait => {
-                self.waiting.await_policy(key.clone());
-                self.queue.finish(&WorkKey::Template(key.clone()));
-            }
-            Plan::AwaitOverrides => {
-                self.waiting.await_overrides(key.clone(), cause);
-                self.queue.finish(&WorkKey::Template(key.clone()));
-            }
+            Plan::Leave | Plan::Wait | Plan::AwaitOverrides => self.state.finish(&key),
             Plan::Release(claim) => {
-                self.start(WorkKey::Template(key.clone()), cause, async move {
+                self.start(key, cause, async move {
                     writer.release(&template, &claim, binding).await
                 });
             }
@@ -257,7 +219,7 @@ impl Owner {
                 } else {
                     Versions::Followed
                 };
-                self.start(WorkKey::Template(key.clone()), cause, async move {
+                self.start(key, cause, async move {
                     writer
                         .apply(&template, &application, binding, versions)
                         .await
@@ -266,13 +228,9 @@ impl Owner {
         }
     }
 
-    fn work_on_policy(&mut self, key: &PolicyKey) {
-        let Some(record) = self.index.policy(key).cloned() else {
-            self.queue.finish(&WorkKey::Policy(key.clone()));
-            return;
-        };
+    fn work_on_policy(&mut self, record: Arc<PolicyRecord>) {
+        let work = WorkKey::Policy(record.key.clone());
         let writer = self.writer.clone();
-        let work = WorkKey::Policy(key.clone());
         match &record.standing {
             Standing::Incomplete(patch) => {
                 let patch = patch.clone();
@@ -285,10 +243,8 @@ impl Owner {
                     writer.drop_finalizer(&record).await
                 });
             }
-            Standing::Leaving | Standing::Refused(_) => self.queue.finish(&work),
-            Standing::Ready(policy) => {
-                self.spread_change(policy);
-                self.queue.finish(&work);
+            Standing::Leaving | Standing::Refused(_) | Standing::Ready(_) => {
+                self.state.finish(&work);
             }
         }
     }
@@ -299,7 +255,7 @@ impl Owner {
         cause: Cause,
         work: impl Future<Output = Result<(), WriteError>> + Send + 'static,
     ) {
-        self.queue.start(key.clone());
+        self.state.queue.start(key.clone());
         self.writes.spawn(async move {
             let result = work.await;
             Done { key, cause, result }

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use super::claim::Claim;
+use super::claim::{Claim, PolicyKind};
 use crate::fingerprint::Fingerprints;
 use crate::interpreter::is_interpreted;
 use crate::resource_selector::ResourceIdentity;
@@ -60,6 +60,39 @@ impl Template {
             fingerprints,
             body: interpreted.then(|| Arc::new(object.data)),
         }
+    }
+
+    /// Returns the template as it is once a policy has claimed it, for callers that do not store it on a server.
+    #[must_use]
+    pub fn claimed(&self, claim: &Claim) -> Self {
+        let mut template = self.clone();
+        if claim.policy.kind == PolicyKind::Namespaced {
+            template
+                .labels
+                .remove(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID);
+        }
+        for label in claim.labels().keys() {
+            template.labels.insert(label.clone(), claim.id.clone());
+        }
+        template.has_cluster_claim = claim.policy.kind == PolicyKind::Cluster;
+        template.fingerprints = self.fingerprints.with_marks(&claim.id);
+        template.claim = Some(claim.clone());
+        template
+    }
+
+    /// Returns the template as it is once a claim has been released, for callers that do not store it on a server.
+    #[must_use]
+    pub fn released(&self, claim: &Claim) -> Self {
+        let mut template = self.clone();
+        for label in claim.labels().keys() {
+            template.labels.remove(label);
+        }
+        if claim.policy.kind == PolicyKind::Cluster {
+            template.has_cluster_claim = false;
+        }
+        template.fingerprints = self.fingerprints.with_marks("");
+        template.claim = None;
+        template
     }
 
     /// What selectors look at in it.
