@@ -66,14 +66,19 @@ impl DetectorArgs {
             &self.skipped_propagating_namespaces,
         )?;
         Ok(DetectorOptions {
-            gates: Gates {
-                policy_preemption: gates.controllers.policy_preemption,
-                priority_based_scheduling: gates.priority_based_scheduling,
-                resource_quota_estimate: gates.controllers.resource_quota_estimate,
-                workload_affinity: gates.engine.workload_affinity,
-            },
+            gates: detector_gates(gates),
             ..options
         })
+    }
+}
+
+/// Returns the gates that the detector reads.
+pub(crate) fn detector_gates(gates: FeatureGates) -> Gates {
+    Gates {
+        policy_preemption: gates.controllers.policy_preemption,
+        priority_based_scheduling: gates.priority_based_scheduling,
+        resource_quota_estimate: gates.controllers.resource_quota_estimate,
+        workload_affinity: gates.engine.workload_affinity,
     }
 }
 

@@ -9,13 +9,14 @@
 //! ```
 //!
 //! Nothing here decides anything by itself. What a control plane refuses and defaults is asked of an embedded
-//! server ([`sandbox`]), which binding a template gets of the detector's functions ([`detect`]), whether a
+//! server ([`sandbox`]), which binding a template gets of the detector's state ([`detect`]), whether a
 //! binding is looked at of the scheduler's ([`triggers`]), and where it goes of the engine ([`decide`]).
 //! A live control plane is only read.
 
 mod against;
 mod args;
 mod catalogue;
+mod configuration;
 mod decide;
 mod detect;
 mod elsewhere;
@@ -24,6 +25,7 @@ mod estimators;
 mod files;
 mod fleet_change;
 mod future;
+mod idle_policies;
 mod lenient;
 mod live;
 mod manifest;
@@ -75,31 +77,43 @@ async fn answer(args: SimulateArgs) -> Result<(), SimulateError> {
     if !args.taint.is_empty() {
         notes.push(fleet_change::ABOUT_TAINTS);
     }
+    let width = terminal_width();
     // A whole answer or none: whoever reads this through a pipe never sees half of one.
     let mut out = Vec::new();
     let unscheduled = if let Some(context) = &args.against {
         let moves =
             against::moves(context, estimators, manifests, &args, problems, &mut notes).await?;
-        report::moves(args.output, &moves, &notes, &mut out)?;
+        report::moves(args.output, &moves, &notes, width, &mut out)?;
         moves.unschedulable()
     } else {
         let state = files::state(manifests, &args, problems, &mut notes).await?;
+        notes.push(configuration::note(&state.bindings, &[]));
         if args.changes_fleet() {
             let moves = files::moves(&state, &args, &mut notes).await?;
-            report::moves(args.output, &moves, &notes, &mut out)?;
+            report::moves(args.output, &moves, &notes, width, &mut out)?;
             moves.unschedulable()
         } else {
             let decisions = files::decisions(&state, &args, &mut notes).await?;
-            report::decisions(args.output, &decisions, &notes, &mut out)?;
+            report::decisions(args.output, &decisions, &notes, width, &mut out)?;
             let failed = decisions.iter().filter(|d| d.failure.is_some());
             failed.count()
         }
     };
     print(&out)?;
-    if args.fail_on_unscheduled && unscheduled > 0 {
-        return Err(SimulateError::Unscheduled(unscheduled));
+    let selections = notes.idle();
+    if args.fail_on_unscheduled && (unscheduled > 0 || selections > 0) {
+        return Err(SimulateError::Unscheduled {
+            bindings: unscheduled,
+            selections,
+        });
     }
     Ok(())
+}
+
+/// The width of the terminal that reads the answer; none where a program does.
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 fn print(out: &[u8]) -> Result<(), SimulateError> {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::args::SimulateArgs;
 use super::catalogue;
+use super::configuration;
 use super::decide::{self, Decider};
 use super::detect::Bindings;
 use super::error::{Problem, SimulateError};
@@ -67,6 +68,8 @@ pub(crate) async fn moves(
         bindings: read_bindings(&future.bindings, &mut Notes::default()),
     };
     after.clusters = fleet_change::changed(&after.clusters, args)?;
+    let config_maps = configuration::config_maps(&live).await;
+    notes.push(configuration::note(&after.bindings, &config_maps));
     let estimators = estimators.map(|options| live.estimators(&options));
     let decider = Decider::new(args, &after, estimators)?;
     decide_all(

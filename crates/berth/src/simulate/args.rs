@@ -48,7 +48,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CLUSTER=KEY[=VALUE]:EFFECT")]
     pub taint: Vec<TaintArg>,
 
-    /// Exit with code 1 where a binding finds no place
+    /// Exit with code 1 where a binding finds no place or a policy selects nothing
     #[arg(long)]
     pub fail_on_unscheduled: bool,
 
@@ -63,7 +63,7 @@ pub struct SimulateArgs {
     )]
     pub plugins: Vec<String>,
 
-    /// Feature gates, as for berth scheduler
+    /// Feature gates, as for berth scheduler and berth controllers
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
     pub feature_gates: FeatureGates,
 

@@ -26,6 +26,17 @@ const CLUSTER_SCOPED: [&str; 12] = [
     "ValidatingWebhookConfiguration",
 ];
 
+/// The API versions of what is propagated most, for hints at kinds.
+const COMMON: [&str; 7] = [
+    "apps/v1",
+    "autoscaling/v2",
+    "batch/v1",
+    "networking.k8s.io/v1",
+    "policy/v1",
+    "rbac.authorization.k8s.io/v1",
+    "v1",
+];
+
 /// What a server says of a kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
@@ -52,6 +63,50 @@ impl Catalogue {
         }
     }
 
+    async fn read(&mut self, api_version: &str) -> Result<(), kube::Error> {
+        if self.lists.contains_key(api_version) {
+            return Ok(());
+        }
+        let list = if api_version.contains('/') {
+            self.client.list_api_group_resources(api_version).await
+        } else {
+            self.client.list_core_api_resources(api_version).await
+        };
+        let list = match list {
+            Ok(list) => Some(list),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(error),
+        };
+        self.lists.insert(api_version.to_owned(), list);
+        Ok(())
+    }
+
+    /// Reads the API versions of what is propagated most.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(crate) async fn read_common(&mut self) -> Result<(), kube::Error> {
+        for api_version in COMMON {
+            self.read(api_version).await?;
+        }
+        Ok(())
+    }
+
+    /// The API versions and kinds that have been read, sorted.
+    pub(crate) fn kinds(&self) -> Vec<(&str, &str)> {
+        let mut kinds: Vec<_> = self
+            .lists
+            .iter()
+            .filter_map(|(api_version, list)| Some((api_version, list.as_ref()?)))
+            .flat_map(|(api_version, list)| {
+                let top = list.resources.iter().filter(|r| !r.name.contains('/'));
+                top.map(|resource| (api_version.as_str(), resource.kind.as_str()))
+            })
+            .collect();
+        kinds.sort_unstable();
+        kinds
+    }
+
     /// Looks a kind up.
     ///
     /// # Errors
@@ -61,19 +116,7 @@ impl Catalogue {
         api_version: &str,
         kind: &str,
     ) -> Result<Known, kube::Error> {
-        if !self.lists.contains_key(api_version) {
-            let list = if api_version.contains('/') {
-                self.client.list_api_group_resources(api_version).await
-            } else {
-                self.client.list_core_api_resources(api_version).await
-            };
-            let list = match list {
-                Ok(list) => Some(list),
-                Err(kube::Error::Api(status)) if status.code == 404 => None,
-                Err(error) => return Err(error),
-            };
-            self.lists.insert(api_version.to_owned(), list);
-        }
+        self.read(api_version).await?;
         let Some(Some(list)) = self.lists.get(api_version) else {
             return Ok(Known::Foreign);
         };
@@ -102,6 +145,11 @@ pub(crate) fn assumed(api_version: &str, kind: &str) -> Arc<ResourceType> {
 /// The type of Clusters.
 pub(crate) fn clusters() -> Arc<ResourceType> {
     resource_type("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false)
+}
+
+/// The type of ConfigMaps.
+pub(crate) fn config_maps() -> Arc<ResourceType> {
+    resource_type("v1", "ConfigMap", "configmaps", true)
 }
 
 /// The type of the policies of a kind.

@@ -52,9 +52,19 @@ pub enum SimulateError {
     /// The answer cannot be written.
     #[error("cannot write the answer: {0}")]
     Output(#[from] std::io::Error),
+    /// There is nothing to place workloads on.
+    #[error(
+        "there is no Cluster among the manifests; add a fleet, as in -f examples/fleet.yaml, or pass --against CONTEXT"
+    )]
+    NoFleet,
     /// Asked for by `--fail-on-unscheduled`.
-    #[error("{0} of the bindings find no place")]
-    Unscheduled(usize),
+    #[error("{}", failures(*.bindings, *.selections))]
+    Unscheduled {
+        /// Bindings that find no place.
+        bindings: usize,
+        /// Policies, or selectors of policies, that select nothing.
+        selections: usize,
+    },
     /// The user has enough.
     #[error("interrupted")]
     Interrupted,
@@ -65,6 +75,21 @@ impl SimulateError {
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Estimators(_) | Self::EstimatorsOfNobody)
     }
+}
+
+fn failures(bindings: usize, selections: usize) -> String {
+    let bindings = match bindings {
+        0 => None,
+        1 => Some("1 binding finds no place".to_owned()),
+        several => Some(format!("{several} bindings find no place")),
+    };
+    let selections = match selections {
+        0 => None,
+        1 => Some("1 policy selects nothing".to_owned()),
+        several => Some(format!("{several} policies or selectors select nothing")),
+    };
+    let failures: Vec<String> = bindings.into_iter().chain(selections).collect();
+    failures.join(", ")
 }
 
 fn lines(problems: &[Problem]) -> String {

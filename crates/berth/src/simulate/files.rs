@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use berth_api::Cluster;
-use berth_controllers::detector::decision::Cause;
 use berth_scheduler::binding::{Binding, BindingKey};
 
 use super::args::SimulateArgs;
@@ -11,12 +10,14 @@ use super::decide::{self, Decider, Decision};
 use super::detect::{Bindings, Detector};
 use super::error::{Problem, SimulateError};
 use super::fleet_change::{self, Clusters};
+use super::idle_policies::{self, Apis};
 use super::manifest::{Manifest, Role};
 use super::moves::{Move, Moves};
 use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
 use super::typing::{self, Typed};
+use crate::members::is_simulated;
 
 /// A fleet, and the bindings over it.
 #[derive(Default)]
@@ -71,12 +72,13 @@ pub(crate) async fn state(
         let Typed { manifest, kind, .. } = typed;
         match manifest.role {
             Role::Cluster => match serde_json::from_value::<Cluster>(object) {
-                Ok(cluster) => {
+                Ok(mut cluster) => {
+                    serve_apis(&mut cluster, &sandbox);
                     state.clusters.insert(manifest.name, cluster);
                 }
                 Err(error) => problems.push(Problem::new(&manifest.place, error)),
             },
-            Role::Policy(kind) => notes.extend(detector.policy(kind, object)),
+            Role::Policy(kind) => notes.extend(detector.policy_applied(kind, object)),
             Role::Override(kind) => {
                 detector.override_policy(kind, &manifest.namespace, &manifest.name);
             }
@@ -87,16 +89,35 @@ pub(crate) async fn state(
             Role::Aside => {}
         }
     }
-    for (kind, object) in templates {
-        if let Err(unbound) = detector.bind(&kind, object, &Cause::user(), &mut bindings) {
-            notes.unbound(unbound);
-        }
-    }
     if !problems.is_empty() {
         return Err(SimulateError::Manifests(problems));
     }
+    if state.clusters.is_empty() {
+        return Err(SimulateError::NoFleet);
+    }
+    for (kind, object) in templates {
+        detector.template_applied(&kind, object, &bindings);
+    }
+    detector.settle(&mut bindings);
+    notes.detected(&detector);
+    let apis = Apis {
+        defined: sandbox.catalogue(),
+        live: None,
+    };
+    notes.idle_policies(idle_policies::find(&detector, apis).await?);
     state.bindings = read_all(&bindings)?;
     Ok(state)
+}
+
+/// Gives a cluster that a simulated member stands for the APIs of such a member, unless its manifest lists others:
+/// `berth up --fleet` would collect them from the member.
+fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
+    if is_simulated(cluster) {
+        let status = cluster.status.get_or_insert_default();
+        if status.api_enablements.is_empty() {
+            status.api_enablements = sandbox.member_apis().to_vec();
+        }
+    }
 }
 
 /// What becomes of every binding.

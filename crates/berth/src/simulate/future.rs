@@ -1,11 +1,10 @@
 //! A control plane as it would be with manifests applied: what is there, the manifests on top, and what the
 //! detector makes of both.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use berth_controllers::detector::claim::{Claim, PolicyKey, PolicyKind};
-use berth_controllers::detector::decision::Cause;
+use berth_controllers::detector::claim::{PolicyKey, PolicyKind};
 use berth_controllers::detector::policy::PolicyRecord;
 use berth_controllers::resource_type::ResourceType;
 use kube::api::DynamicObject;
@@ -15,6 +14,7 @@ use super::args::SimulateArgs;
 use super::catalogue;
 use super::detect::{self, ApiKind, Bindings, Detector};
 use super::error::{Problem, SimulateError};
+use super::idle_policies::{self, Apis};
 use super::live::LivePlane;
 use super::manifest::{Manifest, Role};
 use super::notes::Notes;
@@ -23,11 +23,26 @@ use super::progress::Progress;
 use super::sandbox::Sandbox;
 use super::typing::{self, Typed};
 
-/// What a policy of the manifests is about: it, and what it was before.
-struct PolicyChange {
-    key: PolicyKey,
-    before: Option<PolicyRecord>,
-    changed: bool,
+/// A change that the detector sees, in the order of the manifests.
+enum Change {
+    /// A policy is created, or changed from what it was before.
+    Policy {
+        kind: PolicyKind,
+        before: Option<PolicyRecord>,
+        object: Value,
+    },
+    /// An override policy is created or changed.
+    Override {
+        kind: PolicyKind,
+        namespace: String,
+        name: String,
+    },
+    /// A template is created, or changed from what it was before.
+    Template {
+        kind: Arc<ResourceType>,
+        before: Option<Value>,
+        object: Value,
+    },
 }
 
 /// The control plane as it would be.
@@ -37,9 +52,9 @@ pub(crate) struct Future {
     /// The bindings.
     pub(crate) bindings: Bindings,
     detector: Detector,
-    policies: Vec<PolicyChange>,
-    /// Templates of the manifests, and whether they differ from what is there.
-    templates: Vec<(Arc<ResourceType>, Value, bool)>,
+    changes: Vec<Change>,
+    /// The kinds that the manifests can have, once some are applied.
+    sandbox: Option<Sandbox>,
 }
 
 impl Future {
@@ -53,8 +68,8 @@ impl Future {
             clusters,
             bindings,
             detector: Detector::new(args),
-            policies: Vec::new(),
-            templates: Vec::new(),
+            changes: Vec::new(),
+            sandbox: None,
         }
     }
 
@@ -99,6 +114,13 @@ impl Future {
                 Some(old) => overlay::overlay(old, &manifest.object),
                 None => manifest.object.clone(),
             };
+            let is_unchanged = old.as_ref().is_some_and(|old| overlay::same(old, &wanted));
+            if is_unchanged && matches!(manifest.role, Role::Policy(_) | Role::Template) {
+                // An empty patch: the server keeps what it has.
+                let object = old.clone().unwrap_or_default();
+                self.put(typed, old, object);
+                continue;
+            }
             let admitted = typing::admit(&mut sandbox, &typed, &wanted, old.as_ref()).await;
             let mut object = match admitted {
                 Ok(object) => object,
@@ -108,15 +130,21 @@ impl Future {
                     continue;
                 }
             };
-            let changed = old.as_ref().is_none_or(|old| !overlay::same(old, &object));
+            if manifest.role == Role::Template
+                && let Some(metadata) = object["metadata"].as_object_mut()
+            {
+                // It gets another one, and a binding says which it was made from.
+                metadata.remove("resourceVersion");
+            }
             if old
                 .as_ref()
                 .is_none_or(|old| !overlay::same_spec(old, &object))
             {
                 overlay::bump_generation(&mut object);
             }
-            self.put(typed, old, object, changed, notes);
+            self.put(typed, old, object);
         }
+        self.sandbox = Some(sandbox);
         if problems.is_empty() {
             Ok(())
         } else {
@@ -124,14 +152,8 @@ impl Future {
         }
     }
 
-    fn put(
-        &mut self,
-        Typed { manifest, kind, .. }: Typed,
-        old: Option<Value>,
-        mut object: Value,
-        changed: bool,
-        notes: &mut Notes,
-    ) {
+    fn put(&mut self, typed: Typed, old: Option<Value>, object: Value) {
+        let Typed { manifest, kind, .. } = typed;
         match manifest.role {
             Role::Cluster => {
                 self.clusters.insert(manifest.name, object);
@@ -140,27 +162,21 @@ impl Future {
                 let key = typing::binding_key(kind, &manifest);
                 self.bindings.insert(key, object);
             }
-            Role::Policy(kind) => {
-                let key = policy_key(kind, &manifest.namespace, &manifest.name);
-                let before = old.and_then(|old| record(kind, old));
-                notes.extend(self.detector.policy(kind, object));
-                self.policies.push(PolicyChange {
-                    key,
-                    before,
-                    changed,
-                });
-            }
-            Role::Override(kind) => {
-                self.detector
-                    .override_policy(kind, &manifest.namespace, &manifest.name);
-            }
-            Role::Template => {
-                if changed && let Some(metadata) = object["metadata"].as_object_mut() {
-                    // It gets another one, and a binding says which it was made from.
-                    metadata.remove("resourceVersion");
-                }
-                self.templates.push((kind, object, changed));
-            }
+            Role::Policy(kind) => self.changes.push(Change::Policy {
+                kind,
+                before: old.and_then(|old| record(kind, old)),
+                object,
+            }),
+            Role::Override(kind) => self.changes.push(Change::Override {
+                kind,
+                namespace: manifest.namespace,
+                name: manifest.name,
+            }),
+            Role::Template => self.changes.push(Change::Template {
+                kind,
+                before: old,
+                object,
+            }),
             Role::Aside => {}
         }
     }
@@ -176,7 +192,7 @@ impl Future {
             for object in live.list(&catalogue::policies(kind), None).await? {
                 let (namespace, name) = names(&object);
                 policies.insert(policy_key(kind, namespace, name), object.clone());
-                notes.extend(self.detector.policy(kind, object));
+                notes.extend(self.detector.policy_known(kind, object));
             }
             for object in live.list_if_served(&catalogue::overrides(kind)).await? {
                 let (namespace, name) = names(&object);
@@ -186,104 +202,130 @@ impl Future {
         Ok(policies)
     }
 
-    /// Brings bindings up to date: those of the templates given, and those of templates that a changed
-    /// policy selects or has claimed.
+    /// Brings bindings up to date as the detector would: it sees the manifests one after the other, over the templates
+    /// that are there.
     pub(crate) async fn detect(
         &mut self,
         live: &LivePlane,
         notes: &mut Notes,
         progress: &mut Progress,
     ) -> Result<(), SimulateError> {
-        let mut catalogue = live.catalogue();
-        let changed: HashSet<PolicyKey> = self
-            .policies
-            .iter()
-            .filter(|policy| policy.changed)
-            .map(|policy| policy.key.clone())
-            .collect();
-        let mut given = HashSet::new();
-        for (kind, object, differs) in std::mem::take(&mut self.templates) {
-            given.insert(identity(&kind, &object));
-            let cause = Cause {
-                by_user: differs,
-                policy_changed: is_claimed_by(&object, &changed),
-                ..Cause::default()
-            };
-            if !differs && claim_of(&object).is_some() && !cause.policy_changed {
-                continue;
+        let changes = std::mem::take(&mut self.changes);
+        self.read_templates(&changes, live, progress).await?;
+        for change in changes {
+            match change {
+                Change::Policy { kind, object, .. } => {
+                    notes.extend(self.detector.policy_applied(kind, object));
+                }
+                Change::Override {
+                    kind,
+                    namespace,
+                    name,
+                } => self.detector.override_policy(kind, &namespace, &name),
+                Change::Template { kind, object, .. } => {
+                    self.detector
+                        .template_applied(&kind, object, &self.bindings);
+                }
             }
-            if let Err(unbound) = self
-                .detector
-                .bind(&kind, object, &cause, &mut self.bindings)
+            self.detector.settle(&mut self.bindings);
+        }
+        notes.detected(&self.detector);
+        if let Some(sandbox) = &self.sandbox {
+            let apis = Apis {
+                defined: sandbox.catalogue(),
+                live: Some(live.catalogue()),
+            };
+            notes.idle_policies(idle_policies::find(&self.detector, apis).await?);
+        }
+        Ok(())
+    }
+
+    /// Reads the templates that are there, as far as the changes may concern them.
+    async fn read_templates(
+        &mut self,
+        changes: &[Change],
+        live: &LivePlane,
+        progress: &mut Progress,
+    ) -> Result<(), SimulateError> {
+        let mut seen = HashSet::new();
+        for change in changes {
+            if let Change::Template {
+                kind,
+                before: Some(before),
+                ..
+            } = change
             {
-                notes.unbound(unbound);
+                seen.insert(identity(kind, before));
+                self.detector.template_known(kind, before.clone());
             }
         }
-        for (kinds, namespace) in self.reach() {
-            for kind in kinds {
-                let templates = live
-                    .templates(&mut catalogue, &kind, namespace.as_deref())
-                    .await?;
-                progress.say(format_args!("read {} {}s", templates.len(), kind.1));
-                for (kind, object) in templates {
-                    if !given.insert(identity(&kind, &object)) {
-                        continue;
-                    }
-                    let policy_changed = is_claimed_by(&object, &changed);
-                    if claim_of(&object).is_some() && !policy_changed {
-                        continue;
-                    }
-                    let cause = Cause {
-                        policy_changed,
-                        ..Cause::default()
-                    };
-                    // What no policy selects is not news here: it was so before.
-                    if let Err(unbound) =
-                        self.detector
-                            .bind(&kind, object, &cause, &mut self.bindings)
-                        && !unbound.unselected
-                    {
-                        notes.unbound(unbound);
-                    }
+        let mut catalogue = live.catalogue();
+        for (kind, namespace) in self.reach(changes) {
+            let templates = live
+                .templates(&mut catalogue, &kind, namespace.as_deref())
+                .await?;
+            progress.say(format_args!("read {} {}s", templates.len(), kind.1));
+            for (kind, object) in templates {
+                if seen.insert(identity(&kind, &object)) {
+                    self.detector.template_known(&kind, object);
                 }
             }
         }
         Ok(())
     }
 
-    /// The kinds that changed policies select from, before or now, and in which namespace.
-    fn reach(&self) -> Vec<(Vec<ApiKind>, Option<String>)> {
-        let changed = self.policies.iter().filter(|policy| policy.changed);
-        changed
-            .map(|policy| {
-                let mut kinds: HashSet<ApiKind> = HashSet::new();
-                let now = self.detector.find(&policy.key).map(|record| &**record);
-                for record in [policy.before.as_ref(), now].into_iter().flatten() {
-                    kinds.extend(detect::selected_kinds(record));
+    /// The kinds that changes may concern, and in which namespace: those that policies select from, before or now, and
+    /// those of policies that depend on an override policy.
+    fn reach(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
+        let mut reach = BTreeSet::new();
+        let mut add = |record: &PolicyRecord| {
+            let namespace =
+                Some(record.key.namespace.clone()).filter(|namespace| !namespace.is_empty());
+            for kind in detect::selected_kinds(record) {
+                reach.insert((kind, namespace.clone()));
+            }
+        };
+        for change in changes {
+            match change {
+                Change::Policy {
+                    kind,
+                    before,
+                    object,
+                } => {
+                    let now = record(*kind, object.clone());
+                    before.iter().chain(&now).for_each(&mut add);
                 }
-                let mut kinds: Vec<_> = kinds.into_iter().collect();
-                kinds.sort_unstable();
-                let namespace = Some(policy.key.namespace.clone()).filter(|name| !name.is_empty());
-                (kinds, namespace)
-            })
-            .collect()
+                Change::Override {
+                    kind,
+                    namespace,
+                    name,
+                } => {
+                    let depends = |record: &&PolicyRecord| {
+                        record.key.kind == *kind
+                            && record.key.namespace == *namespace
+                            && record.ready().is_some_and(|policy| {
+                                policy.spec.dependent_overrides.contains(name)
+                            })
+                    };
+                    self.detector.policies().filter(depends).for_each(&mut add);
+                }
+                Change::Template { .. } => {}
+            }
+        }
+        // A kind that is read everywhere need not be read in one namespace.
+        let everywhere: Vec<ApiKind> = reach
+            .iter()
+            .filter(|(_, namespace)| namespace.is_none())
+            .map(|(kind, _)| kind.clone())
+            .collect();
+        reach.retain(|(kind, namespace)| namespace.is_none() || !everywhere.contains(kind));
+        reach
     }
 }
 
 fn record(kind: PolicyKind, object: Value) -> Option<PolicyRecord> {
     let object: DynamicObject = serde_json::from_value(object).ok()?;
     Some(PolicyRecord::from_object(kind, &object))
-}
-
-fn claim_of(object: &Value) -> Option<Claim> {
-    let map = |field: &str| -> BTreeMap<String, String> {
-        serde_json::from_value(object["metadata"][field].clone()).unwrap_or_default()
-    };
-    Claim::read(&map("labels"), &map("annotations"))
-}
-
-fn is_claimed_by(object: &Value, policies: &HashSet<PolicyKey>) -> bool {
-    claim_of(object).is_some_and(|claim| policies.contains(&claim.policy))
 }
 
 fn identity(kind: &ResourceType, object: &Value) -> [String; 4] {

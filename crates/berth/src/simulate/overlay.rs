@@ -21,6 +21,11 @@ pub(crate) fn overlay(live: &Value, manifest: &Value) -> Value {
     let mut wanted = manifest.clone();
     if let Some(metadata) = wanted["metadata"].as_object_mut() {
         metadata.retain(|field, _| !SERVERS.contains(&field.as_str()));
+        // kubectl adds one to what it applies, so it never drops the annotations as a whole.
+        let annotations = metadata.entry("annotations");
+        if let annotations @ Value::Null = annotations.or_insert(Value::Null) {
+            *annotations = Value::Object(Map::new());
+        }
     }
     let status = wanted
         .as_object_mut()
@@ -153,6 +158,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn annotations_of_others_stay_where_a_manifest_has_none() {
+        // As kubectl writes it for a manifest without annotations.
+        let last = json!({ "metadata": { "name": "w", "annotations": {} }, "spec": {} });
+        let live = json!({ "metadata": { "name": "w",
+            "annotations": { LAST_APPLIED: last.to_string(), "claim": "p" } }, "spec": {} });
+        for manifest in [
+            json!({ "metadata": { "name": "w" }, "spec": {} }),
+            json!({ "metadata": { "name": "w", "annotations": null }, "spec": {} }),
+        ] {
+            let merged = overlay(&live, &manifest);
+            assert_eq!(merged["metadata"]["annotations"]["claim"], "p");
+            assert!(same(&live, &merged));
+        }
+    }
 
     #[test]
     fn a_manifest_says_what_it_says_and_others_keep_their_fields() {

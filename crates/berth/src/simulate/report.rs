@@ -1,5 +1,6 @@
 //! The answer: for people as tables, for scripts as JSON or YAML.
 
+mod fit;
 mod table;
 mod wide;
 mod wire;
@@ -11,7 +12,7 @@ use super::decide::{Decision, Share};
 use super::moves::Moves;
 use super::notes::Notes;
 
-/// Prints decisions. Notes follow a table, and keep out of the way of what a script reads.
+/// Prints decisions, for a terminal in its width. Notes follow a table, and keep out of the way of what a script reads.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -19,12 +20,13 @@ pub(crate) fn decisions(
     format: Format,
     decisions: &[Decision],
     notes: &Notes,
+    width: Option<usize>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
         Format::Table if decisions.is_empty() => writeln!(out, "no bindings to decide about")?,
-        Format::Table => write!(out, "{}", table::decisions(decisions))?,
-        Format::Wide => write!(out, "{}", wide::decisions(decisions))?,
+        Format::Table => write!(out, "{}", table::decisions(decisions, width))?,
+        Format::Wide => write!(out, "{}", wide::decisions(decisions, width))?,
         Format::Json | Format::Yaml => {
             let wire: Vec<wire::Decision<'_>> = decisions.iter().map(wire::Decision::new).collect();
             encode(format, &wire, out)?;
@@ -42,14 +44,15 @@ pub(crate) fn moves(
     format: Format,
     moves: &Moves,
     notes: &Notes,
+    width: Option<usize>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
         Format::Table if moves.moves.is_empty() => {}
-        Format::Table => writeln!(out, "{}", table::moves(&moves.moves))?,
+        Format::Table => writeln!(out, "{}", table::moves(&moves.moves, width))?,
         Format::Wide => {
             for one in &moves.moves {
-                writeln!(out, "{}", wide::moved(one))?;
+                writeln!(out, "{}", wide::moved(one, width))?;
             }
         }
         Format::Json | Format::Yaml => {

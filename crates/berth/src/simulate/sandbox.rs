@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use berth_api::admission::GuardedKind;
+use berth_api::cluster::ApiEnablement;
 use berth_apiserver::{Admission, Server, ServerConfig};
+use berth_controllers::cluster_status::apis;
 use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -39,6 +41,8 @@ pub(crate) struct Sandbox {
     client: Client,
     validates: bool,
     namespaces: HashSet<String>,
+    /// What it serves without any definition: what a simulated member serves.
+    member_apis: Vec<ApiEnablement>,
 }
 
 impl Sandbox {
@@ -59,6 +63,7 @@ impl Sandbox {
         })
         .await
         .map_err(|error| failed(&error))?;
+        let member_apis = apis::served(&server.client()).await.enablements;
         for mut definition in berth_api::crds::all().map_err(|error| failed(&error))? {
             if !validates {
                 definition = lenient::relax(&definition).map_err(|error| failed(&error))?;
@@ -73,7 +78,13 @@ impl Sandbox {
             server,
             validates,
             namespaces: HashSet::new(),
+            member_apis,
         })
+    }
+
+    /// The APIs that a simulated member serves.
+    pub(crate) fn member_apis(&self) -> &[ApiEnablement] {
+        &self.member_apis
     }
 
     /// What it serves.

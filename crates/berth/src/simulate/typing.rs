@@ -88,7 +88,7 @@ pub(crate) async fn typed(
         |typed| match (&typed.manifest.role, typed.manifest.kind.as_str()) {
             (Role::Template, "Namespace") => 0,
             (Role::Cluster, _) => 1,
-            (Role::Template, _) => 3,
+            // In the order of the manifests, as with kubectl: which policy claims a template depends on it.
             _ => 2,
         },
     );

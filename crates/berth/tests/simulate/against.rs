@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const CONTEXT: &str = "live";
 
 /// Where each binding is: the clusters with their replicas.
-type Placements = BTreeMap<String, Vec<(String, i64)>>;
+pub(crate) type Placements = BTreeMap<String, Vec<(String, i64)>>;
 
 pub(crate) struct Plane {
     pub(crate) server: ControlPlane,
@@ -29,6 +29,11 @@ pub(crate) struct Plane {
 impl Plane {
     /// A control plane; none where there is no kubectl to apply manifests with.
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(UpArgs::default()).await
+    }
+
+    /// The same with these arguments, on a free port.
+    pub(crate) async fn start_with(args: UpArgs) -> Option<Self> {
         let installed = Command::new("kubectl")
             .args(["version", "--client"])
             .output();
@@ -36,12 +41,9 @@ impl Plane {
             eprintln!("kubectl is not installed: nothing was predicted");
             return None;
         }
-        let server = ControlPlane::start(&UpArgs {
-            port: 0,
-            ..UpArgs::default()
-        })
-        .await
-        .unwrap();
+        let server = ControlPlane::start(&UpArgs { port: 0, ..args })
+            .await
+            .unwrap();
         let client = server.server().client();
         let files = Files::new(&[("kubeconfig", &server.server().kubeconfig(CONTEXT))]);
         let this = Self {
@@ -80,7 +82,7 @@ impl Plane {
     }
 
     /// Waits until a binding is as it should be and the scheduler has seen it so.
-    async fn settled(
+    pub(crate) async fn settled(
         &self,
         name: &str,
         wanted: impl Fn(&ResourceBinding) -> bool + Send + Sync + 'static,
@@ -99,6 +101,39 @@ impl Plane {
             .await
             .unwrap()
             .unwrap();
+    }
+
+    /// Waits until the detector and the scheduler have seen all that was applied before: they have placed something
+    /// that came later.
+    pub(crate) async fn marked(&self, name: &str) {
+        let name = format!("marker-{name}");
+        self.apply(&app(
+            &name,
+            1,
+            "{clusterAffinity: {clusterNames: [member3]}}",
+        ))
+        .await;
+        self.settled(&format!("{name}-deployment"), |b| {
+            !b.spec.clusters.is_empty()
+        })
+        .await;
+    }
+
+    /// Waits until every binding is where it was predicted; markers that came later do not count.
+    pub(crate) async fn agrees_with(&self, predicted: Placements, what: &str) {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let mut placements = self.placements().await;
+            placements.retain(|name, _| predicted.contains_key(name));
+            if placements == predicted {
+                return;
+            }
+            assert!(
+                tokio::time::Instant::now() < until,
+                "{what}: {placements:?} instead of {predicted:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     async fn placements(&self) -> Placements {
@@ -151,7 +186,7 @@ impl Plane {
     }
 
     /// Where everything would be, by the answer to these manifests or flags.
-    async fn predicted(&self, arguments: &[&str]) -> Placements {
+    pub(crate) async fn predicted(&self, arguments: &[&str]) -> Placements {
         let arguments = [arguments, &["-o", "json"]].concat();
         let answer = self.simulate_unwritten(&arguments).await.json();
         let mut placements = self.placements().await;
@@ -164,7 +199,7 @@ impl Plane {
         placements
     }
 
-    async fn predicted_of(&self, text: &str) -> Placements {
+    pub(crate) async fn predicted_of(&self, text: &str) -> Placements {
         let files = Files::new(&[("change.yaml", text)]);
         self.predicted(&["-f", &files.path("change.yaml")]).await
     }
@@ -205,7 +240,7 @@ async fn what_is_predicted_is_what_happens() {
     }
 
     // Nothing would move if another scheduler of ours took over.
-    let takeover = plane.simulate_unwritten(&[]).await.out();
+    let takeover = plane.simulate_unwritten(&[]).await.answer();
     assert_eq!(
         takeover,
         "3 bindings looked at, 0 would move, 0 would become unschedulable\n"

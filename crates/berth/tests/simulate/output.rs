@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{Files, app, deployment, policy, simulate, simulate_with_input};
+use crate::program::{Files, NOTE, app, deployment, policy, simulate, simulate_with_input};
 
 const FLEET: [&str; 2] = ["-f", "examples/fleet.yaml"];
 const NGINX: &str = "examples/nginx.yaml";
@@ -18,20 +18,20 @@ fn with_fleet<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_table_has_a_row_for_each_binding() {
-    assert_eq!(simulate(&with_fleet(&["-f", NGINX])).out(), TABLE);
+    assert_eq!(simulate(&with_fleet(&["-f", NGINX])).answer(), TABLE);
 }
 
 #[test]
 fn files_can_follow_one_flag() {
     let answer = simulate(&["-f", "examples/fleet.yaml", NGINX]);
-    assert_eq!(answer.out(), TABLE);
+    assert_eq!(answer.answer(), TABLE);
 }
 
 #[test]
 fn standard_input_a_folder_a_list_and_json_are_as_good() {
     let text = std::fs::read_to_string(crate::program::root().join(NGINX)).unwrap();
     assert_eq!(
-        simulate_with_input(&with_fleet(&["-f", "-"]), &text).out(),
+        simulate_with_input(&with_fleet(&["-f", "-"]), &text).answer(),
         TABLE
     );
 
@@ -45,14 +45,14 @@ fn standard_input_a_folder_a_list_and_json_are_as_good() {
     ] {
         let files = Files::new(&[(name, text), ("README.md", "not a manifest")]);
         let answer = simulate(&with_fleet(&["-f", &files.folder()]));
-        assert_eq!(answer.out(), TABLE, "{name}");
+        assert_eq!(answer.answer(), TABLE, "{name}");
     }
 }
 
 #[test]
 fn wide_goes_cluster_by_cluster() {
     assert_eq!(
-        simulate(&with_fleet(&["-f", NGINX, "-o", "wide"])).out(),
+        simulate(&with_fleet(&["-f", NGINX, "-o", "wide"])).answer(),
         "\
 default/nginx-deployment (2 replicas): member1:1, member2:1
   CLUSTER   STAGE      REPLICAS   SCORE   ESTIMATE   PLUGIN            REASON
@@ -139,14 +139,20 @@ fn too_little_room_is_told_apart_from_no_fit() {
 #[test]
 fn templates_that_no_policy_selects_are_named() {
     let text = format!("{}---\n{}", deployment("web", 1), policy("other", "{}"));
-    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).out();
+    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).answer();
     assert_eq!(
         table,
-        "no bindings to decide about\nnote: no policy selects Deployment shop/web\n"
+        "no bindings to decide about\nnote: no policy selects Deployment shop/web\n\
+         note: policy(shop/other) selects nothing\n"
     );
     let json = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text);
     assert_eq!((json.out.trim(), json.code), ("[]", 0));
-    assert_eq!(json.err, "note: no policy selects Deployment shop/web\n");
+    assert_eq!(
+        json.err,
+        format!(
+            "note: no policy selects Deployment shop/web\nnote: policy(shop/other) selects nothing\n{NOTE}"
+        )
+    );
 }
 
 #[test]
@@ -169,7 +175,7 @@ spec:
     replicaDivisionPreference: Aggregated}}
 ";
     assert_eq!(
-        simulate_with_input(&with_fleet(&["-f", "-"]), text).out(),
+        simulate_with_input(&with_fleet(&["-f", "-"]), text).answer(),
         "\
 NAMESPACE   NAME                 REPLICAS   CLUSTERS    REASON
 -           viewer-clusterrole   -          member3     1/3 clusters: 2 cluster(s) did not match the placement cluster affinity constraint

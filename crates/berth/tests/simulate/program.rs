@@ -22,6 +22,13 @@ impl Answer {
         self.out
     }
 
+    /// The standard output without the note that every answer ends with.
+    #[track_caller]
+    pub(crate) fn answer(self) -> String {
+        let out = self.out();
+        out.strip_suffix(NOTE).unwrap().to_owned()
+    }
+
     /// The standard output, as JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
@@ -127,6 +134,10 @@ spec:
 "
     )
 }
+
+/// The note that every answer ends with.
+pub(crate) const NOTE: &str = "note: the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not \
+     taken into account\n";
 
 /// Divided by what is free.
 pub(crate) const DYNAMIC: &str = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, \

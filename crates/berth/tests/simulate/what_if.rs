@@ -27,7 +27,7 @@ fn a_lost_cluster_moves_what_it_holds() {
         "member1",
     ]);
     assert_eq!(
-        answer.out(),
+        answer.answer(),
         "\
 NAMESPACE   NAME               FROM                   TO
 default     nginx-deployment   member1:1, member2:1   member2:2
@@ -55,7 +55,7 @@ fn losing_every_cluster_leaves_nothing() {
         "member2",
     ]);
     assert_eq!(
-        answer.out(),
+        answer.answer(),
         "\
 NAMESPACE   NAME               FROM                   TO   REASON
 default     nginx-deployment   member1:1, member2:1   -    0/3 clusters are available: 1 cluster(s) did not match the placement cluster affinity constraint.
@@ -76,7 +76,7 @@ fn a_lost_cluster_that_holds_nothing_moves_nothing() {
         "member3",
     ]);
     assert_eq!(
-        answer.out(),
+        answer.answer(),
         "1 binding looked at, 0 would move, 0 would become unschedulable\n"
     );
 }

@@ -4,14 +4,15 @@ use berth_scheduler::binding::BindingKey;
 
 use super::super::decide::Decision;
 use super::super::moves::Move;
+use super::fit::fit;
 use super::listed;
-use crate::columns::{align, cell};
+use crate::columns::cell;
 
 /// How many clusters a cell names; `-o wide` names them all.
 const SHOWN: usize = 6;
 
 /// Where each binding goes.
-pub(super) fn decisions(decisions: &[Decision]) -> String {
+pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = decisions
         .iter()
         .map(|decision| {
@@ -33,11 +34,11 @@ pub(super) fn decisions(decisions: &[Decision]) -> String {
         "CLUSTERS",
         "REASON",
     ];
-    align_but_empty(&header, rows, 3)
+    fit_but_empty(&header, rows, 3, width)
 }
 
 /// From where to where each binding moves.
-pub(super) fn moves(moves: &[Move]) -> String {
+pub(super) fn moves(moves: &[Move], width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = moves
         .iter()
         .map(|one| {
@@ -51,11 +52,21 @@ pub(super) fn moves(moves: &[Move]) -> String {
             ]
         })
         .collect();
-    align_but_empty(&["NAMESPACE", "NAME", "FROM", "TO", "REASON"], rows, 4)
+    fit_but_empty(
+        &["NAMESPACE", "NAME", "FROM", "TO", "REASON"],
+        rows,
+        4,
+        width,
+    )
 }
 
 /// The rows without one of the columns, if no row says anything there.
-fn align_but_empty(header: &[&str], mut rows: Vec<Vec<String>>, column: usize) -> String {
+fn fit_but_empty(
+    header: &[&str],
+    mut rows: Vec<Vec<String>>,
+    column: usize,
+    width: Option<usize>,
+) -> String {
     let mut header = header.to_vec();
     if rows.iter().all(|row| row[column] == "-") {
         header.remove(column);
@@ -63,7 +74,7 @@ fn align_but_empty(header: &[&str], mut rows: Vec<Vec<String>>, column: usize) -
             row.remove(column);
         }
     }
-    align(&header, &rows)
+    fit(&header, &rows, width)
 }
 
 fn namespace(key: &BindingKey) -> String {

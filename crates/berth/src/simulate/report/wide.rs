@@ -8,8 +8,9 @@ use berth_scheduler::estimator::AccurateEstimator;
 
 use super::super::decide::Decision;
 use super::super::moves::Move;
+use super::fit::fit;
 use super::listed;
-use crate::columns::{align, cell};
+use crate::columns::cell;
 
 const HEADER: [&str; 10] = [
     "  CLUSTER",
@@ -25,26 +26,26 @@ const HEADER: [&str; 10] = [
 ];
 
 /// Every decision, a block each.
-pub(super) fn decisions(decisions: &[Decision]) -> String {
+pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String {
     let blocks: Vec<String> = decisions
         .iter()
         .map(|decision| {
             let clusters = listed(&decision.clusters, decision.replicas.is_some(), usize::MAX);
-            block(decision, &clusters)
+            block(decision, &clusters, width)
         })
         .collect();
     blocks.join("\n")
 }
 
 /// A move.
-pub(super) fn moved(one: &Move) -> String {
+pub(super) fn moved(one: &Move, width: Option<usize>) -> String {
     let with_replicas = one.to.replicas.is_some();
     let from = listed(&one.from, with_replicas, usize::MAX);
     let to = listed(&one.to.clusters, with_replicas, usize::MAX);
-    block(&one.to, &format!("{from} -> {to}"))
+    block(&one.to, &format!("{from} -> {to}"), width)
 }
 
-fn block(decision: &Decision, clusters: &str) -> String {
+fn block(decision: &Decision, clusters: &str, width: Option<usize>) -> String {
     let mut text = decision.key.to_string();
     if let Some(replicas) = decision.replicas {
         let _ = write!(text, " ({replicas} replicas)");
@@ -59,12 +60,12 @@ fn block(decision: &Decision, clusters: &str) -> String {
             let outcome = term.failure.as_deref().unwrap_or("chosen");
             let _ = writeln!(text, "  affinity {name}: {outcome}");
         }
-        text.push_str(&clusters_of(term));
+        text.push_str(&clusters_of(term, width));
     }
     text
 }
 
-fn clusters_of(term: &TermExplanation) -> String {
+fn clusters_of(term: &TermExplanation, width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = term
         .clusters
         .iter()
@@ -80,7 +81,7 @@ fn clusters_of(term: &TermExplanation) -> String {
         .iter()
         .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
         .collect();
-    align(&header, &rows)
+    fit(&header, &rows, width)
 }
 
 fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {

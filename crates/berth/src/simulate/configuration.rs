@@ -1,0 +1,56 @@
+//! The configuration of the scheduler, which a simulation does not read: a note says so, and where there is one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use berth_api::well_known::{DEFAULT_SCHEDULER, NAMESPACE_SYSTEM};
+use berth_scheduler::binding::{Binding, BindingKey};
+use serde_json::Value;
+
+use super::catalogue;
+use super::live::LivePlane;
+
+/// The key under which a ConfigMap holds a configuration.
+const KEY: &str = "config.yaml";
+
+/// Returns a note about what is not taken into account, given the ConfigMaps that hold a configuration.
+pub(crate) fn note(bindings: &BTreeMap<BindingKey, Binding>, config_maps: &[String]) -> String {
+    let mut note = "the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not taken into \
+                    account"
+        .to_owned();
+    if !config_maps.is_empty() {
+        let names = config_maps.join(", ");
+        let _ = write!(note, "; there is one in ConfigMap {names}");
+    }
+    let schedulers: BTreeSet<&str> = bindings
+        .values()
+        .map(|binding| binding.spec.scheduler())
+        .filter(|name| *name != DEFAULT_SCHEDULER)
+        .collect();
+    if !schedulers.is_empty() {
+        let names: Vec<&str> = schedulers.into_iter().collect();
+        let names = names.join(", ");
+        let _ = write!(note, "; bindings name the scheduler or profile {names}");
+    }
+    note
+}
+
+/// Returns the ConfigMaps of a control plane that hold a scheduler's configuration; none where they cannot be read.
+pub(crate) async fn config_maps(live: &LivePlane) -> Vec<String> {
+    let objects = live
+        .list(&catalogue::config_maps(), Some(NAMESPACE_SYSTEM))
+        .await;
+    let holds_one = |object: &Value| {
+        let text = object["data"][KEY].as_str().unwrap_or_default();
+        serde_saphyr::from_str::<Value>(text).is_ok_and(|document| {
+            let kind = document["kind"].as_str().unwrap_or_default();
+            kind.ends_with("SchedulerConfiguration")
+        })
+    };
+    let objects = objects.unwrap_or_default();
+    let named = objects.iter().filter(|object| holds_one(object));
+    named
+        .filter_map(|object| object["metadata"]["name"].as_str())
+        .map(|name| format!("{NAMESPACE_SYSTEM}/{name}"))
+        .collect()
+}

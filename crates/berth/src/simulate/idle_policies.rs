@@ -1,0 +1,132 @@
+//! Policies of the manifests that select nothing, and a hint at what was probably meant.
+
+use std::collections::BTreeSet;
+
+use berth_controllers::detector::policy::{Policy, PolicyRecord};
+use berth_controllers::detector::template::Template;
+use berth_controllers::nearest::{kind_hint, nearest};
+use berth_controllers::resource_selector::{Objects, Selector};
+
+use super::catalogue::{Catalogue, Known};
+use super::detect::{self, ApiKind, Detector};
+use super::error::SimulateError;
+
+/// What the APIs of a simulation are known from.
+pub(crate) struct Apis {
+    /// The kinds that Kubernetes, Karmada and the manifests define.
+    pub(crate) defined: Catalogue,
+    /// The kinds that a control plane serves, where there is one.
+    pub(crate) live: Option<Catalogue>,
+}
+
+impl Apis {
+    /// Reports whether a kind does not exist. Without a control plane only kinds of a known API version can be missing.
+    async fn lacks(&mut self, (api_version, kind): &ApiKind) -> Result<bool, kube::Error> {
+        let defined = self.defined.find(api_version, kind).await?;
+        Ok(match (&mut self.live, defined) {
+            (_, Known::Served(_)) | (None, Known::Foreign) => false,
+            (None, Known::Missing) => true,
+            (Some(live), _) => !matches!(live.find(api_version, kind).await?, Known::Served(_)),
+        })
+    }
+
+    /// Returns a hint at the kind that was probably meant.
+    async fn hint(&mut self, (api_version, kind): &ApiKind) -> Result<Option<String>, kube::Error> {
+        let catalogue = self.live.as_mut().unwrap_or(&mut self.defined);
+        catalogue.read_common().await?;
+        let kinds = catalogue.kinds();
+        Ok(kind_hint(api_version, kind, kinds.iter().copied()))
+    }
+}
+
+/// Returns a line for each policy of the manifests that selects no template or names a kind that does not exist.
+///
+/// # Errors
+/// When the control plane does not answer.
+pub(crate) async fn find(
+    detector: &Detector,
+    mut apis: Apis,
+) -> Result<Vec<String>, SimulateError> {
+    let mut lines = Vec::new();
+    for record in detector.given_policies() {
+        // What is wrong with one that cannot be applied is reported already.
+        let Some(policy) = record.ready() else {
+            continue;
+        };
+        let missing = missing_kinds(detector, record, &mut apis);
+        let missing = missing.await.map_err(|error| SimulateError::Read {
+            what: format!("the kinds that {} selects", record.key),
+            reason: error.to_string(),
+            missing: false,
+        })?;
+        if missing.is_empty() && !detector.templates().any(|t| policy.selects(t)) {
+            let key = &policy.key;
+            lines.push(match selector_hint(detector, policy) {
+                Some(hint) => format!("{key} selects nothing: {hint}"),
+                None => format!("{key} selects nothing"),
+            });
+        }
+        lines.extend(missing);
+    }
+    Ok(lines)
+}
+
+async fn missing_kinds(
+    detector: &Detector,
+    record: &PolicyRecord,
+    apis: &mut Apis,
+) -> Result<Vec<String>, kube::Error> {
+    let mut lines = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (index, kind) in record.kinds.iter().enumerate() {
+        let is_of_kind = |template: &Template| {
+            template.key.api_version() == kind.0 && template.key.kind() == kind.1
+        };
+        if !seen.insert(kind)
+            || detector.templates().any(|template| is_of_kind(template))
+            || !apis.lacks(kind).await?
+        {
+            continue;
+        }
+        let hint = apis.hint(kind).await?;
+        lines.push(format!(
+            "{}: spec.resourceSelectors[{index}] selects nothing: there is no {} in {}{}",
+            record.key,
+            kind.1,
+            kind.0,
+            hint.map_or_else(String::new, |hint| format!("; {hint}")),
+        ));
+    }
+    Ok(lines)
+}
+
+/// Returns a hint at the first selector by name that nearly matches.
+fn selector_hint(detector: &Detector, policy: &Policy) -> Option<String> {
+    let hints = policy.selectors.iter();
+    let mut hints = hints.filter_map(|selector| match &selector.objects {
+        Objects::Named(name) => name_hint(detector, selector, name),
+        Objects::All | Objects::Labelled(_) => None,
+    });
+    hints.next()
+}
+
+fn name_hint(detector: &Detector, selector: &Selector, name: &str) -> Option<String> {
+    let kind = &selector.kind;
+    let of_kind: Vec<&Template> = detector
+        .templates()
+        .map(|template| &**template)
+        .filter(|template| {
+            template.key.api_version() == selector.api_version && template.key.kind() == kind
+        })
+        .collect();
+    let missing = format!("there is no {kind} {name}");
+    if let Some(template) = of_kind.iter().find(|template| template.key.name == name) {
+        let found = detect::full_name(&template.key);
+        return Some(format!("{missing} in its namespace, but there is {found}"));
+    }
+    let near = of_kind.iter().filter(|template| {
+        selector.namespace.is_empty() || template.key.namespace == selector.namespace
+    });
+    let found = nearest(name, near.map(|template| template.key.name.as_str()))?;
+    Some(format!("{missing}; did you mean {found}?"))
+}

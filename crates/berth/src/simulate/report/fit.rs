@@ -1,0 +1,130 @@
+//! Tables on a terminal: columns that do not fit go below their row, so that no line is wrapped.
+
+use crate::columns::align;
+
+/// The indentation of what goes below a row, and of the lines that continue it.
+const INDENT: usize = 4;
+
+/// Aligns a table. Where a width is given and a line is longer, the last columns go below their rows.
+pub(super) fn fit(header: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let table = align(header, rows);
+    let Some(width) = width.filter(|width| !fits(&table, *width)) else {
+        return table;
+    };
+    let first = |count: usize| {
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| row[..count].to_vec()).collect();
+        align(&header[..count], &rows)
+    };
+    let (count, table) = (1..header.len())
+        .rev()
+        .map(|count| (count, first(count)))
+        .find(|(count, table)| *count == 1 || fits(table, width))
+        .unwrap_or((header.len(), table));
+    let mut lines = table.lines();
+    let mut text = String::new();
+    let mut put = |line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    lines.next().into_iter().for_each(&mut put);
+    for (line, row) in lines.zip(rows) {
+        put(line);
+        let below = header[count..].iter().zip(&row[count..]);
+        for (name, cell) in below.filter(|(_, cell)| *cell != "-") {
+            for line in wrap(&format!("{name}: {cell}"), width) {
+                put(&line);
+            }
+        }
+    }
+    text
+}
+
+fn fits(table: &str, width: usize) -> bool {
+    table.lines().all(|line| line.chars().count() <= width)
+}
+
+/// Breaks a text between words; a word that is longer than a line keeps a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(INDENT);
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
+            let next = " ".repeat(INDENT + 2);
+            lines.push(std::mem::replace(&mut line, next));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: [&str; 4] = ["NAME", "REPLICAS", "CLUSTERS", "REASON"];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![
+            row([
+                "nginx-deployment",
+                "2",
+                "member1:1, member2:1",
+                "2/3 clusters: 1 cluster(s) did not match the placement cluster affinity constraint",
+            ]),
+            row(["web", "1", "member3", "-"]),
+        ]
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_below_its_row() {
+        assert_eq!(
+            fit(&HEADER, &rows(), Some(80)),
+            "\
+NAME               REPLICAS   CLUSTERS
+nginx-deployment   2          member1:1, member2:1
+    REASON: 2/3 clusters: 1 cluster(s) did not match the placement cluster
+      affinity constraint
+web                1          member3
+"
+        );
+        assert_eq!(
+            fit(&HEADER, &rows(), Some(30)),
+            "\
+NAME               REPLICAS
+nginx-deployment   2
+    CLUSTERS: member1:1,
+      member2:1
+    REASON: 2/3 clusters: 1
+      cluster(s) did not match
+      the placement cluster
+      affinity constraint
+web                1
+    CLUSTERS: member3
+"
+        );
+    }
+
+    #[test]
+    fn a_table_that_fits_or_goes_to_a_program_is_left_as_it_is() {
+        let plain = align(&HEADER, &rows());
+        assert_eq!(fit(&HEADER, &rows(), None), plain);
+        assert_eq!(fit(&HEADER, &rows(), Some(200)), plain);
+    }
+
+    #[test]
+    fn a_terminal_that_is_too_narrow_for_anything_shows_it_all_the_same() {
+        let text = fit(&HEADER, &rows(), Some(5));
+        assert!(
+            text.starts_with("NAME\nnginx-deployment\n    REPLICAS:\n      2\n"),
+            "{text}"
+        );
+    }
+}

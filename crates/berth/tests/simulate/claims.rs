@@ -1,0 +1,248 @@
+//! Which policy holds a template and which one takes it: what is predicted is what applying does.
+
+use berth::up::UpArgs;
+use berth_scheduler::gates;
+
+use crate::against::Plane;
+use crate::program::{Files, deployment};
+
+/// A PropagationPolicy for a Deployment, on one cluster, with more fields of the spec in block style.
+fn policy(name: &str, deployment: &str, cluster: &str, more: &str) -> String {
+    format!(
+        "apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {{name: {name}, namespace: shop}}
+spec:
+  resourceSelectors:
+  - {{apiVersion: apps/v1, kind: Deployment, name: {deployment}}}
+  placement: {{clusterAffinity: {{clusterNames: [{cluster}]}}}}
+{more}"
+    )
+}
+
+fn with(deployment: &str, policy: &str) -> String {
+    format!("{deployment}---\n{policy}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_that_holds_a_template_decides_although_another_one_would_win_it() {
+    let Some(plane) = Plane::start().await else {
+        return;
+    };
+    let w1 = deployment("w1", 2);
+    plane
+        .apply(&with(&w1, &policy("w1-propagation", "w1", "member1", "")))
+        .await;
+    plane
+        .settled("w1-deployment", |b| !b.spec.clusters.is_empty())
+        .await;
+    plane.apply(&policy("aaa", "w1", "member2", "")).await;
+    plane.marked("aaa").await;
+
+    let edited = with(&w1, &policy("w1-propagation", "w1", "nowhere", ""));
+    let files = Files::new(&[("edited.yaml", &edited)]);
+    let file = files.path("edited.yaml");
+    let answer = plane
+        .simulate(&["-f", &file, "--fail-on-unscheduled"])
+        .await;
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(
+        answer
+            .out
+            .contains("0 would move, 1 would become unschedulable"),
+        "{answer:?}"
+    );
+    assert_eq!(answer.err, "error: 1 binding finds no place\n");
+    let predicted = plane.predicted_of(&edited).await;
+    assert!(predicted["w1-deployment"].is_empty(), "{predicted:?}");
+    plane.apply(&edited).await;
+    plane
+        .settled("w1-deployment", |b| b.spec.clusters.is_empty())
+        .await;
+    plane.agrees_with(predicted, "edited").await;
+    plane.server.stop().await;
+}
+
+/// What is there, what is applied to it, and on which member `web` is then.
+const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
+    (
+        "a higher priority takes nothing that is held",
+        &["web", "p member1"],
+        &["q member2 priority: 9"],
+        "member1",
+    ),
+    (
+        "a lazy policy waits for the next change",
+        &["web", "p member1 activationPreference: Lazy"],
+        &["p member2 activationPreference: Lazy"],
+        "member1",
+    ),
+    (
+        "a template that does not change is no change for a lazy policy",
+        &["web", "p member1 activationPreference: Lazy"],
+        &["web", "p member2 activationPreference: Lazy"],
+        "member1",
+    ),
+    (
+        "a template that changes before its lazy policy gets what the policy was",
+        &["web", "p member1 activationPreference: Lazy"],
+        &["scaled", "p member2 activationPreference: Lazy"],
+        "member1",
+    ),
+    (
+        "a template that changes after its lazy policy gets what the policy is",
+        &["web", "p member1 activationPreference: Lazy"],
+        &["p member2 activationPreference: Lazy", "scaled"],
+        "member2",
+    ),
+    (
+        "a policy that selects something else lets go, and another one takes over",
+        &["web", "p member1", "q member2"],
+        &["other member3"],
+        "member2",
+    ),
+    (
+        "a policy of higher priority preempts",
+        &["web", "p member1 priority: 1"],
+        &["q member2 {priority: 2, preemption: Always}"],
+        "member2",
+    ),
+    (
+        "a lazy policy that preempts leaves the binding alone",
+        &["web", "p member1 priority: 1"],
+        &["q member2 {priority: 2, preemption: Always, activationPreference: Lazy}"],
+        "member1",
+    ),
+    (
+        "a policy of equal priority does not preempt",
+        &["web", "p member1 priority: 1"],
+        &["q member2 {priority: 1, preemption: Always}"],
+        "member1",
+    ),
+    (
+        "a policy that falls below another one loses its template to it",
+        &[
+            "web",
+            "p member1 {priority: 5, preemption: Always}",
+            "q member2 {priority: 3, preemption: Always}",
+        ],
+        &["p member1 {priority: 2, preemption: Always}"],
+        "member2",
+    ),
+];
+
+/// The manifests of a line of the table, for the Deployment of this name.
+fn manifests(lines: &[&str], name: &str) -> String {
+    let manifests = lines.iter().map(|line| match line.split_once(' ') {
+        None if *line == "web" => deployment(name, 2),
+        None => deployment(name, 3),
+        Some((policy_name, rest)) => {
+            let (cluster, fields) = rest.split_once(' ').unwrap_or((rest, ""));
+            let fields = fields.trim_matches(['{', '}']).split(", ");
+            let more: String = fields
+                .filter(|field| !field.is_empty())
+                .map(|field| format!("  {field}\n"))
+                .collect();
+            let (own, selected) = match policy_name {
+                // The policy `p`, which selects another Deployment.
+                "other" => ("p", "elsewhere"),
+                _ => (policy_name, name),
+            };
+            policy(&format!("{own}-{name}"), selected, cluster, &more)
+        }
+    });
+    manifests.collect::<Vec<_>>().join("---\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn priorities_laziness_and_preemption_are_those_of_the_detector() {
+    let started = Plane::start_with(UpArgs {
+        feature_gates: gates::parse("PropagationPolicyPreemption=true").unwrap(),
+        ..UpArgs::default()
+    });
+    let Some(plane) = started.await else {
+        return;
+    };
+    let gates = ["--feature-gates", "PropagationPolicyPreemption=true"];
+    for (number, (story, before, change, expected)) in LIVES.iter().enumerate() {
+        let name = format!("web{number}");
+        let binding = format!("{name}-deployment");
+        plane.apply(&manifests(before, &name)).await;
+        plane
+            .settled(&binding, |binding| {
+                let clusters = &binding.spec.clusters;
+                clusters.iter().any(|cluster| cluster.name == "member1")
+            })
+            .await;
+        plane.marked(&format!("{name}-before")).await;
+        let change = manifests(change, &name);
+        let files = Files::new(&[("change.yaml", &change)]);
+        let file = files.path("change.yaml");
+        let predicted = plane
+            .predicted(&[&["-f", &file][..], &gates].concat())
+            .await;
+        let clusters: Vec<&str> = predicted[&binding]
+            .iter()
+            .map(|(cluster, _)| cluster.as_str())
+            .collect();
+        assert_eq!(clusters, [*expected], "{story}");
+        plane.apply(&change).await;
+        plane.marked(&format!("{name}-after")).await;
+        plane.agrees_with(predicted, story).await;
+    }
+
+    // Without the gate nothing preempts, and a note gives the reason.
+    let preempts = policy(
+        "r-web0",
+        "web0",
+        "member3",
+        "  priority: 20\n  preemption: Always\n",
+    );
+    let files = Files::new(&[("change.yaml", &preempts)]);
+    let answer = plane.simulate(&["-f", &files.path("change.yaml")]).await;
+    let answer = answer.out();
+    assert!(
+        answer.contains(" 0 would move") && answer.contains("PropagationPolicyPreemption=true"),
+        "{answer}"
+    );
+    plane.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_taken_into_account_and_what_selects_nothing_is_named() {
+    let Some(plane) = Plane::start().await else {
+        return;
+    };
+    plane
+        .apply(
+            "apiVersion: v1
+kind: ConfigMap
+metadata: {name: scheduler, namespace: karmada-system}
+data:
+  config.yaml: |
+    apiVersion: scheduler.config.berth/v1alpha1
+    kind: SchedulerConfiguration
+",
+        )
+        .await;
+    plane.apply(&deployment("web", 2)).await;
+    let typo = policy("web", "web", "member1", "").replace("kind: Deployment,", "kind: Deploymnt,");
+    let absent = policy("absent", "wbe", "member1", "");
+    let files = Files::new(&[("change.yaml", &format!("{typo}---\n{absent}"))]);
+    let answer = plane
+        .simulate(&["-f", &files.path("change.yaml"), "--fail-on-unscheduled"])
+        .await;
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_eq!(
+        answer.err,
+        "error: 2 policies or selectors select nothing\n"
+    );
+    for note in [
+        "note: policy(shop/web): spec.resourceSelectors[0] selects nothing: there is no Deploymnt in apps/v1; did you mean Deployment?\n",
+        "note: policy(shop/absent) selects nothing: there is no Deployment wbe; did you mean web?\n",
+        "is not taken into account; there is one in ConfigMap karmada-system/scheduler\n",
+    ] {
+        assert!(answer.out.contains(note), "{note}\n{}", answer.out);
+    }
+    plane.server.stop().await;
+}
