@@ -51,6 +51,8 @@ pub(crate) struct Detector {
     validates: bool,
     /// The template that each binding was brought up to date for.
     owners: HashMap<BindingKey, TemplateKey>,
+    /// The policies that have claimed templates before anything is applied.
+    holders: HashMap<TemplateKey, PolicyKey>,
     /// Templates that were given or decided, in this order.
     decided: Vec<TemplateKey>,
     is_decided: HashSet<TemplateKey>,
@@ -70,6 +72,7 @@ impl Detector {
             }),
             validates: !args.no_validate,
             owners: HashMap::new(),
+            holders: HashMap::new(),
             decided: Vec::new(),
             is_decided: HashSet::new(),
             faults: HashMap::new(),
@@ -177,6 +180,10 @@ impl Detector {
         };
         let template = Template::from_object(kind, object);
         if !self.state.skips(&template.key) {
+            if let Some(claim) = &template.claim {
+                let policy = claim.policy.clone();
+                self.holders.insert(template.key.clone(), policy);
+            }
             self.state.serve(Arc::clone(kind));
             self.state.template_known(template);
         }
@@ -330,6 +337,19 @@ impl Detector {
         }
         self.owners.insert(key, template.key.clone());
         Ok(())
+    }
+
+    /// Returns a line for each template that another policy holds than before.
+    pub(crate) fn takeovers(&self) -> Vec<String> {
+        let lines = self.decided.iter().filter_map(|key| {
+            let before = self.holders.get(key)?;
+            let after = &self.state.index().template(key)?.claim.as_ref()?.policy;
+            (before != after).then(|| {
+                let (kind, name) = (key.kind(), full_name(key));
+                format!("{kind} {name}: {after} takes it from {before}")
+            })
+        });
+        lines.collect()
     }
 
     /// Returns the templates that were given or decided and have no binding that is up to date.

@@ -21,8 +21,9 @@ impl Notes {
         self.remarks.extend(remarks);
     }
 
-    /// Templates without a binding that is up to date, and policies that cannot preempt.
+    /// Templates that another policy holds or that have no binding that is up to date, and policies that cannot preempt.
     pub(crate) fn detected(&mut self, detector: &Detector) {
+        self.extend(detector.takeovers());
         for unbound in detector.unbound() {
             self.unbound(unbound);
         }

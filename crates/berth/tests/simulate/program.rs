@@ -73,8 +73,14 @@ pub(crate) fn simulate_with_input(arguments: &[&str], input: &str) -> Answer {
     Answer {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
+        err: without_progress(&String::from_utf8(output.stderr).unwrap()),
     }
+}
+
+/// The lines that are not about progress, which is reported where the machine is slow.
+fn without_progress(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    lines.filter(|line| !line.ends_with(" ...\n")).collect()
 }
 
 /// Files that are gone with the test.
