@@ -13,6 +13,8 @@ pub(crate) mod signing_request;
 mod storage;
 mod validation;
 pub(crate) mod warnings;
+mod webhook;
+pub(crate) mod webhook_client;
 mod workloads;
 
 use serde_json::{Value, json};
@@ -80,6 +82,10 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("scheduling.k8s.io", "priorityclasses") => {
             set(value, "preemptionPolicy", json!("PreemptLowerPriority"));
         }
+        (
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) => webhook::default(resource, value),
         ("storage.k8s.io", "storageclasses") => {
             set(value, "reclaimPolicy", json!("Delete"));
             set(value, "volumeBindingMode", json!("Immediate"));

@@ -28,6 +28,7 @@ mod selector;
 mod service;
 mod signing_request;
 mod volume;
+mod webhook;
 mod workloads;
 
 use serde_json::{Value, json};
@@ -132,6 +133,7 @@ fn others(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut 
         }
         ("storage.k8s.io", "storageclasses") => cluster::storage_class(value, causes),
         ("discovery.k8s.io", "endpointslices") => cluster::slice(value, old, causes),
+        ("admissionregistration.k8s.io", _) => webhook::configuration(value, old, causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             causes.extend(definition::validate(value, old));
         }

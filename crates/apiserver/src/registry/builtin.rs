@@ -16,7 +16,7 @@ struct Row {
     scope: Scope,
     /// Letters: `s` status, `c` scale, `g` generation, `a` category all, `r` review, `l` label name,
     /// `p` path-segment name, `v` service name, `e` view of core events,
-    /// `o` view of newer autoscalers, `u` created by PUT, `n` version needed by PUT.
+    /// `o` view of newer autoscalers, `x` category api-extensions, `u` created by PUT, `n` version needed by PUT.
     flags: &'static str,
     /// The package of the OpenAPI definition.
     package: &'static str,
@@ -45,6 +45,7 @@ const fn row(
 
 use Scope::{Cluster as C, Namespaced as N};
 
+const ADMISSION: (&str, &str) = ("admissionregistration.k8s.io", "v1");
 const CORE: (&str, &str) = ("", "v1");
 const APPS: (&str, &str) = ("apps", "v1");
 const BATCH: (&str, &str) = ("batch", "v1");
@@ -53,6 +54,7 @@ const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "v1");
 const AUTHZ: (&str, &str) = ("authorization.k8s.io", "v1");
 const AUTHN: (&str, &str) = ("authentication.k8s.io", "v1");
 
+const P_ADMISSION: &str = "io.k8s.api.admissionregistration.v1";
 const P_CORE: &str = "io.k8s.api.core.v1";
 const P_APPS: &str = "io.k8s.api.apps.v1";
 const P_BATCH: &str = "io.k8s.api.batch.v1";
@@ -251,6 +253,24 @@ const TABLE: &[Row] = &[
         C,
         "s",
         "io.k8s.api.certificates.v1",
+    ),
+    row(
+        ADMISSION,
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        "",
+        C,
+        "gxn",
+        P_ADMISSION,
+    ),
+    row(
+        ADMISSION,
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        "",
+        C,
+        "gxn",
+        P_ADMISSION,
     ),
     row(
         ("apiextensions.k8s.io", "v1"),

@@ -52,6 +52,8 @@ fn generate() -> Map<String, Value> {
         meta::DeleteOptions,
         meta::Status,
         meta::ListMeta,
+        api::admissionregistration::v1::MutatingWebhookConfiguration,
+        api::admissionregistration::v1::ValidatingWebhookConfiguration,
         api::core::v1::Namespace,
         api::core::v1::ConfigMap,
         api::core::v1::Secret,

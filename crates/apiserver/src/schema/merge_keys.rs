@@ -128,6 +128,18 @@ const TABLE: &[(&str, &str, Merge)] = &[
         Merge::AtomicMap,
     ),
     (
+        "MutatingWebhookConfiguration",
+        "webhooks",
+        Merge::Key("name"),
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        "webhooks",
+        Merge::Key("name"),
+    ),
+    ("MutatingWebhook", "matchConditions", Merge::Key("name")),
+    ("ValidatingWebhook", "matchConditions", Merge::Key("name")),
+    (
         "PersistentVolumeClaimStatus",
         "conditions",
         Merge::Key("type"),

@@ -2,10 +2,11 @@
 //!
 //! A rule is read once, with the schema it belongs to ([`syntax`]), checked against the types of that schema
 //! ([`mod@check`]) and made ready to run ([`expression`]); [`evaluate`] runs the rules of a schema against an object,
-//! with [`values`] as what CEL sees of it. Nothing here knows kinds or requests.
+//! with [`values`] as what CEL sees of it. [`condition`] is for expressions about a request. Nothing here knows kinds.
 
 mod bounds;
 mod check;
+mod condition;
 mod constants;
 mod cost;
 pub(crate) mod evaluate;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use check::check;
+pub(crate) use condition::{About, Condition};
 pub(crate) use constants::failing;
 pub(crate) use cost::{Sizes, most, most_values};
 use expression::Expression;

@@ -261,6 +261,7 @@ const KEPT: &[(&str, &[&str])] = &[
         "StorageClass",
         &["allowVolumeExpansion", "reclaimPolicy", "volumeBindingMode"],
     ),
+    ("RuleWithOperations", &["scope"]),
     ("ServiceReference", &["path", "port"]),
     ("SuccessPolicyRule", &["succeededCount", "succeededIndexes"]),
     ("Toleration", &["tolerationSeconds"]),

@@ -81,10 +81,17 @@ pub(crate) fn check<'a>(
     this: &CelType<'a>,
     old: &CelType<'a>,
 ) -> Result<Checked<'a>, String> {
+    check_with(syntax, &[("self", this), ("oldSelf", old)])
+}
+
+/// Checks an expression about these variables, or lists all that is wrong in the words of the CEL compiler.
+pub(super) fn check_with<'a>(
+    syntax: &Syntax,
+    variables: &[(&str, &CelType<'a>)],
+) -> Result<Checked<'a>, String> {
     syntax.with_room(|root| {
         let mut checker = Checker {
-            this,
-            old,
+            variables,
             known: Known::default(),
             scope: Vec::new(),
             literals: Literals::default(),
@@ -120,8 +127,7 @@ pub(super) struct Problem {
 }
 
 struct Checker<'a, 't> {
-    this: &'t CelType<'a>,
-    old: &'t CelType<'a>,
+    variables: &'t [(&'t str, &'t CelType<'a>)],
     known: Known<'a>,
     /// The variables of the loops around, innermost last.
     scope: Vec<(String, CelType<'a>)>,
@@ -182,10 +188,11 @@ impl<'a> Checker<'a, '_> {
         if let Some(local) = self.local(name) {
             return Some(local.clone());
         }
-        match name.trim_start_matches('.') {
-            "self" => Some(self.this.clone()),
-            "oldSelf" => Some(self.old.clone()),
-            name => library::type_named(name),
+        let name = name.trim_start_matches('.');
+        let known = self.variables.iter().find(|(known, _)| *known == name);
+        match known {
+            Some((_, of)) => Some((*of).clone()),
+            None => library::type_named(name),
         }
     }
 

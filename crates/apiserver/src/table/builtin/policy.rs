@@ -1,4 +1,4 @@
-//! The columns of who may do what, of budgets, leases, priorities and definitions.
+//! The columns of who may do what, of budgets, leases, priorities, webhooks and definitions.
 
 use serde_json::{Value, json};
 
@@ -86,6 +86,19 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColu
                     text("PreemptionPolicy", |o| {
                         or(&o["preemptionPolicy"], "PreemptLowerPriority")
                     }),
+                ]
+            }
+        }
+        (
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) => {
+            const {
+                &[
+                    number("Webhooks", |o| {
+                        json!(o["webhooks"].as_array().map_or(0, Vec::len))
+                    }),
+                    AGE,
                 ]
             }
         }

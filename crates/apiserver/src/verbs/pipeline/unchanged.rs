@@ -125,7 +125,13 @@ pub(super) fn bump_generation(call: &Call, old: &Value, new: &mut Value) {
         && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     let labelled = resource.is("discovery.k8s.io", "endpointslices")
         && old["metadata"]["labels"] != new["metadata"]["labels"];
-    let whole = ["endpointslices", "podtemplates"].contains(&resource.plural.as_str());
+    let whole = [
+        "endpointslices",
+        "mutatingwebhookconfigurations",
+        "podtemplates",
+        "validatingwebhookconfigurations",
+    ]
+    .contains(&resource.plural.as_str());
     let changed = if resource.is_custom() || whole {
         let mut keys = old
             .as_object()
