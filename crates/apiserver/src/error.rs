@@ -281,6 +281,8 @@ pub struct ApiError {
     pub(crate) retry_after: Option<u32>,
     /// How a list that has expired can go on.
     pub(crate) go_on: Option<String>,
+    /// The code and the `Status` of a webhook, which stand for all of the above.
+    answered: Option<Box<(u16, Value)>>,
 }
 
 impl ApiError {
@@ -292,7 +294,21 @@ impl ApiError {
             subject: None,
             retry_after: None,
             go_on: None,
+            answered: None,
         }
+    }
+
+    /// A refusal that comes with its own code and `Status`.
+    pub(crate) fn answered(message: String, code: u16, status: Value) -> Self {
+        let mut error = Self::new(Reason::Forbidden, message);
+        error.answered = Some(Box::new((code, status)));
+        error
+    }
+
+    /// Returns the HTTP code of the response.
+    pub fn code(&self) -> u16 {
+        let own = self.answered.as_ref().map(|answered| answered.0);
+        own.unwrap_or_else(|| self.reason.code())
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -435,6 +451,9 @@ impl ApiError {
 
     /// The `Status` object.
     pub(crate) fn status(&self) -> Value {
+        if let Some(answered) = &self.answered {
+            return answered.1.clone();
+        }
         let mut details = Map::new();
         if let Some(s) = &self.subject {
             for (key, value) in [

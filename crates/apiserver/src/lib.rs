@@ -15,6 +15,7 @@
 //! | `builtin` | what is special about built-in kinds |
 //! | `limits`, `quota` | how large things may be, and how much of them there may be in a namespace |
 //! | `priority`, `allocation` | what is given to pods and services by what else there is |
+//! | `webhooks` | the admission webhooks that are registered, and calls to them |
 //! | `patch` | JSON, merge, strategic merge and apply |
 //! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
 //! | `go_text` | JSON values in the words of Go's messages |
@@ -55,6 +56,7 @@ mod table;
 mod tasks;
 mod tls;
 mod verbs;
+mod webhooks;
 
 pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 pub use error::{ApiError, Reason};

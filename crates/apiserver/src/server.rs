@@ -30,7 +30,7 @@ use crate::shared::{Followers, Identity, Shared};
 use crate::storage::{Storage, StorageError, Volatile};
 use crate::store::{Key, Store};
 use crate::tls::{Authority, ClientCertificate, TlsError};
-use crate::verbs::{self, Write};
+use crate::verbs::{self, Origin, Write};
 use crate::{connection, tasks, tls};
 
 /// What a server is started from.
@@ -163,7 +163,7 @@ impl Server {
             stopping.clone(),
             reachable_at(address),
         ));
-        seed_objects(&shared).map_err(StartError::Seed)?;
+        seed_objects(&shared).await.map_err(StartError::Seed)?;
         let mut tasks = tasks::start(&shared, config.events_live);
         let connections = TaskTracker::new();
         let (reachable, watched) = watch::channel(true);
@@ -248,13 +248,13 @@ impl Server {
         kube::Client::new(service, "default")
     }
 
-    /// Creates or updates a CRD. Its resources are served when this returns.
+    /// Creates or updates a CRD. Its resources are served when this returns. Admission webhooks are not called.
     pub async fn install_crd(&self, crd: CustomResourceDefinition) -> Result<(), ApiError> {
         let mut value =
             serde_json::to_value(&crd).map_err(|e| ApiError::internal(e.to_string()))?;
         value["apiVersion"] = json!("apiextensions.k8s.io/v1");
         value["kind"] = json!("CustomResourceDefinition");
-        let result = put(&self.shared, &value);
+        let result = put(&self.shared, &value).await;
         // Others may have waited for the lock.
         tokio::task::yield_now().await;
         result
@@ -313,15 +313,15 @@ fn reachable_at(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
+async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
     for object in seed::objects().into_iter().chain(bootstrap::objects()) {
-        match insert(shared, &object) {
+        match insert(shared, &object).await {
             Err(error) if error.reason == Reason::AlreadyExists => {}
             result => result?,
         }
     }
-    tasks::aggregation::sum_up(shared);
-    tasks::kubernetes_service::publish(shared);
+    tasks::aggregation::sum_up(shared).await;
+    tasks::kubernetes_service::publish(shared).await;
     Ok(())
 }
 
@@ -334,25 +334,27 @@ fn call(shared: &Arc<Shared>, object: &Value) -> Result<verbs::Call, ApiError> {
         .group_version(group, version)
         .and_then(|r| r.values().find(|r| r.kind == kind))
         .ok_or_else(ApiError::path_not_found)?;
-    Ok(tasks::internal(
-        shared,
-        resource,
-        "",
-        object["metadata"]["name"].as_str().unwrap_or_default(),
-    ))
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let mut call = tasks::internal(shared, resource, "", name);
+    // A webhook that is not there must not keep the server from starting.
+    call.origin = Origin::Step;
+    Ok(call)
 }
 
-fn insert(shared: &Arc<Shared>, object: &Value) -> Result<(), ApiError> {
-    verbs::insert(&call(shared, object)?, object.clone(), Write::Plain).map(drop)
+async fn insert(shared: &Arc<Shared>, object: &Value) -> Result<(), ApiError> {
+    let call = call(shared, object)?;
+    let inserted = verbs::insert(&call, object.clone(), Write::Plain).await;
+    inserted.map(drop)
 }
 
 /// Creates or replaces.
-fn put(shared: &Arc<Shared>, object: &Value) -> Result<(), ApiError> {
-    match insert(shared, object) {
+async fn put(shared: &Arc<Shared>, object: &Value) -> Result<(), ApiError> {
+    match insert(shared, object).await {
         Err(error) if error.reason == Reason::AlreadyExists => {
             let call = call(shared, object)?;
             let key = Key::new("", call.name.as_deref().unwrap_or_default());
-            verbs::modify(&call, &key, Write::Plain, |_| Ok(object.clone())).map(drop)
+            let replaced = verbs::modify(&call, &key, Write::Plain, |_| Ok(object.clone()));
+            replaced.await.map(drop)
         }
         result => result,
     }

@@ -16,7 +16,8 @@ use crate::metrics::Metrics;
 use crate::registry::{Registry, Resource, custom};
 use crate::store::{Change, Store, TableName};
 use crate::tasks::events::LastWrites;
-use crate::tasks::queue::WorkQueue;
+use crate::tasks::queue::{Work, WorkQueue};
+use crate::webhooks::{Turns, Webhooks};
 
 pub(crate) use crate::identity::Identity;
 
@@ -32,6 +33,10 @@ pub(crate) struct Shared {
     pub(crate) access: Arc<Index>,
     /// What services have.
     pub(crate) allocation: Arc<Allocation>,
+    /// Which admission webhooks there are.
+    pub(crate) webhooks: Arc<Webhooks>,
+    /// Requests that wait for them.
+    pub(crate) webhook_turns: Turns,
     /// When events were written.
     pub(crate) last_writes: Arc<LastWrites>,
     /// How much is going on, and how much may.
@@ -54,6 +59,7 @@ pub(crate) struct Followers {
     access: Arc<Index>,
     allocation: Arc<Allocation>,
     last_writes: Arc<LastWrites>,
+    webhooks: Arc<Webhooks>,
 }
 
 impl Followers {
@@ -63,6 +69,7 @@ impl Followers {
         self.access.observe(table, change);
         self.allocation.observe(table, change);
         self.last_writes.observe(table, change);
+        self.webhooks.observe(table, change);
     }
 
     /// Takes in what a store held before it told of changes. What was under way when the last process ended goes on.
@@ -70,6 +77,7 @@ impl Followers {
         self.access.load(store);
         self.allocation.load(store);
         self.last_writes.load(store);
+        self.webhooks.load(store);
         for (table, object) in store.everything() {
             self.work.observe(&table, &Change::Added(object));
         }
@@ -105,6 +113,8 @@ impl Shared {
             authenticator,
             access: followers.access,
             allocation: followers.allocation,
+            webhooks: followers.webhooks,
+            webhook_turns: Turns::new(load.limits.requests),
             last_writes: followers.last_writes,
             load,
             metrics: Metrics::default(),
@@ -139,6 +149,13 @@ impl Shared {
                 .collect(),
         );
         *known = next;
+    }
+
+    /// Notes that work failed; it is tried again if a webhook may have caused that.
+    pub(crate) fn failed(&self, work: Work) {
+        if !self.webhooks.is_empty() {
+            self.work.fail(work);
+        }
     }
 
     /// To be called after each write to `table`.

@@ -18,12 +18,13 @@ mod route;
 pub(crate) mod unread;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use http::request::Parts;
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::authentication::impersonation;
 use crate::authorization;
@@ -32,7 +33,7 @@ use crate::error::{ApiError, Reason};
 use crate::metrics::About;
 use crate::registry::{Snapshot, Style};
 use crate::shared::{Identity, Shared};
-use crate::verbs::{self, Call, Subresource};
+use crate::verbs::{self, Call, Origin, Subresource};
 use accept::{Asked, Notation, Rendering};
 use load::Kind;
 use part::Part;
@@ -201,6 +202,11 @@ impl Asking<'_> {
             .subresource
             .as_deref()
             .and_then(|s| Subresource::parse(s, &target.resource));
+        let most = self.shared.load.limits.patience;
+        let patience = self
+            .query
+            .timeout()?
+            .map_or(most, |wanted| wanted.min(most));
         Ok(Call {
             shared: self.shared.clone(),
             resource: target.resource,
@@ -210,6 +216,9 @@ impl Asking<'_> {
             options: self.query.write_options(&self.parts.method, user_agent)?,
             identity: self.identity,
             rendering,
+            origin: Origin::Client,
+            deadline: Instant::now() + patience,
+            warnings: Mutex::default(),
         })
     }
 }
@@ -284,17 +293,24 @@ async fn resource_request(
         (&Method::GET, true) => verbs::read::get(&call, query),
         (&Method::GET, false) if query.is_watch() => verbs::watch::watch(&call, query),
         (&Method::GET, false) => verbs::read::list(&call, query),
-        (&Method::POST, false) => verbs::create::create(&call, &content_type, &read(body).await?),
-        (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &read(body).await?),
-        (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &read(body).await?),
+        (&Method::POST, false) => {
+            verbs::create::create(&call, &content_type, &read(body).await?).await
+        }
+        (&Method::PUT, true) => {
+            verbs::update::replace(&call, &content_type, &read(body).await?).await
+        }
+        (&Method::PATCH, true) => {
+            verbs::update::patch(&call, &content_type, &read(body).await?).await
+        }
         (&Method::DELETE, true) => {
-            verbs::delete::delete(&call, query, &content_type, &read(body).await?)
+            verbs::delete::delete(&call, query, &content_type, &read(body).await?).await
         }
         (&Method::DELETE, false) => {
-            verbs::delete::collection(&call, query, &content_type, &read(body).await?)
+            verbs::delete::collection(&call, query, &content_type, &read(body).await?).await
         }
         _ => Err(method_not_allowed()),
-    }?;
+    };
+    let answer = call.warned(answer)?;
     Ok(match notation {
         Notation::Json => answer,
         Notation::Yaml => respond::as_yaml(answer).await,

@@ -2,7 +2,6 @@
 //! kubelet would answer. What is stored, such as a status, is asked for like the object itself.
 
 use axum::body::Body;
-use bytes::Bytes;
 use http::{Method, Response};
 
 use super::accept::Rendering;
@@ -10,7 +9,7 @@ use super::route::Target;
 use super::{Asking, body, method_not_allowed};
 use crate::error::ApiError;
 use crate::registry;
-use crate::verbs::{self, Call, Subresource};
+use crate::verbs::{self, Subresource};
 
 /// Which part of an object is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,21 +46,27 @@ impl Part {
         let method = &asking.parts.method;
         let content_type = asking.content_type();
         let patience = asking.shared.load.limits.patience;
+        let (query, name) = (asking.query, target.subresource.clone());
         let mut call = asking.call(target, Rendering::Full)?;
-        let create: fn(&Call, &str, &Bytes) -> Result<Response<Body>, ApiError> = match self {
-            Self::Container => return Err(verbs::container::refuse(&call)),
-            _ if *method != Method::POST => return Err(method_not_allowed()),
-            Self::Token => verbs::token::create,
+        if self != Self::Container && *method != Method::POST {
+            return Err(method_not_allowed());
+        }
+        let read = async |body: Body| body::read(body, patience).await;
+        let answer = match self {
+            Self::Container => {
+                let name = name.as_deref().unwrap_or_default();
+                Err(verbs::container::refuse(&call, name, query).await)
+            }
+            Self::Token => verbs::token::create(&call, &content_type, &read(body).await?).await,
             Self::Binding => {
                 call.subresource = Some(Subresource::Binding);
-                verbs::binding::create
+                verbs::binding::create(&call, &content_type, &read(body).await?).await
             }
             Self::Eviction => {
                 call.resource = registry::eviction().clone();
-                verbs::eviction::create
+                verbs::eviction::create(&call, &content_type, &read(body).await?).await
             }
         };
-        let bytes = body::read(body, patience).await?;
-        create(&call, &content_type, &bytes)
+        call.warned(answer)
     }
 }

@@ -181,8 +181,7 @@ pub(crate) fn endless(body: Body) -> Response<Body> {
 
 /// A `Status` for an error.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
-    let code =
-        StatusCode::from_u16(error.reason.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_value(code, &error.status());
     let headers = response.headers_mut();
     if error.reason == Reason::Unauthorized {

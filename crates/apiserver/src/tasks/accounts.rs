@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::queue::Work;
 use super::{internal, resource_of};
 use crate::error::Reason;
 use crate::shared::Shared;
@@ -14,7 +15,7 @@ use crate::verbs::{Write, insert};
 pub(super) const DEFAULT: &str = "default";
 
 /// Makes the account, unless it is there or the namespace is going away.
-pub(super) fn give(shared: &Arc<Shared>, namespace: &str) {
+pub(super) async fn give(shared: &Arc<Shared>, namespace: &str) {
     let wanted = shared
         .store
         .get("namespaces", &Key::new("", namespace))
@@ -28,8 +29,9 @@ pub(super) fn give(shared: &Arc<Shared>, namespace: &str) {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEFAULT}});
     let call = internal(shared, &resource, namespace, DEFAULT);
-    match insert(&call, account, Write::Plain) {
+    match insert(&call, account, Write::Plain).await {
         Err(error) if error.reason != Reason::AlreadyExists => {
+            shared.failed(Work::Account(namespace.into()));
             tracing::debug!(namespace, %error, "default service account was not made");
         }
         _ => {}

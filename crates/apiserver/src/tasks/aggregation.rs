@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::queue::Work;
 use super::{internal, resource_of};
 use crate::selector::{LabelSelector, written};
 use crate::shared::Shared;
@@ -41,7 +42,7 @@ fn sum(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Val
 }
 
 /// Brings every aggregated role up to date.
-pub(crate) fn sum_up(shared: &Arc<Shared>) {
+pub(crate) async fn sum_up(shared: &Arc<Shared>) {
     let Some(resource) = resource_of(shared, &TableName::from(CLUSTER_ROLES)) else {
         return;
     };
@@ -66,12 +67,14 @@ pub(crate) fn sum_up(shared: &Arc<Shared>) {
             }
             settled = false;
             let call = internal(shared, &resource, "", name);
-            let result = modify(&call, &Key::new("", name), Write::Plain, |old| {
+            let key = Key::new("", name);
+            let result = modify(&call, &key, Write::Plain, |old| {
                 let mut new = old.clone();
                 new["rules"] = Value::Array(rules.clone());
                 Ok(new)
             });
-            if let Err(error) = result {
+            if let Err(error) = result.await {
+                shared.failed(Work::Aggregation);
                 tracing::debug!(role = %name, %error, "aggregated role was not brought up to date");
                 settled = true;
             }

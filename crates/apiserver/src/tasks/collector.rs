@@ -16,14 +16,14 @@ fn load(shared: &Shared, place: &Dependent) -> Option<Arc<Stored>> {
 }
 
 /// Looks at everything a vanished object owned.
-pub(super) fn owner_gone(shared: &Arc<Shared>, uid: &str) {
+pub(super) async fn owner_gone(shared: &Arc<Shared>, uid: &str) {
     for place in shared.store.dependents(uid) {
-        check(shared, &place);
+        check(shared, &place).await;
     }
 }
 
 /// Deletes an object none of whose owners exist; drops the owners that do not while others do.
-pub(super) fn check(shared: &Arc<Shared>, place: &Dependent) {
+pub(super) async fn check(shared: &Arc<Shared>, place: &Dependent) {
     let Some(object) = load(shared, place) else {
         return;
     };
@@ -39,28 +39,30 @@ pub(super) fn check(shared: &Arc<Shared>, place: &Dependent) {
                 && load(shared, &owner_place)
                     .is_some_and(|o| o.deleting && o.finalizers.iter().any(|f| f == FOREGROUND))
             {
-                finalize(shared, &owner_place);
+                finalize(shared, &owner_place).await;
             }
         }
         return;
     }
     if alive.is_empty() {
-        remove(shared, place, &object);
+        remove(shared, place, &object).await;
     } else {
         edit(shared, place, |value| {
             if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
                 owners.retain(|o| !gone(o["uid"].as_str().unwrap_or_default()));
             }
-        });
+        })
+        .await;
     }
 }
 
-fn remove(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
+async fn remove(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
     let Some(resource) = resource_of(shared, &place.table) else {
         return;
     };
     let call = internal(shared, &resource, &object.key.namespace, &object.key.name);
-    if let Err(error) = delete::remove(&call, &place.key, &Options::background_of(object)) {
+    let options = Options::background_of(object);
+    if let Err(error) = delete::remove(&call, &place.key, &options).await {
         tracing::debug!(table = %place.table, name = %place.key.name, %error, "garbage was not collected");
         retry(shared, place, object);
     }
@@ -69,12 +71,13 @@ fn remove(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
 /// Has an object that could not be deleted looked at again when it changes, or has changed by now.
 fn retry(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
     shared.work.refused(place.clone());
+    shared.failed(Work::Check(place.clone()));
     if load(shared, place).is_some_and(|now| now.version != object.version) {
         shared.work.push(Work::Check(place.clone()));
     }
 }
 
-fn edit(shared: &Arc<Shared>, place: &Dependent, change: impl Fn(&mut Value)) {
+async fn edit(shared: &Arc<Shared>, place: &Dependent, change: impl Fn(&mut Value)) {
     let Some(resource) = resource_of(shared, &place.table) else {
         return;
     };
@@ -84,30 +87,33 @@ fn edit(shared: &Arc<Shared>, place: &Dependent, change: impl Fn(&mut Value)) {
         change(&mut new);
         Ok(new)
     });
-    if let Err(error) = result {
+    if let Err(error) = result.await {
+        shared.failed(Work::Check(place.clone()));
+        shared.failed(Work::Finalize(place.clone()));
         tracing::debug!(table = %place.table, name = %place.key.name, %error, "garbage collection could not update");
     }
 }
 
-fn drop_finalizer(shared: &Arc<Shared>, place: &Dependent, name: &str) {
+async fn drop_finalizer(shared: &Arc<Shared>, place: &Dependent, name: &str) {
     edit(shared, place, |value| {
         if let Some(finalizers) = value["metadata"]["finalizers"].as_array_mut() {
             finalizers.retain(|f| f != name);
         }
-    });
+    })
+    .await;
 }
 
 /// Goes on with the foreground deletion of the object with this uid, if there is one.
-pub(super) fn owner(shared: &Arc<Shared>, uid: &str) {
+pub(super) async fn owner(shared: &Arc<Shared>, uid: &str) {
     if let Some(place) = shared.store.locate(uid)
         && load(shared, &place).is_some_and(|o| o.deleting)
     {
-        finalize(shared, &place);
+        finalize(shared, &place).await;
     }
 }
 
 /// Does what the finalizers of a terminating object ask of the garbage collector.
-pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
+pub(super) async fn finalize(shared: &Arc<Shared>, place: &Dependent) {
     let Some(object) = load(shared, place) else {
         return;
     };
@@ -121,9 +127,10 @@ pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
                 if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
                     owners.retain(|o| o["uid"] != *object.uid);
                 }
-            });
+            })
+            .await;
         }
-        drop_finalizer(shared, place, ORPHAN);
+        drop_finalizer(shared, place, ORPHAN).await;
     }
     if has(FOREGROUND) {
         let mut blocked = false;
@@ -144,7 +151,8 @@ pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
                     if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
                         owners.retain(|o| o["uid"] != *object.uid);
                     }
-                });
+                })
+                .await;
                 continue;
             }
             if !found.deleting
@@ -153,7 +161,7 @@ pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
                 let call = internal(shared, &resource, &found.key.namespace, &found.key.name);
                 let options =
                     Options::foreground_if(!shared.store.dependents(&found.uid).is_empty());
-                if let Err(error) = delete::remove(&call, &dependent.key, &options) {
+                if let Err(error) = delete::remove(&call, &dependent.key, &options).await {
                     tracing::debug!(name = %dependent.key.name, %error, "dependent was not deleted");
                     retry(shared, &dependent, &found);
                 }
@@ -161,7 +169,7 @@ pub(super) fn finalize(shared: &Arc<Shared>, place: &Dependent) {
             blocked |= blocks && load(shared, &dependent).is_some();
         }
         if !blocked {
-            drop_finalizer(shared, place, FOREGROUND);
+            drop_finalizer(shared, place, FOREGROUND).await;
         }
     }
 }

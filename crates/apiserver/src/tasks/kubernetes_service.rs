@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::queue::Work;
 use super::{ensure, internal, resource_of};
 use crate::error::{ApiError, Reason};
 use crate::shared::Shared;
@@ -28,14 +29,15 @@ pub(super) fn is_part(table: &str, key: &Key) -> bool {
 }
 
 /// Creates the service, its endpoints and its slice, or brings them in line with the address that is listened on.
-pub(crate) fn publish(shared: &Arc<Shared>) {
+pub(crate) async fn publish(shared: &Arc<Shared>) {
     let address = shared.advertised;
     for (object, done) in [
-        ("service", service(shared, address)),
-        ("endpoints", endpoints(shared, address)),
-        ("slice", slice(shared, address)),
+        ("service", service(shared, address).await),
+        ("endpoints", endpoints(shared, address).await),
+        ("slice", slice(shared, address).await),
     ] {
         if let Err(error) = done {
+            shared.failed(Work::ApiService);
             tracing::debug!(object, %error, "the address of the API was not published");
         }
     }
@@ -45,7 +47,7 @@ fn key() -> Key {
     Key::new(NAMESPACE, NAME)
 }
 
-fn service(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
+async fn service(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
     let ports =
         json!([{"name": PORT_NAME, "port": 443, "protocol": "TCP", "targetPort": address.port()}]);
     let mut new = json!({
@@ -58,19 +60,19 @@ fn service(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
             service["spec"]["ports"] = ports.clone();
         })
     };
-    match put(new.clone()) {
+    match put(new.clone()).await {
         // A folder of an earlier version may have given the address to another service.
         Err(error) if error.reason == Reason::Invalid => {
             if let Some(spec) = new["spec"].as_object_mut() {
                 spec.remove("clusterIP");
             }
-            put(new)
+            put(new).await
         }
         done => done,
     }
 }
 
-fn endpoints(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
+async fn endpoints(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
     let subsets = json!([{
         "addresses": [{"ip": address.ip()}],
         "ports": [{"name": PORT_NAME, "port": address.port(), "protocol": "TCP"}],
@@ -83,9 +85,10 @@ fn endpoints(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> 
     ensure(shared, ENDPOINTS, &key(), new, |endpoints| {
         endpoints["subsets"] = subsets.clone();
     })
+    .await
 }
 
-fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
+async fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
     const SERVICE_NAME: &str = "kubernetes.io/service-name";
     let addresses = json!([{"addresses": [address.ip()], "conditions": {"ready": true}}]);
     let ports = json!([{"name": PORT_NAME, "port": address.port(), "protocol": "TCP"}]);
@@ -98,7 +101,7 @@ fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
     let known = shared.store.get(SLICES, &key());
     if known.is_some_and(|known| known.value()["addressType"] != family) {
         // The family of a slice does not change; another start may listen on one of the other.
-        remove_slice(shared)?;
+        remove_slice(shared).await?;
     }
     ensure(shared, SLICES, &key(), new, |slice| {
         slice["endpoints"] = addresses.clone();
@@ -108,11 +111,13 @@ fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError> {
         }
         slice["metadata"]["labels"][SERVICE_NAME] = json!(NAME);
     })
+    .await
 }
 
-fn remove_slice(shared: &Arc<Shared>) -> Result<(), ApiError> {
+async fn remove_slice(shared: &Arc<Shared>) -> Result<(), ApiError> {
     let resource = resource_of(shared, &TableName::from(SLICES));
     let resource = resource.ok_or_else(ApiError::path_not_found)?;
     let call = internal(shared, &resource, NAMESPACE, NAME);
-    delete::remove(&call, &key(), &Options::background()).map(drop)
+    let removed = delete::remove(&call, &key(), &Options::background());
+    removed.await.map(drop)
 }

@@ -14,11 +14,16 @@ mod quotas;
 mod root_ca;
 mod tokens;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::error::ApiError;
 use crate::http::accept::Rendering;
@@ -26,7 +31,7 @@ use crate::http::query::{FieldValidation, WriteOptions};
 use crate::registry::Resource;
 use crate::shared::{Identity, Shared};
 use crate::store::{Key, TableName};
-use crate::verbs::{Call, Write, insert, modify};
+use crate::verbs::{Call, Origin, Write, insert, modify};
 use queue::Work;
 
 /// Starts the tasks; they end when the server stops.
@@ -40,29 +45,53 @@ pub(crate) fn start(shared: &Arc<Shared>, events_live: Duration) -> JoinSet<()> 
 /// Items handled before other tasks get a turn.
 const TURN: usize = 64;
 
+/// Items that may wait for webhooks at once.
+const MOST_WAITING: usize = 64;
+/// How long an item may wait for webhooks.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long after failures that a webhook may have caused work is tried again: at first, and after many in a row.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+
+/// Does the work that writes cause. An item that waits for a webhook does not hold up the others.
 async fn work(shared: Arc<Shared>) {
+    let mut waiting = FuturesUnordered::new();
+    // Whether an item that waits has come up again.
+    let mut again: HashMap<Work, bool> = HashMap::new();
+    let (mut pause, mut retry_at) = (RETRY.0, None);
     loop {
+        if retry_at.is_none() && shared.work.has_failed() {
+            retry_at = Some(Instant::now() + pause);
+            pause = (pause * 2).min(RETRY.1);
+        } else if retry_at.is_none() && waiting.is_empty() && shared.work.is_empty() {
+            pause = RETRY.0;
+        }
+        let retry = tokio::time::sleep_until(retry_at.unwrap_or_else(Instant::now));
         tokio::select! {
             () = shared.stopping.cancelled() => return,
-            () = shared.work.wait() => {}
+            () = shared.work.wait(), if waiting.len() < MOST_WAITING => {}
+            Some(item) = waiting.next() => {
+                if again.remove(&item) == Some(true) {
+                    shared.work.push(item);
+                }
+            }
+            () = retry, if retry_at.is_some() => {
+                retry_at = None;
+                shared.work.retry();
+            }
         }
         for _ in 0..TURN {
+            if waiting.len() >= MOST_WAITING {
+                break;
+            }
             let Some(item) = shared.work.pop() else { break };
-            match item {
-                Work::OwnerGone(uid) => collector::owner_gone(&shared, &uid),
-                Work::Owner(uid) => collector::owner(&shared, &uid),
-                Work::Check(place) => collector::check(&shared, &place),
-                Work::Finalize(place) => collector::finalize(&shared, &place),
-                Work::Terminating(name) => namespaces::terminate(&shared, &name),
-                Work::Namespace(name) => namespaces::empty(&shared, &name),
-                Work::Definition(name) => namespaces::definition(&shared, &name),
-                Work::Account(namespace) => accounts::give(&shared, &namespace),
-                Work::RootCa(namespace) => root_ca::publish(&shared, &namespace),
-                Work::ApiService => kubernetes_service::publish(&shared),
-                Work::Token(key) => tokens::provide(&shared, &key),
-                Work::Tokens(namespace) => tokens::review(&shared, &namespace),
-                Work::Quotas(namespace) => quotas::sum_up(&shared, &namespace),
-                Work::Aggregation => aggregation::sum_up(&shared),
+            if let Some(again) = again.get_mut(&item) {
+                *again = true;
+                continue;
+            }
+            let mut done = Box::pin(handle(&shared, item.clone()));
+            if futures::poll!(&mut done).is_pending() {
+                again.insert(item, false);
+                waiting.push(done);
             }
         }
         tokio::task::yield_now().await;
@@ -72,6 +101,27 @@ async fn work(shared: Arc<Shared>) {
             return;
         }
     }
+}
+
+/// Handles an item, and returns it.
+async fn handle(shared: &Arc<Shared>, item: Work) -> Work {
+    match &item {
+        Work::OwnerGone(uid) => collector::owner_gone(shared, uid).await,
+        Work::Owner(uid) => collector::owner(shared, uid).await,
+        Work::Check(place) => collector::check(shared, place).await,
+        Work::Finalize(place) => collector::finalize(shared, place).await,
+        Work::Terminating(name) => namespaces::terminate(shared, name),
+        Work::Namespace(name) => namespaces::empty(shared, name).await,
+        Work::Definition(name) => namespaces::definition(shared, name).await,
+        Work::Account(namespace) => accounts::give(shared, namespace).await,
+        Work::RootCa(namespace) => root_ca::publish(shared, namespace).await,
+        Work::ApiService => kubernetes_service::publish(shared).await,
+        Work::Token(key) => tokens::provide(shared, key).await,
+        Work::Tokens(namespace) => tokens::review(shared, namespace).await,
+        Work::Quotas(namespace) => quotas::sum_up(shared, namespace).await,
+        Work::Aggregation => aggregation::sum_up(shared).await,
+    }
+    item
 }
 
 /// A request of the server to itself.
@@ -96,6 +146,9 @@ pub(crate) fn internal(
         },
         identity: Identity::admin(),
         rendering: Rendering::Full,
+        origin: Origin::Task,
+        deadline: Instant::now() + PATIENCE,
+        warnings: Mutex::default(),
     }
 }
 
@@ -105,7 +158,7 @@ fn resource_of(shared: &Shared, table: &TableName) -> Option<Arc<Resource>> {
 }
 
 /// Creates an object of the system, or amends the one that exists. Writes nothing if that changes nothing.
-fn ensure(
+async fn ensure(
     shared: &Arc<Shared>,
     table: &str,
     key: &Key,
@@ -116,12 +169,12 @@ fn ensure(
     let resource = resource_of(shared, &table).ok_or_else(ApiError::path_not_found)?;
     let call = internal(shared, &resource, &key.namespace, &key.name);
     if shared.store.get(&table, key).is_none() {
-        return insert(&call, new, Write::Plain).map(drop);
+        return insert(&call, new, Write::Plain).await.map(drop);
     }
     let amended = modify(&call, key, Write::Plain, |old| {
         let mut new = old.clone();
         amend(&mut new);
         Ok(new)
     });
-    amended.map(drop)
+    amended.await.map(drop)
 }

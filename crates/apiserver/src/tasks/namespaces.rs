@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::queue::Work;
 use super::{internal, resource_of};
 use crate::error::Reason;
 use crate::shared::{CRDS, Shared};
@@ -34,7 +35,7 @@ pub(super) fn terminate(shared: &Arc<Shared>, name: &str) {
 
 /// Deletes what is in a terminating namespace, pods first; finishes the namespace when nothing is left, and reports in its
 /// conditions what is.
-pub(super) fn empty(shared: &Arc<Shared>, name: &str) {
+pub(super) async fn empty(shared: &Arc<Shared>, name: &str) {
     let key = Key::new("", name);
     if !shared
         .store
@@ -44,10 +45,10 @@ pub(super) fn empty(shared: &Arc<Shared>, name: &str) {
         return;
     }
     let is_pod = |table: &TableName| &**table == PODS;
-    let mut failures = delete_all(shared, name, is_pod);
+    let mut failures = delete_all(shared, name, is_pod).await;
     let contents = shared.store.namespace_contents(name);
     if !contents.iter().any(|(table, _)| is_pod(table)) {
-        failures.extend(delete_all(shared, name, |_| true));
+        failures.extend(delete_all(shared, name, |_| true).await);
     }
     let remaining = remaining(shared, name, failures);
     let Some(resource) = resource_of(shared, &TableName::from("namespaces")) else {
@@ -60,7 +61,8 @@ pub(super) fn empty(shared: &Arc<Shared>, name: &str) {
         conditions::update(&mut new["status"], &remaining);
         Ok(new)
     });
-    if let Err(error) = reported {
+    if let Err(error) = reported.await {
+        shared.failed(Work::Namespace(name.into()));
         tracing::debug!(namespace = name, %error, "conditions of a namespace were not written");
     }
     if !remaining.resources.is_empty() {
@@ -74,13 +76,14 @@ pub(super) fn empty(shared: &Arc<Shared>, name: &str) {
         }
         Ok(new)
     });
-    if let Err(error) = result {
+    if let Err(error) = result.await {
+        shared.failed(Work::Namespace(name.into()));
         tracing::debug!(namespace = name, %error, "namespace was not finalized");
     }
 }
 
 /// Deletes the objects of some tables in a namespace; returns the first error of each table.
-fn delete_all(
+async fn delete_all(
     shared: &Arc<Shared>,
     namespace: &str,
     wanted: impl Fn(&TableName) -> bool,
@@ -94,8 +97,10 @@ fn delete_all(
             continue;
         };
         let call = internal(shared, &resource, namespace, &object.key.name);
-        match delete::remove(&call, &object.key, &Options::background()) {
+        let options = Options::background();
+        match delete::remove(&call, &object.key, &options).await {
             Err(error) if error.reason != Reason::NotFound => {
+                shared.failed(Work::Namespace(namespace.into()));
                 tracing::debug!(namespace, object = %object.key.name, %error, "object was not deleted");
                 failures
                     .entry(table.to_string())
@@ -131,7 +136,7 @@ fn remaining(
 }
 
 /// Deletes the objects of a terminating CRD; lets go of it when none is left.
-pub(super) fn definition(shared: &Arc<Shared>, name: &str) {
+pub(super) async fn definition(shared: &Arc<Shared>, name: &str) {
     let key = Key::new("", name);
     if !shared.store.get(CRDS, &key).is_some_and(|n| n.deleting) {
         return;
@@ -141,7 +146,10 @@ pub(super) fn definition(shared: &Arc<Shared>, name: &str) {
     if let Some(resource) = resource_of(shared, &table) {
         for object in objects.iter().filter(|o| !o.deleting) {
             let call = internal(shared, &resource, &object.key.namespace, &object.key.name);
-            if let Err(error) = delete::remove(&call, &object.key, &Options::background()) {
+            let options = Options::background();
+            let removed = delete::remove(&call, &object.key, &options);
+            if let Err(error) = removed.await {
+                shared.failed(Work::Definition(name.into()));
                 tracing::debug!(definition = name, object = %object.key.name, %error, "object was not deleted");
             }
         }
@@ -163,7 +171,8 @@ pub(super) fn definition(shared: &Arc<Shared>, name: &str) {
         new["metadata"]["finalizers"] = json!(left);
         Ok(new)
     });
-    if let Err(error) = result {
+    if let Err(error) = result.await {
+        shared.failed(Work::Definition(name.into()));
         tracing::debug!(definition = name, %error, "definition was not let go");
     }
 }

@@ -15,6 +15,7 @@ use crate::quota::QUOTAS;
 use crate::shared::CRDS;
 use crate::store::{Change, Dependent, Key, TableName};
 use crate::verbs::delete::{FOREGROUND, ORPHAN};
+use crate::webhooks;
 
 /// Something to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -65,6 +66,8 @@ struct Inner {
     definitions: HashSet<Box<str>>,
     /// Namespaces that have or had quotas.
     limited: HashSet<Box<str>>,
+    /// Work that failed, perhaps because of a webhook, and is tried again after a while.
+    failed: HashSet<Work>,
     /// Objects whose collection was refused: whatever refused it may not after they change.
     refused: HashSet<Dependent>,
 }
@@ -104,6 +107,29 @@ impl WorkQueue {
             return;
         }
         self.push(Work::Namespace(namespace));
+    }
+
+    /// Notes that work failed, to try again after a while.
+    pub(crate) fn fail(&self, work: Work) {
+        self.inner.lock().failed.insert(work);
+    }
+
+    /// Reports whether there is work to try again.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.inner.lock().failed.is_empty()
+    }
+
+    /// Reports whether nothing is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner.lock().items.is_empty()
+    }
+
+    /// Queues the work that failed.
+    pub(crate) fn retry(&self) {
+        let failed = std::mem::take(&mut self.inner.lock().failed);
+        for work in failed {
+            self.push(work);
+        }
     }
 
     pub(crate) fn pop(&self) -> Option<Work> {
@@ -178,6 +204,10 @@ impl WorkQueue {
         };
         self.observe_use(table, change);
         self.observe_kind(table, change);
+        if webhooks::is_configuration(table) {
+            // What a webhook has refused, another one may allow.
+            self.retry();
+        }
         if let Change::Deleted { .. } = change {
             if !object.owners.is_empty() {
                 self.inner.lock().refused.remove(&place());

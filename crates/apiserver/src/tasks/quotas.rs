@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::queue::Work;
 use super::{internal, resource_of};
 use crate::quota::{self, QUOTAS};
 use crate::shared::Shared;
 use crate::store::TableName;
 use crate::verbs::{Subresource, Write, modify};
 
-pub(super) fn sum_up(shared: &Arc<Shared>, namespace: &str) {
+pub(super) async fn sum_up(shared: &Arc<Shared>, namespace: &str) {
     let Some(resource) = resource_of(shared, &TableName::from(QUOTAS)) else {
         return;
     };
@@ -20,7 +21,8 @@ pub(super) fn sum_up(shared: &Arc<Shared>, namespace: &str) {
             new["status"] = quota::status(shared, namespace, old);
             Ok(new)
         });
-        if let Err(error) = result {
+        if let Err(error) = result.await {
+            shared.failed(Work::Quotas(namespace.into()));
             tracing::debug!(namespace, quota = %stored.key.name, %error, "the use of a quota was not noted");
         }
     }

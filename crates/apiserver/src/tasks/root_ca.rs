@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::ensure;
+use super::queue::Work;
 use crate::shared::Shared;
 use crate::store::Key;
 
@@ -15,7 +16,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
     distributions of Kubernetes clusters.";
 
 /// Creates the ConfigMap, or restores its data, unless the namespace is missing or going away.
-pub(super) fn publish(shared: &Arc<Shared>, namespace: &str) {
+pub(super) async fn publish(shared: &Arc<Shared>, namespace: &str) {
     let wanted = shared
         .store
         .get("namespaces", &Key::new("", namespace))
@@ -33,7 +34,8 @@ pub(super) fn publish(shared: &Arc<Shared>, namespace: &str) {
     let done = ensure(shared, "configmaps", &key, new, |map| {
         map["data"] = data.clone();
     });
-    if let Err(error) = done {
+    if let Err(error) = done.await {
+        shared.failed(Work::RootCa(namespace.into()));
         tracing::debug!(namespace, %error, "the certificate of the authority was not published");
     }
 }

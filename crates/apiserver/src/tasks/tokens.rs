@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::queue::Work;
 use super::{internal, resource_of};
 use crate::authentication::service_account::{ISSUER, Named, Tie, Wanted};
 use crate::error::ApiError;
@@ -28,15 +29,15 @@ pub(super) fn may_be_one(secret: &Stored) -> bool {
 }
 
 /// Looks at all such secrets of a namespace, one of whose accounts is gone.
-pub(super) fn review(shared: &Arc<Shared>, namespace: &str) {
+pub(super) async fn review(shared: &Arc<Shared>, namespace: &str) {
     let secrets = shared.store.list(SECRETS, Some(namespace)).items;
     for secret in secrets.iter().filter(|secret| may_be_one(secret)) {
-        provide(shared, &secret.key);
+        provide(shared, &secret.key).await;
     }
 }
 
 /// Gives a secret what it lacks, or removes it if there is no such account.
-pub(super) fn provide(shared: &Arc<Shared>, key: &Key) {
+pub(super) async fn provide(shared: &Arc<Shared>, key: &Key) {
     let Some(stored) = shared.store.get(SECRETS, key) else {
         return;
     };
@@ -58,11 +59,15 @@ pub(super) fn provide(shared: &Arc<Shared>, key: &Key) {
         .filter(|account| uid.is_empty() || uid == *account.uid);
     let call = internal(shared, &resource, &key.namespace, &key.name);
     let done = match account {
-        None => delete::remove(&call, key, &Options::background_of(&stored)).map(drop),
+        None => {
+            let options = Options::background_of(&stored);
+            delete::remove(&call, key, &options).await.map(drop)
+        }
         Some(_) if is_complete(shared, &secret) => Ok(()),
-        Some(account) => fill_in(&call, key, &stored, &account),
+        Some(account) => fill_in(&call, key, &stored, &account).await,
     };
     if let Err(error) = done {
+        shared.failed(Work::Token(key.clone()));
         tracing::debug!(namespace = %key.namespace, secret = %key.name, %error, "a token secret was not looked after");
     }
 }
@@ -76,7 +81,12 @@ fn is_complete(shared: &Shared, secret: &Value) -> bool {
         && !secret["metadata"]["annotations"][ACCOUNT_UID].is_null()
 }
 
-fn fill_in(call: &Call, key: &Key, stored: &Stored, account: &Stored) -> Result<(), ApiError> {
+async fn fill_in(
+    call: &Call,
+    key: &Key,
+    stored: &Stored,
+    account: &Stored,
+) -> Result<(), ApiError> {
     let named = |object: &Stored| Named {
         name: object.key.name.to_string(),
         uid: object.uid.to_string(),
@@ -109,5 +119,6 @@ fn fill_in(call: &Call, key: &Key, stored: &Stored, account: &Stored) -> Result<
         data["namespace"] = json!(STANDARD.encode(&*key.namespace));
         Ok(new)
     })
+    .await
     .map(drop)
 }

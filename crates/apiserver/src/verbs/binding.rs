@@ -11,15 +11,19 @@ use crate::clock;
 use crate::error::{ApiError, Cause};
 use crate::http::{body, respond};
 
-pub(crate) fn create(
+pub(crate) async fn create(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let binding = body::object(content_type, bytes)?.value;
+    let mut binding = body::object(content_type, bytes)?.value;
     let key = call.key();
     let name = &*key.name;
     check(&binding, &key.namespace, name)?;
+    let part = pipeline::Part::new("pods", "binding", ("", "v1", "Binding"));
+    if pipeline::review_part(call, &part, &mut binding).await? {
+        check(&binding, &key.namespace, name)?;
+    }
     pipeline::modify(call, &key, Write::Unowned, |pod| {
         let bound = text(pod, &["spec", "nodeName"]);
         if !bound.is_empty() {
@@ -29,7 +33,8 @@ pub(crate) fn create(
         let mut pod = pod.clone();
         bind(&mut pod, &binding);
         Ok(pod)
-    })?;
+    })
+    .await?;
     let answer = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     });

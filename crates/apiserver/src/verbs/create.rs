@@ -9,7 +9,7 @@ use super::{Call, read};
 use crate::error::ApiError;
 use crate::http::{body, method_not_allowed, respond};
 
-pub(crate) fn create(
+pub(crate) async fn create(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
@@ -28,7 +28,7 @@ pub(crate) fn create(
         let why = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::unknown(why));
     }
-    let written = pipeline::insert(call, value, Write::Plain)?;
+    let written = pipeline::insert(call, value, Write::Plain).await?;
     let response = call.answer(StatusCode::CREATED, &written.object);
     let response = respond::warn(respond::warn(response, &warnings), &written.warnings);
     Ok(read::warn_deprecated(call, response))

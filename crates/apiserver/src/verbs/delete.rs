@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::json;
 
+use super::pipeline::Attempts;
 use super::{Call, pipeline, read};
 use crate::clock;
 use crate::error::{ApiError, Reason};
@@ -34,7 +35,7 @@ pub(crate) enum Deleted {
     Terminating(Arc<Stored>),
 }
 
-pub(crate) fn delete(
+pub(crate) async fn delete(
     call: &Call,
     query: &Query,
     content_type: &str,
@@ -45,7 +46,7 @@ pub(crate) fn delete(
     }
     let options = Options::parse(call, query, content_type, bytes)?;
     let resource = &call.resource;
-    let answer = match remove(call, &call.key(), &options)? {
+    let answer = match remove(call, &call.key(), &options).await? {
         Deleted::Terminating(object) => Ok(call.answer(StatusCode::OK, &object)),
         Deleted::Gone(object) if resource.is("", "pods") => {
             Ok(call.answer(StatusCode::OK, &ended(&object)?))
@@ -91,7 +92,7 @@ fn ended(pod: &Stored) -> Result<Stored, ApiError> {
         .map_err(|error| ApiError::internal(error.to_string()))
 }
 
-pub(crate) fn collection(
+pub(crate) async fn collection(
     call: &Call,
     query: &Query,
     content_type: &str,
@@ -108,7 +109,7 @@ pub(crate) fn collection(
         .list(&call.resource.table, call.namespace.as_deref());
     page.items.retain(|o| selector.matches(o));
     for object in &page.items {
-        match remove(call, &object.key, &options) {
+        match remove(call, &object.key, &options).await {
             Err(error) if error.reason != Reason::NotFound => return Err(error),
             _ => {}
         }
@@ -149,16 +150,17 @@ fn is_answered_with_itself(resource: &Resource) -> bool {
 }
 
 /// Deletes one object, or marks it as terminating when finalizers hold it.
-pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Deleted, ApiError> {
+pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<Deleted, ApiError> {
     let (resource, store) = (&call.resource, &call.shared.store);
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
+    let mut attempts = Attempts::default();
     loop {
         let stored = store
             .get(&resource.table, key)
             .ok_or_else(|| ApiError::not_found(group, plural, &key.name))?;
         check(call, key, &stored, options)?;
         let mut value = stored.value();
-        pipeline::admit_delete(call, key, &value)?;
+        let reviewed = pipeline::admit_delete(call, key, &value, options).await?;
         let mut finalizers = finalizers_after(resource, &stored, options.propagation);
         if &*resource.table == CRDS
             && !stored.deleting
@@ -210,7 +212,8 @@ pub(crate) fn remove(call: &Call, key: &Key, options: &Options) -> Result<Delete
                 call.shared.written(&resource.table);
                 return Ok(done);
             }
-            Err(CommitError::Stale) => {}
+            Err(CommitError::Stale) if attempts.another(reviewed) => {}
+            Err(CommitError::Stale) => return Err(ApiError::stale(group, plural, &key.name)),
             Err(CommitError::Gone) => return Err(ApiError::not_found(group, plural, &key.name)),
             Err(error) => return Err(ApiError::internal(error.to_string())),
         }

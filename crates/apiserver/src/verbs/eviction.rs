@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::delete::{self, Options};
 use super::pipeline::{self, Sent, Write};
-use super::{Call, Subresource, text};
+use super::{Call, Origin, Subresource, text};
 use crate::builtin;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
@@ -44,16 +44,16 @@ struct Eviction<'a> {
     options: Value,
 }
 
-pub(crate) fn create(
+pub(crate) async fn create(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let (eviction, warnings) = Eviction::read(call, content_type, bytes)?;
-    let mut attempt = eviction.evict()?;
+    let (eviction, warnings) = Eviction::read(call, content_type, bytes).await?;
+    let mut attempt = eviction.evict().await?;
     for _ in 1..ATTEMPTS {
         if let Attempt::TooSlow(_) = attempt {
-            attempt = eviction.evict()?;
+            attempt = eviction.evict().await?;
         }
     }
     if let Attempt::TooSlow(error) = attempt {
@@ -67,7 +67,7 @@ pub(crate) fn create(
 }
 
 impl<'a> Eviction<'a> {
-    fn read(
+    async fn read(
         call: &'a Call,
         content_type: &str,
         bytes: &Bytes,
@@ -88,6 +88,8 @@ impl<'a> Eviction<'a> {
             let why = "name in URL does not match name in Eviction object";
             return Err(ApiError::bad_request(why));
         }
+        let part = pipeline::Part::new("pods", "eviction", ("policy", "v1", "Eviction"));
+        pipeline::review_part(call, &part, &mut value).await?;
         let options = value["deleteOptions"].take();
         let reckless = "ignoreStoreReadErrorWithClusterBreakingPotential";
         if options[reckless] == true {
@@ -124,10 +126,12 @@ impl<'a> Eviction<'a> {
         let mut call = tasks::internal(&self.call.shared, resource, &self.key.namespace, name);
         call.options.dry_run = self.dry_run;
         call.subresource = Some(Subresource::Status);
+        // Webhooks have seen the eviction.
+        call.origin = Origin::Step;
         Ok(call)
     }
 
-    fn evict(&self) -> Result<Attempt, ApiError> {
+    async fn evict(&self) -> Result<Attempt, ApiError> {
         let pods = self.about("pods", &self.key.name)?;
         let pod = pods.find()?;
         let mut options = Options::read(&self.options)?;
@@ -137,31 +141,33 @@ impl<'a> Eviction<'a> {
         let value = pod.value();
         let phase = text(&value, &["status", "phase"]);
         if pod.deleting || matches!(phase, "Succeeded" | "Failed") {
-            return self.remove(&pods, options);
+            return self.remove(&pods, options).await;
         }
         if phase == "Pending" {
             options.version = seen;
-            return match self.remove(&pods, options) {
+            return match self.remove(&pods, options).await {
                 Err(error) if is_race(&error, asked.as_ref()) => Ok(Attempt::TooSlow(error)),
                 done => done,
             };
         }
         let Some(budget) = self.budget(&value)? else {
-            return self.remove(&pods, options);
+            return self.remove(&pods, options).await;
         };
         if is_free(&value, &budget.value()) {
             // It must not have become ready meanwhile.
             options.version = seen;
-            return match self.remove(&pods, options) {
+            return match self.remove(&pods, options).await {
                 Err(error) if is_race(&error, asked.as_ref()) => Err(processed(&budget.key.name)),
                 done => done,
             };
         }
-        let budgets = self.about(BUDGETS, &budget.key.name)?;
+        let mut budgets = self.about(BUDGETS, &budget.key.name)?;
+        budgets.origin = Origin::Task;
         pipeline::modify(&budgets, &budget.key, Write::Plain, |budget| {
             taken(budget, &self.key.name)
-        })?;
-        self.remove(&pods, options)
+        })
+        .await?;
+        self.remove(&pods, options).await
     }
 
     /// The budget that the pod belongs to.
@@ -181,21 +187,23 @@ impl<'a> Eviction<'a> {
     }
 
     /// Says of the pod why it goes, and lets it go.
-    fn remove(&self, pods: &Call, mut options: Options) -> Result<Attempt, ApiError> {
+    async fn remove(&self, pods: &Call, mut options: Options) -> Result<Attempt, ApiError> {
         if !self.dry_run {
             let marked = pipeline::modify(pods, &self.key, Write::Unowned, |pod| {
                 let uid = text(pod, &["metadata", "uid"]);
                 let version = text(pod, &["metadata", "resourceVersion"]);
                 options.check(pods, &self.key, uid, version)?;
                 Ok(marked(pod))
-            })?;
+            })
+            .await?;
             if options.version.is_some() {
                 options.version = Some(marked.object.version.to_string());
             }
         }
         let mut pods = self.about("pods", &self.key.name)?;
         pods.subresource = None;
-        delete::remove(&pods, &self.key, &options).map(|_| Attempt::Done)
+        let removed = delete::remove(&pods, &self.key, &options).await;
+        removed.map(|_| Attempt::Done)
     }
 }
 

@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
+use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::builtin::signing_request;
 use crate::error::ApiError;
@@ -75,6 +77,16 @@ impl Subresource {
     }
 }
 
+/// Where a call comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Client,
+    /// A task of the server.
+    Task,
+    /// A step of something else, which webhooks have seen as a whole.
+    Step,
+}
+
 /// A request, as far as its URL and headers tell.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
@@ -85,6 +97,11 @@ pub(crate) struct Call {
     pub(crate) options: WriteOptions,
     pub(crate) identity: Identity,
     pub(crate) rendering: Rendering,
+    pub(crate) origin: Origin,
+    /// When the client does not wait any longer.
+    pub(crate) deadline: Instant,
+    /// Warnings of webhooks, for refused requests, too.
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl Call {
@@ -109,6 +126,19 @@ impl Call {
             .store
             .get(&self.resource.table, &self.key())
             .ok_or_else(|| self.not_found())
+    }
+
+    /// Adds the warnings of webhooks to a response.
+    pub(crate) fn warned(
+        &self,
+        response: Result<Response<Body>, ApiError>,
+    ) -> Result<Response<Body>, ApiError> {
+        let warnings = std::mem::take(&mut *self.warnings.lock());
+        if warnings.is_empty() {
+            return response;
+        }
+        let response = response.unwrap_or_else(|error| respond::error(&error));
+        Ok(respond::warn(response, &warnings))
     }
 
     /// The answer for one object, in the form asked for.

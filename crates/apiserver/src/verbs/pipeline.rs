@@ -1,5 +1,6 @@
-//! The way every write takes: decode, fill in what the system owns, default, admit, default and prune again, validate,
-//! admit again, store. Synchronous: nothing here waits.
+//! The way every write takes: decode, fill in what the system owns, default, let hooks and webhooks change the object,
+//! default and prune again, validate, let hooks and webhooks refuse it, store. Only calls to webhooks wait, with nothing
+//! locked; what others have changed meanwhile is found when the object is stored.
 
 mod admission;
 mod decoding;
@@ -7,6 +8,7 @@ mod insert;
 mod modify;
 mod type_meta;
 mod unchanged;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -19,8 +21,9 @@ use crate::store::{CommitError, Key, Stored};
 pub(crate) use admission::admit_delete;
 pub(crate) use decoding::{Sent, decode};
 pub(crate) use insert::insert;
-pub(crate) use modify::{check_version, is_finished, modify};
+pub(crate) use modify::{Attempts, check_version, is_finished, modify};
 pub(super) use type_meta::unreadable;
+pub(crate) use webhooks::{Part, review_connection, review_part};
 
 /// Which write it is, for what differs between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

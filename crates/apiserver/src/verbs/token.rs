@@ -22,12 +22,15 @@ const DEFAULT_SECONDS: i64 = 3600;
 const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 
-pub(crate) fn create(
+pub(crate) async fn create(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let request = read(content_type, bytes)?;
+    let mut request = read(content_type, bytes)?;
+    call.find()?;
+    let part = pipeline::Part::new("serviceaccounts", "token", (GROUP, "v1", KIND));
+    pipeline::review_part(call, &part, &mut request).await?;
     let account = call.find()?;
     let key = call.key();
     let (namespace, name) = (&*key.namespace, &*key.name);

@@ -25,7 +25,7 @@ fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -
     read::warn_deprecated(call, response)
 }
 
-pub(crate) fn replace(
+pub(crate) async fn replace(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
@@ -43,14 +43,15 @@ pub(crate) fn replace(
         }
         let written = modify(call, &key, Write::Plain, |old| {
             scale::put(old, &value, &call.resource)
-        })?;
+        })
+        .await?;
         return Ok(done(call, StatusCode::OK, &written, &[]));
     }
     let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
     check_place(call, &value)?;
     let found = call.shared.store.get(&call.resource.table, &key);
     if found.is_none() && call.resource.put.creates && call.subresource.is_none() {
-        return put_new(call, value, &warnings);
+        return put_new(call, value, &warnings).await;
     }
     // The object must be found before it is judged.
     found.ok_or_else(|| call.not_found())?;
@@ -68,12 +69,16 @@ pub(crate) fn replace(
             vec![cause],
         ));
     }
-    let written = modify(call, &key, Write::Plain, |_| Ok(value.clone()))?;
+    let written = modify(call, &key, Write::Plain, |_| Ok(value.clone())).await?;
     Ok(done(call, StatusCode::OK, &written, &warnings))
 }
 
 /// Creates what was to be replaced, and is not there.
-fn put_new(call: &Call, value: Value, warnings: &[String]) -> Result<Response<Body>, ApiError> {
+async fn put_new(
+    call: &Call,
+    value: Value,
+    warnings: &[String],
+) -> Result<Response<Body>, ApiError> {
     let (resource, key) = (&call.resource, call.key());
     let uid = text(&value, &["metadata", "uid"]);
     if !uid.is_empty() {
@@ -82,7 +87,7 @@ fn put_new(call: &Call, value: Value, warnings: &[String]) -> Result<Response<Bo
         return Err(ApiError::conflict(group, plural, &key.name, &why));
     }
     check_version(text(&value, &["metadata", "resourceVersion"]))?;
-    let written = pipeline::insert(call, value, Write::Plain)?;
+    let written = pipeline::insert(call, value, Write::Plain).await?;
     Ok(done(call, StatusCode::CREATED, &written, warnings))
 }
 
@@ -100,7 +105,7 @@ fn check_place(call: &Call, value: &Value) -> Result<(), ApiError> {
     }
 }
 
-pub(crate) fn patch(
+pub(crate) async fn patch(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
@@ -122,7 +127,7 @@ pub(crate) fn patch(
     match kind {
         "application/json-patch+json" => {
             let operations = Operations::parse(bytes)?;
-            change(call, &Shown::Result, &[], |object| operations.apply(object))
+            change(call, &Shown::Result, &[], |object| operations.apply(object)).await
         }
         "application/merge-patch+json" => {
             let decoded = body::parsed(bytes)
@@ -132,6 +137,7 @@ pub(crate) fn patch(
                 merge(object, decoded.value.clone());
                 Ok(())
             })
+            .await
         }
         "application/strategic-merge-patch+json" if !call.resource.is_custom() => {
             let decoded = body::parsed(bytes)
@@ -150,8 +156,9 @@ pub(crate) fn patch(
                 }
                 Ok(())
             })
+            .await
         }
-        "application/apply-patch+yaml" => apply::server_side(call, bytes),
+        "application/apply-patch+yaml" => apply::server_side(call, bytes).await,
         _ => Err(unknown_patch()),
     }
 }
@@ -186,7 +193,7 @@ fn unknown_patch() -> ApiError {
 }
 
 /// Runs one of the client-side patches through the pipeline.
-fn change(
+async fn change(
     call: &Call,
     shown: &Shown<'_>,
     duplicates: &[body::Twice],
@@ -215,7 +222,8 @@ fn change(
         keeps_uid(call, old, &new)?;
         check_place(call, &new)?;
         Ok(new)
-    })?;
+    })
+    .await?;
     Ok(done(call, StatusCode::OK, &written, &warnings))
 }
 

@@ -116,6 +116,29 @@ impl Options {
         })
     }
 
+    /// Returns the `DeleteOptions` that a webhook is sent.
+    pub(crate) fn shown(&self) -> Value {
+        let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let policy = match self.propagation {
+            Propagation::Default => None,
+            Propagation::Background => Some("Background"),
+            Propagation::Foreground => Some("Foreground"),
+            Propagation::Orphan => Some("Orphan"),
+        };
+        if let Some(policy) = policy {
+            shown["propagationPolicy"] = json!(policy);
+        }
+        for (name, wanted) in [("uid", &self.uid), ("resourceVersion", &self.version)] {
+            if let Some(wanted) = wanted {
+                shown["preconditions"][name] = json!(wanted);
+            }
+        }
+        if self.dry_run {
+            shown["dryRun"] = json!(["All"]);
+        }
+        shown
+    }
+
     /// Refuses to delete what is another object, or another version of it, than the client means.
     pub(crate) fn check(
         &self,

@@ -1,9 +1,12 @@
-//! Everything between decoding and storing: default, add what the system decides, ask the hooks, check.
+//! Everything between decoding and storing: default, add what the system decides, ask hooks and webhooks, check.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Write;
-use crate::admission::{AdmissionRequest, Denial, Operation};
+use super::decoding::decode_again;
+use super::{Write, webhooks};
+use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
 use crate::authorization::escalation;
 use crate::builtin::{self, signing_request};
@@ -16,43 +19,97 @@ use crate::schema::builtin::object_meta;
 use crate::schema::{shape, validate};
 use crate::shared::CRDS;
 use crate::store::Key;
-use crate::verbs::{Call, Subresource};
+use crate::verbs::{Call, Subresource, delete};
 
-/// Everything between decoding and storing. What is set aside for the object is to be held until it is stored.
-pub(super) fn admit<'a>(
-    call: &'a Call,
-    key: &Key,
+/// An object on its way into the store.
+pub(super) struct Subject<'a> {
+    pub(super) key: &'a Key,
+    /// The name that the request says; empty if the server makes one.
+    pub(super) name: &'a str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) write: Write,
+}
+
+/// Whether webhooks were called, which takes time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reviewed {
+    Yes,
+    No,
+}
+
+/// Defaults the object, notes who wrote it and lets the hooks, and then the webhooks, change it.
+pub(super) async fn mutate(
+    call: &Call,
+    subject: &Subject<'_>,
     value: &mut Value,
-    old: Option<&Value>,
-    write: Write,
-) -> Result<Option<Reserved<'a>>, ApiError> {
-    let resource = &*call.resource;
-    let operation = if old.is_some() {
-        Operation::Update
-    } else {
-        Operation::Create
-    };
-    let invalid = |causes| ApiError::invalid(&resource.group, &resource.kind, &key.name, causes);
+) -> Result<Reviewed, ApiError> {
+    let (resource, old) = (&*call.resource, subject.old);
     // An empty list takes away what managers own, as one with nothing in it does.
     if value["metadata"]["managedFields"] == json!([]) {
         value["metadata"]["managedFields"] = json!([{}]);
     }
+    complete(resource, value);
+    // What the system adds from here on belongs to nobody.
+    if subject.write == Write::Plain {
+        managed::record(call, old, value);
+    }
+    fill_in(call, subject, value)?;
+    let hooks = hooks(call);
+    if !hooks.is_empty() {
+        let request = request(call, operation(old), subject.key, old);
+        for hook in &hooks {
+            hook.mutate(&request, value)
+                .map_err(|d| denied(call, &subject.key.name, d))?;
+        }
+        default(resource, value);
+        shape::prune(
+            value,
+            resource.schema(),
+            &mut String::new(),
+            &mut Vec::new(),
+        );
+    }
+    drop(hooks);
+    let settle = |value: &mut Value| {
+        decode_again(resource, value)?;
+        complete(resource, value);
+        fill_in(call, subject, value)
+    };
+    webhooks::mutate(call, subject, value, &settle).await
+}
+
+/// Gives the object the types and defaults of its kind.
+fn complete(resource: &Resource, value: &mut Value) {
     if resource.is_custom() {
         shape::as_typed(&mut value["metadata"], &object_meta());
     } else {
         shape::as_typed(value, resource.schema());
     }
     default(resource, value);
-    // What the system adds from here on belongs to nobody.
-    if write == Write::Plain {
-        managed::record(call, old, value);
+}
+
+/// Adds what limits and priorities decide, which depends on other objects.
+fn fill_in(call: &Call, subject: &Subject<'_>, value: &mut Value) -> Result<(), ApiError> {
+    if call.resource.is_custom() {
+        return Ok(());
     }
+    if subject.old.is_none() || call.subresource == Some(Subresource::Resize) {
+        limits::fill_in(call, subject.key, value);
+    }
+    priority::assign(call, subject.key, value, subject.old)
+}
+
+/// Adds what the system decides and checks the object. What is returned is to be held until the object is stored.
+pub(super) fn admit<'a>(
+    call: &'a Call,
+    key: &Key,
+    value: &mut Value,
+    old: Option<&Value>,
+) -> Result<Option<Reserved<'a>>, ApiError> {
+    let resource = &*call.resource;
+    let invalid = |causes| ApiError::invalid(&resource.group, &resource.kind, &key.name, causes);
     let mut reserved = Ok(None);
     if !resource.is_custom() {
-        if old.is_none() || call.subresource == Some(Subresource::Resize) {
-            limits::fill_in(call, key, value);
-        }
-        priority::assign(call, key, value, old)?;
         builtin::prepare(resource, value, old, call.subresource);
         shape::as_stored(value, resource.schema());
         if resource.is("", "services") {
@@ -68,26 +125,6 @@ pub(super) fn admit<'a>(
         if old.is_none() && signing_request::is_one(resource) {
             signing_request::asked_by(&call.identity, value);
         }
-    }
-    let request = request(call, operation, key, old);
-    let hooks: Vec<_> = call
-        .shared
-        .admission
-        .iter()
-        .filter(|h| h.handles(&resource.group_resource()))
-        .collect();
-    for hook in &hooks {
-        hook.mutate(&request, value)
-            .map_err(|d| denied(call, &key.name, d))?;
-    }
-    if !hooks.is_empty() {
-        default(resource, value);
-        shape::prune(
-            value,
-            resource.schema(),
-            &mut String::new(),
-            &mut Vec::new(),
-        );
     }
     if resource.group == "rbac.authorization.k8s.io" {
         let grant = escalation::Grant {
@@ -109,11 +146,30 @@ pub(super) fn admit<'a>(
     if !causes.is_empty() {
         return Err(invalid(causes));
     }
-    for hook in &hooks {
-        hook.validate(&request, value)
-            .map_err(|d| denied(call, &key.name, d))?;
+    let hooks = hooks(call);
+    if !hooks.is_empty() {
+        let request = request(call, operation(old), key, old);
+        for hook in &hooks {
+            hook.validate(&request, value)
+                .map_err(|d| denied(call, &key.name, d))?;
+        }
     }
     reserved
+}
+
+/// The in-process hooks for a resource, in order.
+fn hooks(call: &Call) -> Vec<&Arc<dyn Admission>> {
+    let resource = call.resource.group_resource();
+    let all = call.shared.admission.iter();
+    all.filter(|hook| hook.handles(&resource)).collect()
+}
+
+fn operation(old: Option<&Value>) -> Operation {
+    if old.is_some() {
+        Operation::Update
+    } else {
+        Operation::Create
+    }
 }
 
 fn default(resource: &Resource, value: &mut Value) {
@@ -159,17 +215,21 @@ fn request<'a>(
     }
 }
 
-/// Runs the validating hooks for a delete.
-pub(crate) fn admit_delete(call: &Call, key: &Key, object: &Value) -> Result<(), ApiError> {
-    let request = request(call, Operation::Delete, key, Some(object));
-    for hook in call
-        .shared
-        .admission
-        .iter()
-        .filter(|h| h.handles(&call.resource.group_resource()))
-    {
-        hook.validate(&request, object)
-            .map_err(|d| denied(call, &key.name, d))?;
+/// Lets the hooks, and then the webhooks, refuse a delete.
+pub(crate) async fn admit_delete(
+    call: &Call,
+    key: &Key,
+    object: &Value,
+    options: &delete::Options,
+) -> Result<Reviewed, ApiError> {
+    let hooks = hooks(call);
+    if !hooks.is_empty() {
+        let request = request(call, Operation::Delete, key, Some(object));
+        for hook in &hooks {
+            hook.validate(&request, object)
+                .map_err(|d| denied(call, &key.name, d))?;
+        }
     }
-    Ok(())
+    drop(hooks);
+    webhooks::review_delete(call, key, object, options).await
 }

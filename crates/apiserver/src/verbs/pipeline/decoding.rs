@@ -53,6 +53,16 @@ pub(crate) fn decode(
     }
 }
 
+/// Decodes an object that a webhook has changed. Fields that the schema does not know are dropped.
+pub(super) fn decode_again(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
+    value["apiVersion"] = json!(resource.api_version());
+    value["kind"] = json!(resource.kind);
+    decodes(resource, value).map_err(|error| ApiError::internal(error.message))?;
+    let schema = resource.schema();
+    shape::prune(value, schema, &mut String::new(), &mut Vec::new());
+    Ok(())
+}
+
 /// The type of the metadata of every object.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::admit;
-use super::{Write, Written, commit_error, edit_meta, elsewhere};
+use super::admission::{Reviewed, Subject, admit, mutate};
+use super::{Write, Written, commit_error, edit_meta, elsewhere, webhooks};
+use crate::allocation::Reserved;
 use crate::authorization;
 use crate::authorization::attributes::Attributes;
 use crate::builtin::warnings::warnings;
@@ -21,7 +22,11 @@ use crate::verbs::view::to_stored;
 use crate::verbs::{Call, text};
 
 /// Stores a new object.
-pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Written, ApiError> {
+pub(crate) async fn insert(
+    call: &Call,
+    mut value: Value,
+    write: Write,
+) -> Result<Written, ApiError> {
     let resource = &*call.resource;
     let namespace = namespace_of(call, &value)?;
     // Kubelets register their nodes with a status.
@@ -68,7 +73,25 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
     let key = Key::new(&namespace, &name);
     check_namespace(call, &key, &name)?;
     check_definition(call)?;
-    let reserved = admit(call, &key, &mut value, None, write)?;
+    let subject = Subject {
+        key: &key,
+        name: if generated { "" } else { &name },
+        old: None,
+        write,
+    };
+    let mutated = mutate(call, &subject, &mut value).await?;
+    if namespace_of(call, &value)? != namespace {
+        return Err(elsewhere());
+    }
+    // A webhook may have named an object that was to get a name.
+    let key = Key::new(&namespace, text(&value, &["metadata", "name"]));
+    if let Some(wanted) = call.name.as_deref().filter(|wanted| **wanted != *key.name) {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({wanted})",
+            key.name
+        )));
+    }
+    let reserved = admit(call, &key, &mut value, None)?;
     if call.name.is_some() {
         may_create(call, &key)?;
     }
@@ -76,6 +99,26 @@ pub(crate) fn insert(call: &Call, mut value: Value, write: Write) -> Result<Writ
         custom::set_status(&mut value, &call.shared.registry.snapshot());
     }
     limits::check(call, &key, &value)?;
+    let subject = Subject {
+        key: &key,
+        ..subject
+    };
+    let validated = webhooks::validate(call, &subject, &value).await?;
+    if [mutated, validated].contains(&Reviewed::Yes) {
+        check_namespace(call, &key, &key.name)?;
+        check_definition(call)?;
+    }
+    store(call, key, value, reserved)
+}
+
+/// Stores a new object that is as it has to be, if there is room for it.
+fn store(
+    call: &Call,
+    key: Key,
+    value: Value,
+    reserved: Option<Reserved<'_>>,
+) -> Result<Written, ApiError> {
+    let resource = &*call.resource;
     let turn = quota::turn(call, &key);
     if turn.is_some() {
         quota::check(call, &key, &value, None)?;

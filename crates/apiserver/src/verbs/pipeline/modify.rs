@@ -5,9 +5,10 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 use serde_json::Value;
 
-use super::admission::admit;
+use super::admission::{Reviewed, Subject, admit, mutate};
 use super::unchanged::{bump_generation, carry_over, same_but_times};
-use super::{Write, Written, commit_error, elsewhere};
+use super::{Write, Written, commit_error, elsewhere, webhooks};
+use crate::allocation::Reserved;
 use crate::builtin::warnings::warnings;
 use crate::error::ApiError;
 use crate::limits;
@@ -22,16 +23,41 @@ use crate::verbs::{Call, text};
 /// How often a write without a version of its own is retried when others write the same object.
 const MAX_ATTEMPTS: usize = 64;
 
+/// How often that is done if webhooks are called each time.
+const MAX_REVIEWED: usize = 6;
+
+/// The attempts at a write that others may overtake.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    made: usize,
+    reviewed: bool,
+}
+
+impl Attempts {
+    /// Counts an attempt that was overtaken, and reports whether there may be another one.
+    pub(crate) fn another(&mut self, reviewed: Reviewed) -> bool {
+        self.made += 1;
+        self.reviewed |= reviewed == Reviewed::Yes;
+        let most = if self.reviewed {
+            MAX_REVIEWED
+        } else {
+            MAX_ATTEMPTS
+        };
+        self.made < most
+    }
+}
+
 /// Reads, changes and writes an object; starts over when somebody else was faster, unless the new object
 /// carries a version.
-pub(crate) fn modify(
+pub(crate) async fn modify(
     call: &Call,
     key: &Key,
     write: Write,
     mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
 ) -> Result<Written, ApiError> {
     let resource = &*call.resource;
-    for _ in 0..MAX_ATTEMPTS {
+    let mut attempts = Attempts::default();
+    loop {
         let stored = call
             .shared
             .store
@@ -41,11 +67,23 @@ pub(crate) fn modify(
         let mut new = change(&old)?;
         check_preconditions(call, key, &stored, &old, &new)?;
         carry_over(call, &old, &mut new);
-        let reserved = admit(call, key, &mut new, Some(&old), write)?;
+        let subject = Subject {
+            key,
+            name: &key.name,
+            old: Some(&old),
+            write,
+        };
+        let mutated = mutate(call, &subject, &mut new).await?;
+        if mutated == Reviewed::Yes {
+            check_preconditions(call, key, &stored, &old, &new)?;
+            carry_over(call, &old, &mut new);
+        }
+        let reserved = admit(call, key, &mut new, Some(&old))?;
         bump_generation(call, &old, &mut new);
         if &*resource.table == CRDS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
         }
+        let validated = webhooks::validate(call, &subject, &new).await?;
         let warnings = warnings(resource, &new, Some(&old), call.subresource);
         if same_but_times(&old, &new) {
             return Ok(Written {
@@ -53,34 +91,48 @@ pub(crate) fn modify(
                 warnings,
             });
         }
-        let turn = make_room(call, key, &old, &new)?;
-        let mut new = to_stored(new, resource);
-        if call.options.dry_run {
-            let object = Stored::new(key.clone(), stored.version, &new)
-                .map_err(|e| ApiError::internal(e.to_string()))?;
-            return Ok(Written {
-                object: Arc::new(object),
-                warnings,
-            });
-        }
-        let finished = stored.deleting && is_finished(resource, &new);
-        let store = &call.shared.store;
-        let result = if finished {
-            store.remove(&resource.table, key, stored.version, &mut new)
+        let reviewed = if mutated == Reviewed::Yes {
+            mutated
         } else {
-            store.update(&resource.table, key, stored.version, &mut new)
+            validated
         };
-        drop((turn, reserved));
-        match result {
-            Ok(object) => {
-                call.shared.written(&resource.table);
-                return Ok(Written { object, warnings });
-            }
-            Err(CommitError::Stale) => {}
+        match store(call, key, &stored, &old, new, reserved)? {
+            Ok(object) => return Ok(Written { object, warnings }),
+            Err(CommitError::Stale) if attempts.another(reviewed) => {}
             Err(error) => return Err(commit_error(call, key, error)),
         }
     }
-    Err(commit_error(call, key, CommitError::Stale))
+}
+
+/// Stores a changed object, if there is room for what it has grown by and nobody has changed it meanwhile.
+fn store(
+    call: &Call,
+    key: &Key,
+    stored: &Stored,
+    old: &Value,
+    new: Value,
+    reserved: Option<Reserved<'_>>,
+) -> Result<Result<Arc<Stored>, CommitError>, ApiError> {
+    let resource = &*call.resource;
+    let turn = make_room(call, key, old, &new)?;
+    let mut new = to_stored(new, resource);
+    if call.options.dry_run {
+        let object = Stored::new(key.clone(), stored.version, &new)
+            .map_err(|e| ApiError::internal(e.to_string()))?;
+        return Ok(Ok(Arc::new(object)));
+    }
+    let finished = stored.deleting && is_finished(resource, &new);
+    let store = &call.shared.store;
+    let result = if finished {
+        store.remove(&resource.table, key, stored.version, &mut new)
+    } else {
+        store.update(&resource.table, key, stored.version, &mut new)
+    };
+    drop((turn, reserved));
+    if result.is_ok() {
+        call.shared.written(&resource.table);
+    }
+    Ok(result)
 }
 
 /// Refuses what has become too large. What is returned is to be held until the object is stored.

@@ -137,7 +137,7 @@ fn settled(call: &Call, value: &mut Value) -> Result<(), ApiError> {
 }
 
 /// Applies what is sent.
-pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
+pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
     let (resource, key) = (&call.resource, call.key());
     if !call.options.manager_named {
         let cause = Cause::required("fieldManager", "is required for apply patch");
@@ -180,7 +180,7 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             settle,
         )?;
         value["metadata"]["name"] = json!(&*key.name);
-        let written = pipeline::insert(call, value, Write::Apply)?;
+        let written = pipeline::insert(call, value, Write::Apply).await?;
         return Ok(done(call, StatusCode::CREATED, &written, &warnings));
     }
     let written = modify(call, &key, Write::Apply, |old| {
@@ -202,6 +202,7 @@ pub(super) fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, 
             new["metadata"]["resourceVersion"] = Value::Null;
         }
         Ok(new)
-    })?;
+    })
+    .await?;
     Ok(done(call, StatusCode::OK, &written, &warnings))
 }

@@ -1,0 +1,87 @@
+//! A webhook, read from its configuration. It is read once for each version of the configuration.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::{Client, Target};
+use super::matching::Rule;
+use super::review::Version;
+use crate::schema::rules::Condition;
+
+/// What becomes of a request when its webhook cannot be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailurePolicy {
+    Fail,
+    Ignore,
+}
+
+/// One webhook.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    pub(crate) name: String,
+    pub(super) rules: Vec<Rule>,
+    /// Whether rules for other versions of a resource count, too.
+    pub(super) equivalent: bool,
+    pub(super) namespaces: Value,
+    pub(super) objects: Value,
+    pub(super) conditions: Vec<Result<Condition, String>>,
+    pub(crate) failure_policy: FailurePolicy,
+    pub(crate) timeout: Duration,
+    /// Whether it is called again when others change the object after it.
+    pub(crate) reinvoked: bool,
+    /// Whether it may be called for a dry run.
+    pub(crate) dry_run: bool,
+    pub(crate) version: Version,
+    target: Target,
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl Webhook {
+    /// Reads the webhooks of a stored configuration.
+    pub(super) fn all(configuration: &Value) -> Vec<Arc<Self>> {
+        let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+        webhooks
+            .map(|webhook| Arc::new(Self::of(webhook)))
+            .collect()
+    }
+
+    fn of(webhook: &Value) -> Self {
+        let text = |field: &str| webhook[field].as_str().unwrap_or_default();
+        let list = |field: &str| webhook[field].as_array().into_iter().flatten();
+        let seconds = webhook["timeoutSeconds"].as_u64().unwrap_or(10);
+        Self {
+            name: text("name").to_owned(),
+            rules: list("rules").map(Rule::of).collect(),
+            equivalent: text("matchPolicy") != "Exact",
+            namespaces: webhook["namespaceSelector"].clone(),
+            objects: webhook["objectSelector"].clone(),
+            conditions: list("matchConditions")
+                .map(|condition| {
+                    Condition::parse(condition["expression"].as_str().unwrap_or_default())
+                })
+                .collect(),
+            failure_policy: if text("failurePolicy") == "Ignore" {
+                FailurePolicy::Ignore
+            } else {
+                FailurePolicy::Fail
+            },
+            timeout: Duration::from_secs(seconds),
+            reinvoked: text("reinvocationPolicy") == "IfNeeded",
+            dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
+            version: Version::first_known(&webhook["admissionReviewVersions"]),
+            target: Target::of(&webhook["clientConfig"]),
+            client: OnceLock::new(),
+        }
+    }
+
+    /// Returns the client, which is made with the first call and keeps its connections.
+    pub(crate) fn client(
+        &self,
+        make: impl FnOnce(&Target) -> Result<Client, String>,
+    ) -> Result<&Client, String> {
+        let client = self.client.get_or_init(|| make(&self.target));
+        client.as_ref().map_err(Clone::clone)
+    }
+}

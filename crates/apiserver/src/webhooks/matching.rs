@@ -1,0 +1,168 @@
+//! Which requests a webhook is for: its rules, selectors and conditions.
+
+use serde_json::Value;
+
+use super::configuration::{FailurePolicy, Webhook};
+use crate::builtin::selected;
+use crate::registry::Resource;
+use crate::schema::rules::About;
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+impl Operation {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Any,
+    Cluster,
+    Namespaced,
+}
+
+/// One rule: all of its lists have to match.
+#[derive(Debug)]
+pub(super) struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    scope: Scope,
+}
+
+/// What of a request rules look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) subresource: &'a str,
+}
+
+impl Rule {
+    pub(super) fn of(rule: &Value) -> Self {
+        let list = |field: &str| {
+            let items = rule[field].as_array().into_iter().flatten();
+            items.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            operations: list("operations"),
+            groups: list("apiGroups"),
+            versions: list("apiVersions"),
+            resources: list("resources"),
+            scope: match rule["scope"].as_str() {
+                Some("Cluster") => Scope::Cluster,
+                Some("Namespaced") => Scope::Namespaced,
+                _ => Scope::Any,
+            },
+        }
+    }
+
+    fn matches(&self, asked: Asked<'_>, resource: &Resource) -> bool {
+        let includes = |list: &[String], text: &str| list.iter().any(|i| i == "*" || i == text);
+        let scope = match self.scope {
+            Scope::Any => true,
+            Scope::Cluster => !resource.namespaced(),
+            Scope::Namespaced => resource.namespaced(),
+        };
+        scope
+            && includes(&self.operations, asked.operation.name())
+            && includes(&self.groups, &resource.group)
+            && includes(&self.versions, &resource.version)
+            && self.names(asked, &resource.plural)
+    }
+
+    fn names(&self, asked: Asked<'_>, resource: &str) -> bool {
+        self.resources.iter().any(|pattern| {
+            let (plural, part) = pattern.split_once('/').unwrap_or((pattern, ""));
+            (plural == "*" || plural == resource) && (part == "*" || part == asked.subresource)
+        })
+    }
+}
+
+impl Webhook {
+    /// Reports whether a rule is for this resource.
+    pub(crate) fn concerns(&self, asked: Asked<'_>, resource: &Resource) -> bool {
+        self.rules.iter().any(|rule| rule.matches(asked, resource))
+    }
+
+    /// Reports whether a rule may be for another version of the resource, which has the same plural.
+    pub(crate) fn may_concern_equivalent(&self, asked: Asked<'_>, plural: &str) -> bool {
+        self.equivalent && self.rules.iter().any(|rule| rule.names(asked, plural))
+    }
+
+    /// Returns the first of `equivalents` that a rule is for, by the order of the rules.
+    pub(crate) fn concerns_equivalent<T: AsRef<Resource> + Clone>(
+        &self,
+        asked: Asked<'_>,
+        equivalents: &[T],
+    ) -> Option<T> {
+        let matching = |rule: &Rule| {
+            let mut all = equivalents.iter();
+            all.find(|other| rule.matches(asked, (*other).as_ref()))
+        };
+        self.rules.iter().find_map(matching).cloned()
+    }
+
+    /// Reports whether the webhook is for every namespace.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        is_empty(&self.namespaces)
+    }
+
+    /// Reports whether the namespace with these labels is selected.
+    pub(crate) fn selects_namespace(&self, labels: &Value) -> bool {
+        selected(&self.namespaces, labels)
+    }
+
+    /// Reports whether one of the objects is selected.
+    pub(crate) fn selects_object(&self, objects: [&Value; 2]) -> bool {
+        let selects = |object: &Value| {
+            object["metadata"].is_object() && selected(&self.objects, &object["metadata"]["labels"])
+        };
+        is_empty(&self.objects) || objects.into_iter().any(selects)
+    }
+
+    /// Reports whether every condition holds. One that does not outweighs errors of others; these are by the failure
+    /// policy otherwise.
+    pub(crate) fn conditions_hold(&self, about: About<'_>) -> Result<bool, String> {
+        let mut problems = Vec::new();
+        for condition in &self.conditions {
+            let found = condition.as_ref().map_err(Clone::clone);
+            match found.and_then(|condition| condition.holds(about)) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        match self.failure_policy {
+            _ if problems.is_empty() => Ok(true),
+            FailurePolicy::Ignore => Ok(false),
+            FailurePolicy::Fail => Err(problems.join(", ")),
+        }
+    }
+
+    pub(crate) fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+}
+
+fn is_empty(selector: &Value) -> bool {
+    let none = |field: &str| match &selector[field] {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => true,
+    };
+    none("matchLabels") && none("matchExpressions")
+}

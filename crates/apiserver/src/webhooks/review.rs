@@ -1,0 +1,266 @@
+//! AdmissionReview: what is sent to a webhook, and what its answer means.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Phase;
+use crate::error::ApiError;
+
+/// A version of AdmissionReview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    V1,
+    V1beta1,
+}
+
+impl Version {
+    /// Returns the first version of a list that this server speaks.
+    pub(super) fn first_known(versions: &Value) -> Self {
+        let mut names = versions.as_array().into_iter().flatten();
+        let known = |name: &Value| match name.as_str() {
+            Some("v1") => Some(Self::V1),
+            Some("v1beta1") => Some(Self::V1beta1),
+            _ => None,
+        };
+        names.find_map(known).unwrap_or(Self::V1)
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// Returns the review that carries a request.
+pub(crate) fn review(version: Version, uid: &str, mut request: Value) -> Value {
+    request["uid"] = json!(uid);
+    json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request})
+}
+
+/// What a webhook decided.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Why not, as it was answered, if the request is refused.
+    pub(crate) refusal: Option<Value>,
+    /// A JSON patch.
+    pub(crate) patch: Option<Vec<u8>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review {
+    kind: Option<String>,
+    api_version: Option<String>,
+    response: Option<Response>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Response {
+    uid: Option<String>,
+    allowed: Option<bool>,
+    status: Option<Map<String, Value>>,
+    patch: Option<String>,
+    patch_type: Option<String>,
+    warnings: Option<Vec<String>>,
+}
+
+/// Reads the answer to the request `uid`, or returns what is wrong with it.
+pub(crate) fn verdict(
+    version: Version,
+    phase: Phase,
+    uid: &str,
+    answer: &[u8],
+) -> Result<Verdict, String> {
+    let review: Review = serde_json::from_slice(answer)
+        .map_err(|error| format!("it is no AdmissionReview: {error}"))?;
+    let response = review.response.ok_or("webhook response was absent")?;
+    // A v1beta1 webhook may leave these out.
+    if version == Version::V1 {
+        let found = response.uid.as_deref().unwrap_or_default();
+        if found != uid {
+            return Err(format!("expected response.uid=\"{uid}\", got \"{found}\""));
+        }
+        let expected = version.api_version();
+        let found = (
+            review.api_version.unwrap_or_default(),
+            review.kind.unwrap_or_default(),
+        );
+        if (found.0.as_str(), found.1.as_str()) != (expected, "AdmissionReview") {
+            return Err(format!(
+                "expected webhook response of {expected}, Kind=AdmissionReview, got {}, Kind={}",
+                found.0, found.1
+            ));
+        }
+    }
+    let patch = response.patch.filter(|patch| !patch.is_empty());
+    let patch = match (phase, version, patch, response.patch_type.as_deref()) {
+        (_, _, None, None) | (Phase::Validating, Version::V1beta1, ..) => None,
+        (Phase::Validating, Version::V1, Some(_), _) => {
+            return Err("validating webhook may not return response.patch".to_owned());
+        }
+        (Phase::Validating, Version::V1, None, Some(_)) => {
+            return Err("validating webhook may not return response.patchType".to_owned());
+        }
+        (_, Version::V1, Some(_), None) => {
+            return Err("webhook returned response.patch but not response.patchType".to_owned());
+        }
+        (_, Version::V1, None, Some(_)) => {
+            return Err("webhook returned response.patchType but not response.patch".to_owned());
+        }
+        (_, _, None, _) => None,
+        (_, _, Some(patch), None | Some("JSONPatch")) => {
+            let decoded = STANDARD.decode(patch);
+            Some(decoded.map_err(|error| format!("response.patch is not in Base64: {error}"))?)
+        }
+        (_, _, _, Some(other)) => return Err(format!("unsupported patch type \"{other}\"")),
+    };
+    let allowed = response.allowed == Some(true);
+    Ok(Verdict {
+        refusal: (!allowed).then(|| Value::Object(response.status.unwrap_or_default())),
+        patch,
+        warnings: response.warnings.unwrap_or_default(),
+    })
+}
+
+/// Returns the error for a request that the webhook `name` refused with this status.
+pub(crate) fn denied(name: &str, status: &Value) -> ApiError {
+    let text = |field: &str| status[field].as_str().unwrap_or_default();
+    let by = format!("admission webhook \"{name}\" denied the request");
+    let message = match (text("message"), text("reason")) {
+        ("", "") => format!("{by} without explanation"),
+        ("", reason) => format!("{by}: {reason}"),
+        (message, _) => format!("{by}: {message}"),
+    };
+    let code = status["code"]
+        .as_u64()
+        .and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| (400..600).contains(code)).unwrap_or(400);
+    let outcome = match text("status") {
+        "" | "Success" => "Failure",
+        other => other,
+    };
+    let mut shown = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": outcome, "message": message, "code": code,
+    });
+    for field in ["reason", "details"] {
+        if !matches!(&status[field], Value::Null) {
+            shown[field] = status[field].clone();
+        }
+    }
+    ApiError::answered(message, code, shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_another_form_are_refused() {
+        let review = |response: Value| json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+        let read = |version, phase, answer: &Value| {
+            verdict(version, phase, "u", answer.to_string().as_bytes())
+        };
+        let allowed = Ok(Verdict {
+            refusal: None,
+            patch: None,
+            warnings: vec![],
+        });
+        let fine = review(json!({"uid": "u", "allowed": true}));
+        assert_eq!(read(Version::V1, Phase::Mutating, &fine), allowed);
+        let bare = json!({"response": {"allowed": true}});
+        assert_eq!(read(Version::V1beta1, Phase::Mutating, &bare), allowed);
+        let patch = json!({"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": "W10="});
+        let patched = read(Version::V1, Phase::Mutating, &review(patch.clone()));
+        assert_eq!(patched.unwrap().patch.as_deref(), Some(&b"[]"[..]));
+        for (phase, answer, expected) in [
+            (Phase::Validating, json!({}), "webhook response was absent"),
+            (Phase::Validating, json!([]), "it is no AdmissionReview"),
+            (
+                Phase::Validating,
+                json!({"response": {"allowed": "yes"}}),
+                "it is no AdmissionReview",
+            ),
+            (
+                Phase::Validating,
+                review(json!({"uid": "v", "allowed": true})),
+                "expected response.uid=\"u\", got \"v\"",
+            ),
+            (
+                Phase::Validating,
+                json!({"response": {"uid": "u"}}),
+                "expected webhook response of admission.k8s.io/v1",
+            ),
+            (
+                Phase::Validating,
+                review(patch),
+                "validating webhook may not return response.patch",
+            ),
+            (
+                Phase::Mutating,
+                review(json!({"uid": "u", "patch": "W10="})),
+                "but not response.patchType",
+            ),
+            (
+                Phase::Mutating,
+                review(json!({"uid": "u", "patchType": "JSONPatch"})),
+                "but not response.patch",
+            ),
+            (
+                Phase::Mutating,
+                review(json!({"uid": "u", "patch": "W10=", "patchType": "Merge"})),
+                "unsupported patch type",
+            ),
+            (
+                Phase::Mutating,
+                review(json!({"uid": "u", "patch": "]", "patchType": "JSONPatch"})),
+                "not in Base64",
+            ),
+        ] {
+            let problem = read(Version::V1, phase, &answer).unwrap_err();
+            assert!(
+                problem.starts_with(expected) || problem.contains(expected),
+                "{problem}"
+            );
+        }
+    }
+
+    #[test]
+    fn denials_are_errors_whatever_they_say() {
+        for (status, message, code) in [
+            (
+                json!({}),
+                "admission webhook \"w\" denied the request without explanation",
+                400,
+            ),
+            (
+                json!({"reason": "Taken"}),
+                "admission webhook \"w\" denied the request: Taken",
+                400,
+            ),
+            (
+                json!({"message": "no", "code": 200, "status": "Success"}),
+                "admission webhook \"w\" denied the request: no",
+                400,
+            ),
+            (
+                json!({"message": "no", "code": 418}),
+                "admission webhook \"w\" denied the request: no",
+                418,
+            ),
+        ] {
+            let error = denied("w", &status);
+            let shown = error.status();
+            assert_eq!((error.code(), &shown["message"]), (code, &json!(message)));
+            assert_eq!(
+                (&shown["status"], &shown["code"]),
+                (&json!("Failure"), &json!(code))
+            );
+        }
+    }
+}
