@@ -11,4 +11,6 @@ mod admission;
 mod durable;
 mod events;
 mod harness;
+mod hook;
 mod security;
+mod webhooks;
