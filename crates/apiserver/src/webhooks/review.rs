@@ -99,26 +99,33 @@ pub(crate) fn verdict(
         }
     }
     let patch = response.patch.filter(|patch| !patch.is_empty());
-    let patch = match (phase, version, patch, response.patch_type.as_deref()) {
-        (_, _, None, None) | (Phase::Validating, Version::V1beta1, ..) => None,
-        (Phase::Validating, Version::V1, Some(_), _) => {
-            return Err("validating webhook may not return response.patch".to_owned());
+    let (has_patch, has_type) = (patch.is_some(), response.patch_type.is_some());
+    let problem = match phase {
+        _ if version == Version::V1beta1 => None,
+        Phase::Validating if has_patch => Some("validating webhook may not return response.patch"),
+        Phase::Validating if has_type => {
+            Some("validating webhook may not return response.patchType")
         }
-        (Phase::Validating, Version::V1, None, Some(_)) => {
-            return Err("validating webhook may not return response.patchType".to_owned());
+        Phase::Mutating if has_patch && !has_type => {
+            Some("webhook returned response.patch but not response.patchType")
         }
-        (_, Version::V1, Some(_), None) => {
-            return Err("webhook returned response.patch but not response.patchType".to_owned());
+        Phase::Mutating if has_type && !has_patch => {
+            Some("webhook returned response.patchType but not response.patch")
         }
-        (_, Version::V1, None, Some(_)) => {
-            return Err("webhook returned response.patchType but not response.patch".to_owned());
-        }
-        (_, _, None, _) => None,
-        (_, _, Some(patch), None | Some("JSONPatch")) => {
+        _ => None,
+    };
+    if let Some(problem) = problem {
+        return Err(problem.to_owned());
+    }
+    let patch = match (phase, patch, response.patch_type.as_deref()) {
+        (Phase::Mutating, Some(patch), None | Some("JSONPatch")) => {
             let decoded = STANDARD.decode(patch);
             Some(decoded.map_err(|error| format!("response.patch is not in Base64: {error}"))?)
         }
-        (_, _, _, Some(other)) => return Err(format!("unsupported patch type \"{other}\"")),
+        (Phase::Mutating, Some(_), Some(other)) => {
+            return Err(format!("unsupported patch type \"{other}\""));
+        }
+        _ => None,
     };
     let allowed = response.allowed == Some(true);
     Ok(Verdict {

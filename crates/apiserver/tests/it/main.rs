@@ -6,6 +6,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::too_many_lines, reason = "tables of cases are long")]
 
 mod admission;
 mod durable;

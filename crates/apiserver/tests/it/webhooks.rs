@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use berth_apiserver::{Limits, ServerConfig};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
@@ -854,6 +855,44 @@ async fn a_webhook_may_write_to_the_server_while_it_is_asked() {
             "{path}: {answer}"
         );
     }
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_webhooks_leave_room_for_others() {
+    let h = Harness::with(ServerConfig {
+        limits: Limits {
+            requests: 2,
+            ..Limits::default()
+        },
+        ..ServerConfig::default()
+    })
+    .await;
+    let hook = Hook::start(|_, _| Answer::Silence).await;
+    let slow = with(
+        webhook("w", hook.at("/"), rule("", "v1", "configmaps")),
+        &json!({"timeoutSeconds": 30}),
+    );
+    register(&h, "Validating", "c", json!([slow])).await;
+    // Within the process, where a client does not try again by itself.
+    let client = h.server.client();
+    let post = |name: &str| {
+        let request = http::Request::post(MAPS).header("content-type", JSON);
+        let body = kube::client::Body::from(map(name).to_string().into_bytes());
+        let (client, request) = (client.clone(), request.body(body).unwrap());
+        async move { client.send(request).await.unwrap() }
+    };
+    let first = tokio::spawn(post("a"));
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while hook.take().is_empty() {
+        assert!(tokio::time::Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let second = post("b").await;
+    assert_eq!(second.status().as_u16(), 429);
+    assert_eq!(second.headers()["retry-after"], "1");
+    ok(&h, "GET", MAPS, Value::Null).await;
+    assert!(!first.is_finished());
+    first.abort();
 }
 
 #[tokio::test]
