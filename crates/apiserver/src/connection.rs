@@ -177,6 +177,7 @@ async fn connection(
                 .timer(TokioTimer::new())
                 .header_read_timeout(patience)
                 .serve_connection(io, service)
+                .with_upgrades()
         );
     }
 }

@@ -72,7 +72,10 @@ fn verbs(resource: &Resource) -> Vec<&'static str> {
 }
 
 /// Name, kind and verbs of the subresources.
-fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static str>)> {
+fn subresources(
+    snapshot: &Snapshot,
+    resource: &Resource,
+) -> Vec<(&'static str, Value, Vec<&'static str>)> {
     let own = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let mut all = Vec::new();
     if resource.status {
@@ -107,12 +110,19 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, Vec<&'static s
     if resource.is("", "namespaces") {
         all.push(("finalize", own, vec!["update"]));
     }
+    let connected = snapshot.connected.iter();
+    for connected in connected.filter(|c| resource.is(c.group, c.resource)) {
+        let options =
+            json!({"group": resource.group, "version": resource.version, "kind": connected.kind});
+        let verbs = vec!["create", "delete", "get", "patch", "update"];
+        all.push((connected.subresource, options, verbs));
+    }
     all
 }
 
-fn discovery_group(name: &str, versions: &[(String, GroupVersion)]) -> Value {
+fn discovery_group(snapshot: &Snapshot, name: &str, versions: &[(String, GroupVersion)]) -> Value {
     let resource = |r: &Resource| {
-        let sub: Vec<Value> = subresources(r)
+        let sub: Vec<Value> = subresources(snapshot, r)
             .into_iter()
             .map(|(name, kind, verbs)| json!({"subresource": name, "responseKind": kind, "verbs": verbs}))
             .collect();
@@ -157,7 +167,7 @@ pub(crate) fn aggregated(
         .groups
         .iter()
         .filter(|(g, _)| g.is_empty() == core)
-        .map(|(g, v)| discovery_group(g, v))
+        .map(|(g, v)| discovery_group(snapshot, g, v))
         .collect();
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": groups});
     let contents = format!("{list}\n").into_bytes();
@@ -213,7 +223,7 @@ pub(crate) fn resources(snapshot: &Snapshot, group: &str, version: &str) -> Opti
             }
         }
         list.push(value);
-        for (name, kind, verbs) in subresources(r) {
+        for (name, kind, verbs) in subresources(snapshot, r) {
             let mut value = json!({
                 "name": format!("{}/{name}", r.plural), "singularName": "", "namespaced": r.namespaced(),
                 "kind": kind["kind"], "verbs": verbs,

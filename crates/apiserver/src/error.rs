@@ -286,7 +286,8 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+    /// Returns a refusal that is about no object in particular.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -366,7 +367,8 @@ impl ApiError {
         error
     }
 
-    pub(crate) fn not_found(group: &str, resource: &str, name: &str) -> Self {
+    /// Returns the refusal of a request for an object that is not there.
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
         Self::named(Reason::NotFound, group, resource, name, "not found")
     }
 

@@ -10,6 +10,8 @@ pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The user who did not say who they are.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// User name of the holder of the server's token.
+pub const ADMIN: &str = "berth:admin";
 /// The group that may do anything.
 pub(crate) const MASTERS: &str = "system:masters";
 
@@ -26,7 +28,7 @@ impl Identity {
     /// The holder of the server's token, and the process itself.
     pub(crate) fn admin() -> Self {
         Self {
-            user: "berth:admin".to_owned(),
+            user: ADMIN.to_owned(),
             groups: vec![MASTERS.to_owned(), AUTHENTICATED.to_owned()],
             ..Self::default()
         }

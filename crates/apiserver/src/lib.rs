@@ -1,7 +1,8 @@
 //! An embedded Kubernetes-style API server.
 //!
 //! It speaks the Kubernetes API to clients nobody here wrote (kubectl, kube, client-go) and knows nothing of
-//! what it is used for: what a write may contain beyond its schema is up to an [`Admission`] hook.
+//! what it is used for: what a write may contain beyond its schema is up to an [`Admission`] hook, and a subresource
+//! that leads elsewhere to a [`Connect`] one.
 //!
 //! | Module | Idea |
 //! |---|---|
@@ -30,6 +31,7 @@ mod authentication;
 mod authorization;
 mod builtin;
 mod clock;
+mod connect;
 mod connection;
 mod credentials;
 mod discovery;
@@ -59,8 +61,11 @@ mod verbs;
 mod webhooks;
 
 pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
+pub use axum::body::Body;
+pub use connect::{Connect, ConnectRequest, ConnectedSubresource, Requester};
 pub use error::{ApiError, Reason};
 pub use http::load::Limits;
+pub use identity::ADMIN;
 pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};
 pub use storage::durable::Durable;

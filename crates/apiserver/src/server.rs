@@ -23,6 +23,7 @@ use crate::authentication::Authenticator;
 use crate::authentication::service_account::Signer;
 use crate::authorization::bootstrap;
 use crate::builtin::seed;
+use crate::connect::Connect;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
 use crate::http::load::{Limits, Load};
@@ -39,6 +40,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// In-process admission hooks, in order.
     pub admission: Vec<Arc<dyn Admission>>,
+    /// Handlers of subresources that lead elsewhere.
+    pub connects: Vec<Arc<dyn Connect>>,
     /// Where objects outlive the process.
     pub storage: Box<dyn Storage>,
     /// A folder for the keys, certificates and token of the server, which then outlive the process too. It
@@ -55,6 +58,7 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admission: Vec::new(),
+            connects: Vec::new(),
             storage: Box::new(Volatile),
             credentials: None,
             limits: Limits::default(),
@@ -153,6 +157,7 @@ impl Server {
         let shared = Arc::new(Shared::new(
             store,
             config.admission,
+            config.connects,
             followers,
             Authenticator::new(
                 credentials.token,
@@ -236,16 +241,7 @@ impl Server {
 
     /// A client within the process: no sockets, authenticated as the administrator.
     pub fn client(&self) -> kube::Client {
-        let shared = self.shared.clone();
-        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-            let shared = shared.clone();
-            async move {
-                let mut request = request.map(Body::new);
-                request.extensions_mut().insert(Identity::admin());
-                Ok::<Response<Body>, Infallible>(crate::http::handle(shared, request).await)
-            }
-        });
-        kube::Client::new(service, "default")
+        in_process_client(self.shared.clone())
     }
 
     /// Creates or updates a CRD. Its resources are served when this returns. Admission webhooks are not called.
@@ -311,6 +307,19 @@ fn reachable_at(mut address: SocketAddr) -> SocketAddr {
         _ => {}
     }
     address
+}
+
+/// Returns a client that calls the server without sockets, authenticated as the administrator.
+pub(crate) fn in_process_client(shared: Arc<Shared>) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let shared = shared.clone();
+        async move {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(Identity::admin());
+            Ok::<Response<Body>, Infallible>(crate::http::handle(shared, request).await)
+        }
+    });
+    kube::Client::new(service, "default")
 }
 
 async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {

@@ -11,6 +11,7 @@ use crate::admission::Admission;
 use crate::allocation::Allocation;
 use crate::authentication::Authenticator;
 use crate::authorization::index::Index;
+use crate::connect::Connect;
 use crate::http::load::Load;
 use crate::metrics::Metrics;
 use crate::registry::{Registry, Resource, custom};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
+    pub(crate) connects: Vec<Arc<dyn Connect>>,
     pub(crate) authenticator: Authenticator,
     /// Who may do what.
     pub(crate) access: Arc<Index>,
@@ -100,6 +102,7 @@ impl Shared {
     pub(crate) fn new(
         store: Store,
         admission: Vec<Arc<dyn Admission>>,
+        connects: Vec<Arc<dyn Connect>>,
         followers: Followers,
         authenticator: Authenticator,
         load: Load,
@@ -108,8 +111,14 @@ impl Shared {
     ) -> Self {
         let shared = Self {
             store,
-            registry: Registry::new(),
+            registry: Registry::new(
+                connects
+                    .iter()
+                    .map(|handler| handler.subresource())
+                    .collect(),
+            ),
             admission,
+            connects,
             authenticator,
             access: followers.access,
             allocation: followers.allocation,

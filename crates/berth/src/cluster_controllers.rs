@@ -6,7 +6,7 @@ use std::time::Duration;
 use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::ClusterStatusOptions;
 use berth_controllers::detector::DetectorOptions;
-use berth_controllers::{cluster, cluster_status, namespace_sync};
+use berth_controllers::{cluster, cluster_status, namespace_sync, unified_auth};
 use berth_scheduler::go_duration::go_duration;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,8 @@ pub const NAME: &str = "cluster controllers";
 #[derive(Args, Clone, Debug)]
 pub struct ClusterArgs {
     /// Which controllers of clusters run: `*` for all, NAME for one, -NAME for all but one; they are `cluster`
-    /// (execution namespaces, taints), `clusterStatus` and `namespace` (namespaces get into all members)
+    /// (execution namespaces, taints), `clusterStatus`, `namespace` (namespaces get into all members) and `unifiedAuth`
+    /// (users of `clusters/proxy` can be impersonated in members)
     #[arg(
         long,
         value_name = "LIST",
@@ -68,35 +69,55 @@ impl Default for ClusterArgs {
     }
 }
 
+/// A controller of clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// Execution namespaces, taints, farewell.
+    Cluster,
+    /// The status of Push clusters.
+    ClusterStatus,
+    /// Namespaces get into all members.
+    Namespace,
+    /// Users of `clusters/proxy` can be impersonated in members.
+    UnifiedAuth,
+}
+
+impl Controller {
+    const ALL: [Self; 4] = [
+        Self::Cluster,
+        Self::ClusterStatus,
+        Self::Namespace,
+        Self::UnifiedAuth,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::ClusterStatus => "clusterStatus",
+            Self::Namespace => "namespace",
+            Self::UnifiedAuth => "unifiedAuth",
+        }
+    }
+}
+
 /// Which of the controllers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// Execution namespaces, taints, farewell.
-    pub cluster: bool,
-    /// The status of Push clusters.
-    pub cluster_status: bool,
-    /// Namespaces get into all members.
-    pub namespace: bool,
-}
+pub struct Choice([bool; Controller::ALL.len()]);
 
 impl Default for Choice {
     /// All of them.
     fn default() -> Self {
-        Self {
-            cluster: true,
-            cluster_status: true,
-            namespace: true,
-        }
+        Self([true; Controller::ALL.len()])
     }
 }
 
 impl Choice {
     /// None of them.
-    pub const NONE: Self = Self {
-        cluster: false,
-        cluster_status: false,
-        namespace: false,
-    };
+    pub const NONE: Self = Self([false; Controller::ALL.len()]);
+
+    fn has(self, controller: Controller) -> bool {
+        self.0[controller as usize]
+    }
 }
 
 impl FromStr for Choice {
@@ -114,17 +135,17 @@ impl FromStr for Choice {
                 Some(name) => (name, false),
                 None => (word, true),
             };
-            match name {
-                "*" | "" => {}
-                "cluster" => choice.cluster = wanted,
-                "clusterStatus" => choice.cluster_status = wanted,
-                "namespace" => choice.namespace = wanted,
-                other => {
-                    return Err(format!(
-                        "there is no controller {other:?}; there are cluster, clusterStatus and namespace"
-                    ));
-                }
+            if matches!(name, "*" | "") {
+                continue;
             }
+            let known = Controller::ALL.into_iter().find(|one| one.name() == name);
+            let Some(controller) = known else {
+                let names = Controller::ALL.map(Controller::name).join(", ");
+                return Err(format!(
+                    "there is no controller {name:?}; the controllers are {names}"
+                ));
+            };
+            choice.0[controller as usize] = wanted;
         }
         Ok(choice)
     }
@@ -151,22 +172,27 @@ pub async fn run(
         startup_grace_period: args.cluster_startup_grace_period,
     };
     let life = async {
-        if args.controllers.cluster {
+        if args.controllers.has(Controller::Cluster) {
             Box::pin(cluster::run(client.clone(), heartbeat, cancel.clone())).await;
         }
     };
     let status = async {
-        if args.controllers.cluster_status {
+        if args.controllers.has(Controller::ClusterStatus) {
             cluster_status::run(client.clone(), options, cancel.clone()).await;
         }
     };
     let namespaces = async {
-        if args.controllers.namespace {
+        if args.controllers.has(Controller::Namespace) {
             namespace_sync::run(client.clone(), skipped, cancel.clone()).await;
         }
     };
-    // Where none was chosen, there is still somebody to be told to stop.
-    tokio::join!(life, status, namespaces, cancel.cancelled());
+    let impersonation = async {
+        if args.controllers.has(Controller::UnifiedAuth) {
+            unified_auth::run(client.clone(), cancel.clone()).await;
+        }
+    };
+    // Keeps the component running where none was chosen.
+    tokio::join!(life, status, namespaces, impersonation, cancel.cancelled());
 }
 
 #[cfg(test)]
@@ -176,14 +202,8 @@ mod tests {
     #[test]
     fn a_list_chooses_as_in_karmada() {
         let all = Choice::default();
-        let without = Choice {
-            cluster_status: false,
-            ..all
-        };
-        let only = Choice {
-            cluster_status: true,
-            ..Choice::NONE
-        };
+        let without = Choice([true, false, true, true]);
+        let only = Choice([false, true, false, false]);
         for (text, expected) in [
             ("*", all),
             ("*,-clusterStatus", without),

@@ -7,6 +7,7 @@ mod answer;
 pub mod binding_controllers;
 pub mod cli;
 pub mod cluster_controllers;
+pub mod cluster_proxy;
 pub mod clusters;
 mod columns;
 pub mod completion;

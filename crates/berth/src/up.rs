@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
+use crate::cluster_proxy::ClusterProxy;
 use crate::controllers::parts::{self, Controllers};
 use crate::failover::Setting;
 use crate::fleet;
@@ -107,6 +108,7 @@ impl ControlPlane {
         let server = Server::start(ServerConfig {
             listen,
             admission: vec![Arc::new(KarmadaAdmission)],
+            connects: vec![Arc::new(ClusterProxy)],
             ..kept.server("control-plane")?
         })
         .await
@@ -163,6 +165,7 @@ impl ControlPlane {
     ) -> Result<(), UpError> {
         let client = connect::named(self.server.client(), Component::CommandLine);
         furnishing::definitions(&client).await?;
+        furnishing::proxy_admin(&client).await?;
         // After the definitions: a hundred members that start would keep those waiting.
         self.members = members::start(fleet, args.bind_address, args.port, kept).await?;
         self.join(&client, fleet).await?;

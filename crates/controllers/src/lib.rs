@@ -1,7 +1,7 @@
 //! What surrounds scheduling on a control plane: the [`detector`] turns policies and resource templates into
 //! bindings; [`propagation`] turns placed bindings into Works, brings these into the members, and what is seen
 //! there back; [`cluster`] and [`cluster_status`] look after the
-//! members themselves, and [`namespace_sync`] brings namespaces into them. [`dependencies`] lets what a resource names
+//! members themselves, [`namespace_sync`] brings namespaces into them, and [`unified_auth`] the rights to act for users. [`dependencies`] lets what a resource names
 //! follow it, [`failover`] takes bindings off clusters, and [`workload_rebalancer`] has them placed afresh on request.
 //!
 //! Controllers talk to API servers through clients that they are given or make from what a Cluster says, and to
@@ -26,6 +26,7 @@ mod merge_diff;
 pub mod namespace_sync;
 pub mod nearest;
 pub mod overrides;
+pub mod owned_work;
 pub mod propagation;
 mod queue;
 pub mod resource_selector;
@@ -34,4 +35,5 @@ mod said;
 pub mod server_objects;
 pub mod status;
 pub mod taint_policy;
+pub mod unified_auth;
 pub mod workload_rebalancer;

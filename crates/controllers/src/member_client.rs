@@ -3,11 +3,13 @@
 //! `spec.proxyURL` may be a proxy for HTTP, HTTPS or SOCKS5. The first two are sent the headers of `spec.proxyHeader`; SOCKS5
 //! has none.
 
+pub mod on_behalf;
 mod through_proxy;
 
 use std::time::Duration;
 
 use berth_api::Cluster;
+use berth_api::cluster::LocalSecretReference;
 use berth_api::component::Component;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -49,6 +51,9 @@ pub enum MemberClientError {
     /// The cluster names no secret.
     #[error("cluster {0} does not have a secret")]
     NoSecret(String),
+    /// The cluster names no secret for impersonation.
+    #[error("the impersonatorSecretRef of cluster {0} is nil")]
+    NoImpersonator(String),
     /// The secret cannot be read.
     #[error("cannot read the secret {name} of cluster {cluster}: {}", said(source))]
     Secret {
@@ -118,16 +123,7 @@ pub async fn connect(
         .secret_ref
         .as_ref()
         .ok_or_else(|| MemberClientError::NoSecret(name.clone()))?;
-    let secrets: Api<Secret> = Api::namespaced(control_plane.clone(), &reference.namespace);
-    let secret =
-        secrets
-            .get(&reference.name)
-            .await
-            .map_err(|source| MemberClientError::Secret {
-                cluster: name.clone(),
-                name: format!("{}/{}", reference.namespace, reference.name),
-                source: Box::new(source),
-            })?;
+    let secret = secret(control_plane, cluster, reference).await?;
     let config = config(cluster, &secret)?;
     let headers = proxy_headers(cluster)?;
     let tunneled = config.proxy_url.clone().filter(|url| {
@@ -144,11 +140,38 @@ pub async fn connect(
     })
 }
 
+/// Reads a secret of a cluster.
+async fn secret(
+    control_plane: &kube::Client,
+    cluster: &Cluster,
+    reference: &LocalSecretReference,
+) -> Result<Secret, MemberClientError> {
+    let secrets: Api<Secret> = Api::namespaced(control_plane.clone(), &reference.namespace);
+    let found = secrets.get(&reference.name).await;
+    found.map_err(|source| MemberClientError::Secret {
+        cluster: cluster.name_any(),
+        name: format!("{}/{}", reference.namespace, reference.name),
+        source: Box::new(source),
+    })
+}
+
 /// What a Cluster and its Secret say about the way into the member.
 ///
 /// # Errors
 /// When they do not say enough.
 pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, MemberClientError> {
+    let mut config = endpoint(cluster)?;
+    let agent = HeaderValue::try_from(Component::Controllers.user_agent());
+    config.headers = agent.map(|agent| (USER_AGENT, agent)).into_iter().collect();
+    config.auth_info.token = Some(token(cluster, secret)?.into());
+    config.root_cert = authorities(cluster, secret)?;
+    config.write_timeout = Some(PATIENCE);
+    config.read_timeout = Some(SILENCE);
+    Ok(config)
+}
+
+/// Returns how a member is reached, without certificates and credentials.
+fn endpoint(cluster: &Cluster) -> Result<kube::Config, MemberClientError> {
     let name = cluster.name_any();
     let spec = &cluster.spec;
     let proxy = proxy(cluster)?;
@@ -161,44 +184,62 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
         url: url.clone(),
         source,
     })?;
-    let wrong = |wrong| MemberClientError::Content {
-        cluster: name.clone(),
+    let mut config = kube::Config::new(parsed);
+    config.proxy_url = proxy;
+    config.accept_invalid_certs = trusts_anybody(cluster);
+    // Who asks decides when to ask again, not the transport.
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    config.reset_reader_on_write = true;
+    Ok(config)
+}
+
+fn trusts_anybody(cluster: &Cluster) -> bool {
+    cluster.spec.insecure_skip_tls_verification.unwrap_or(false)
+}
+
+/// Returns the token of a secret.
+fn token(cluster: &Cluster, secret: &Secret) -> Result<String, MemberClientError> {
+    let token = entry(secret, "token").ok_or_else(|| wrong(cluster, secret, "has no token"))?;
+    String::from_utf8(token.to_vec())
+        .map_err(|_| wrong(cluster, secret, "has a token that is no text"))
+}
+
+/// Returns the certificates that the member is checked against; none where it is not checked.
+fn authorities(
+    cluster: &Cluster,
+    secret: &Secret,
+) -> Result<Option<Vec<Vec<u8>>>, MemberClientError> {
+    let Some(bundle) = entry(secret, "caBundle") else {
+        return if trusts_anybody(cluster) {
+            Ok(None)
+        } else {
+            Err(wrong(cluster, secret, "has no caBundle"))
+        };
+    };
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle)
+        .map(|certificate| certificate.map(|der| der.to_vec()))
+        .collect();
+    let certificates =
+        certificates.map_err(|_| wrong(cluster, secret, "has a caBundle that is no PEM"))?;
+    Ok(Some(certificates))
+}
+
+fn entry<'a>(secret: &'a Secret, key: &str) -> Option<&'a [u8]> {
+    let bytes = secret.data.as_ref()?.get(key)?;
+    (!bytes.0.is_empty()).then_some(bytes.0.as_slice())
+}
+
+fn wrong(cluster: &Cluster, secret: &Secret, wrong: &'static str) -> MemberClientError {
+    MemberClientError::Content {
+        cluster: cluster.name_any(),
         name: format!(
             "{}/{}",
             secret.namespace().unwrap_or_default(),
             secret.name_any()
         ),
         wrong,
-    };
-    let entry = |key: &str| {
-        let bytes = secret.data.as_ref()?.get(key)?;
-        (!bytes.0.is_empty()).then_some(bytes.0.as_slice())
-    };
-    let token = entry("token").ok_or_else(|| wrong("has no token"))?;
-    let token =
-        String::from_utf8(token.to_vec()).map_err(|_| wrong("has a token that is no text"))?;
-    let mut config = kube::Config::new(parsed);
-    config.proxy_url = proxy;
-    config.auth_info.token = Some(token.into());
-    config.accept_invalid_certs = spec.insecure_skip_tls_verification.unwrap_or(false);
-    if let Some(bundle) = entry("caBundle") {
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle)
-            .map(|certificate| certificate.map(|der| der.to_vec()))
-            .collect();
-        let certificates = certificates.map_err(|_| wrong("has a caBundle that is no PEM"))?;
-        config.root_cert = Some(certificates);
-    } else if !config.accept_invalid_certs {
-        return Err(wrong("has no caBundle"));
     }
-    let agent = HeaderValue::try_from(Component::Controllers.user_agent());
-    config.headers = agent.map(|agent| (USER_AGENT, agent)).into_iter().collect();
-    // Who asks decides when to ask again, not the transport.
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT);
-    config.write_timeout = Some(PATIENCE);
-    config.read_timeout = Some(SILENCE);
-    config.reset_reader_on_write = true;
-    Ok(config)
 }
 
 /// The proxy through which a member is reached, if there is one.
@@ -236,7 +277,7 @@ fn proxy_headers(cluster: &Cluster) -> Result<HeaderMap, MemberClientError> {
 
 #[cfg(test)]
 mod tests {
-    use berth_api::cluster::{ClusterSpec, LocalSecretReference};
+    use berth_api::cluster::ClusterSpec;
     use k8s_openapi::ByteString;
 
     use super::*;

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::{Cluster, ClusterOverridePolicy, Work};
+use berth_api::{Cluster, ClusterOverridePolicy};
 use berth_events::EventRecorder;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource as _, ResourceExt as _};
 use regex::Regex;
@@ -23,11 +23,9 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::happenings;
-use crate::binding::sync::has_code;
-use crate::binding::work_change;
 use crate::overrides::{Applied, OverridePolicy, OverrideSet};
-use crate::said::said;
-use namespace_work::{Desired, is_synced, owned_by};
+use crate::owned_work::{Ensured, WriteError};
+use namespace_work::{Desired, is_synced};
 
 /// How many Works are looked at at once.
 const AT_ONCE: usize = 16;
@@ -232,18 +230,18 @@ impl Sync {
         &mut self,
         pair: &Pair,
         namespace: &Namespace,
-        ensured: Result<Ensured, EnsureError>,
+        ensured: Result<(Ensured, Applied), EnsureError>,
     ) -> bool {
         let (name, cluster) = pair;
         let about = namespace.object_ref(&());
         let spoilt = self.spoilt.remove(pair);
         match ensured {
-            Ok(Ensured::There) => false,
-            Ok(Ensured::Written(applied)) => {
+            Ok((Ensured::Unchanged, _)) => false,
+            Ok((Ensured::Written, applied)) => {
                 happenings::overridden(&self.events, &about, cluster, &applied);
                 false
             }
-            Ok(Ensured::Unfinished) => true,
+            Ok((Ensured::Unfinished, _)) => true,
             Err(EnsureError::Override(error)) => {
                 // It is tried again and again, and told once.
                 let text = error.to_string();
@@ -267,55 +265,17 @@ enum EnsureError {
     #[error(transparent)]
     Override(#[from] crate::overrides::OverrideError),
     #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error("{}", said(.0))]
-    Api(#[from] kube::Error),
+    Write(#[from] WriteError),
 }
 
-/// What became of the Work of a pair.
-enum Ensured {
-    /// It is as it should be.
-    There,
-    /// It was written, with these overrides.
-    Written(Applied),
-    /// It is to be looked at again.
-    Unfinished,
-}
-
-/// Writes the Work if need be.
+/// Writes the Work if need be; returns the overrides that went into it, too.
 async fn ensure(
     client: &Client,
     namespace: &Namespace,
     cluster: &Cluster,
     overrides: &OverrideSet,
-) -> Result<Ensured, EnsureError> {
+) -> Result<(Ensured, Applied), EnsureError> {
     let desired = Desired::of(namespace, cluster, overrides)?;
-    let works: Api<Work> = Api::namespaced(client.clone(), &desired.work.namespace());
-    let name = &desired.work.name;
-    let written = match works.get_opt(name).await? {
-        None => {
-            let new = desired.new_work(&uuid::Uuid::new_v4().to_string());
-            let new: Work = serde_json::from_value(new)?;
-            works.create(&PostParams::default(), &new).await.map(drop)
-        }
-        // Of a namespace that went a moment ago, or of a Cluster that did: a new one comes after it.
-        Some(work) if work.metadata.deletion_timestamp.is_some() => {
-            return Ok(Ensured::Unfinished);
-        }
-        Some(work) if !owned_by(&work, namespace) => return Ok(Ensured::Unfinished),
-        Some(work) => match work_change::change(&work, &desired.work) {
-            None => return Ok(Ensured::There),
-            Some(patch) => {
-                let patch = Patch::Merge(patch);
-                let parameters = PatchParams::default();
-                works.patch(name, &parameters, &patch).await.map(drop)
-            }
-        },
-    };
-    match written {
-        Ok(()) => Ok(Ensured::Written(desired.applied)),
-        // The execution namespace is on its way, or somebody else was faster.
-        Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(Ensured::Unfinished),
-        Err(error) => Err(error.into()),
-    }
+    let ensured = desired.owned.ensure(client).await?;
+    Ok((ensured, desired.applied))
 }

@@ -5,6 +5,7 @@ pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod cached;
 mod compress;
+mod connect;
 mod describe;
 pub(crate) mod escapes;
 mod fixed;
@@ -123,6 +124,9 @@ async fn answer(
     let identity = impersonation::apply(&shared.access, identity, &parts.headers, &wanted)?;
     authorization::check(&shared.access, &identity, &wanted)?;
     let snapshot = shared.registry.snapshot();
+    if let Some(connection) = connect::find(shared, &snapshot, &wanted, &parts, about)? {
+        return connection.answer(shared, identity, parts, body).await;
+    }
     let route = route::parse(&path, &snapshot).ok_or_else(|| {
         if parts.method != Method::GET && old_watch::is_one(&path) {
             method_not_allowed()

@@ -44,6 +44,9 @@ pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
 
 /// The same with a line for each value, if it is JSON.
 pub(crate) async fn laid_out(response: Response<Body>) -> Response<Body> {
+    if response.extensions().get::<Endless>().is_some() {
+        return response;
+    }
     let (parts, body) = response.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_built_in_kind_is_there() {
-        for resource in crate::registry::Registry::new().snapshot().all() {
+        for resource in crate::registry::Registry::new(Vec::new()).snapshot().all() {
             let api_version = resource.api_version();
             assert!(
                 of_kind(&api_version, &resource.kind).is_some(),

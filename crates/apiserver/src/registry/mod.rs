@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::admission::GroupResource;
+use crate::connect::ConnectedSubresource;
 use crate::schema::{self, Schema};
 use crate::store::TableName;
 use crate::table::Columns;
@@ -162,6 +163,8 @@ pub(crate) struct Snapshot {
     pub(crate) groups: BTreeMap<String, Vec<(String, GroupVersion)>>,
     /// The preferred version of each table, for garbage collection and namespace deletion.
     pub(crate) by_table: HashMap<TableName, Arc<Resource>>,
+    /// Subresources that are answered by the program around the server.
+    pub(crate) connected: Arc<[ConnectedSubresource]>,
 }
 
 impl Snapshot {
@@ -245,9 +248,12 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(connected: Vec<ConnectedSubresource>) -> Self {
         let registry = Self {
-            current: RwLock::new(Arc::new(Snapshot::default())),
+            current: RwLock::new(Arc::new(Snapshot {
+                connected: connected.into(),
+                ..Snapshot::default()
+            })),
         };
         registry.install(Vec::new());
         registry
@@ -259,7 +265,10 @@ impl Registry {
 
     /// Serves the built-in resources and exactly these custom ones.
     pub(crate) fn install(&self, custom: Vec<Arc<Resource>>) {
-        let mut next = Snapshot::default();
+        let mut next = Snapshot {
+            connected: self.snapshot().connected.clone(),
+            ..Snapshot::default()
+        };
         for resource in BUILTIN.iter().cloned().chain(custom) {
             next.add(resource);
         }

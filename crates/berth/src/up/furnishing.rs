@@ -1,18 +1,26 @@
 //! Makes a Karmada control plane out of an API server: the definitions, the namespaces, the members.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use berth_api::Cluster;
+use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::Resource;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::UpError;
 use super::error::short;
 
+/// Name of the role and the binding that let the administrator reach all members, as in Karmada.
+const PROXY_ADMIN: &str = "cluster-proxy-admin";
 /// How long a server may take to serve a new definition.
 const ESTABLISHED: Duration = Duration::from_mins(1);
 
@@ -35,6 +43,46 @@ pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
         create_namespace(client, namespace).await?;
     }
     Ok(())
+}
+
+/// Lets the administrator reach all members through `clusters/proxy`, as Karmada's installation does. The administrator's
+/// groups would do for the control plane; the rights in members are those of users that a binding names.
+///
+/// # Errors
+/// When the server refuses one of the two objects.
+pub(super) async fn proxy_admin(client: &kube::Client) -> Result<(), UpError> {
+    let metadata = || ObjectMeta {
+        name: Some(PROXY_ADMIN.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let list = |item: &str| Some(vec![item.to_owned()]);
+    let role = ClusterRole {
+        metadata: metadata(),
+        rules: Some(vec![PolicyRule {
+            api_groups: list("cluster.karmada.io"),
+            resources: list("clusters/proxy"),
+            verbs: vec!["*".to_owned()],
+            ..PolicyRule::default()
+        }]),
+        ..ClusterRole::default()
+    };
+    create(client, &format!("ClusterRole {PROXY_ADMIN}"), &role).await?;
+    let binding = ClusterRoleBinding {
+        metadata: metadata(),
+        role_ref: RoleRef {
+            api_group: Some(ClusterRole::GROUP.to_owned()),
+            kind: ClusterRole::KIND.to_owned(),
+            name: PROXY_ADMIN.to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            api_group: Some(ClusterRole::GROUP.to_owned()),
+            kind: "User".to_owned(),
+            name: berth_apiserver::ADMIN.to_owned(),
+            ..Subject::default()
+        }]),
+    };
+    let what = format!("ClusterRoleBinding {PROXY_ADMIN}");
+    create(client, &what, &binding).await
 }
 
 /// Applies a definition and waits until its kind is served.
@@ -68,14 +116,20 @@ async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpErr
         },
         ..Namespace::default()
     };
-    match Api::all(client.clone())
-        .create(&PostParams::default(), &namespace)
-        .await
-    {
+    create(client, &format!("namespace {name}"), &namespace).await
+}
+
+/// Creates an object unless there is one.
+async fn create<K>(client: &kube::Client, what: &str, object: &K) -> Result<(), UpError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let objects: Api<K> = Api::all(client.clone());
+    match objects.create(&PostParams::default(), object).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
         Err(source) => Err(UpError::Object {
-            what: format!("namespace {name}"),
+            what: what.to_owned(),
             source: Box::new(source),
         }),
     }

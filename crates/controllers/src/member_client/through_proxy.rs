@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Uri};
+use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -21,15 +22,9 @@ use tower::{BoxError, ServiceBuilder};
 pub(super) fn client(
     config: &kube::Config,
     proxy: Uri,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<kube::Client, kube::Error> {
-    if let Some(value) = authorization(&proxy) {
-        headers.insert(PROXY_AUTHORIZATION, value);
-    }
-    let mut to_proxy = HttpConnector::new();
-    to_proxy.enforce_http(false);
-    let to_proxy = config.rustls_https_connector_with_connector(to_proxy)?;
-    let tunnel = Tunnel::new(proxy, to_proxy).with_headers(headers);
+    let tunnel = tunnel(config, proxy, headers)?;
     let mut connector =
         TimeoutConnector::new(config.rustls_https_connector_with_connector(tunnel)?);
     connector.set_connect_timeout(config.connect_timeout);
@@ -45,6 +40,24 @@ pub(super) fn client(
         .map_err(BoxError::from)
         .service(transport);
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}
+
+/// Returns a connector through an HTTP or HTTPS proxy.
+///
+/// # Errors
+/// When certificates of the configuration cannot be used.
+pub(super) fn tunnel(
+    config: &kube::Config,
+    proxy: Uri,
+    mut headers: HeaderMap,
+) -> Result<Tunnel<HttpsConnector<HttpConnector>>, kube::Error> {
+    if let Some(value) = authorization(&proxy) {
+        headers.insert(PROXY_AUTHORIZATION, value);
+    }
+    let mut to_proxy = HttpConnector::new();
+    to_proxy.enforce_http(false);
+    let to_proxy = config.rustls_https_connector_with_connector(to_proxy)?;
+    Ok(Tunnel::new(proxy, to_proxy).with_headers(headers))
 }
 
 /// What user and password in the URL of a proxy say; they count more than a header.

@@ -6,16 +6,15 @@ use berth_api::well_known::{
     APPLIED_CLUSTER_OVERRIDES, MANAGED, MANAGED_VALUE, SKIP_AUTO_PROPAGATION, TEMPLATE_UID,
     WORK_NAME, WORK_NAMESPACE,
 };
-use berth_api::{Cluster, Work, manifest, names};
+use berth_api::{Cluster, manifest, names};
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Resource as _, ResourceExt as _};
+use kube::ResourceExt as _;
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::binding::desired_work::DesiredWork;
-use crate::binding::work_change;
 use crate::overrides::{Applied, OverrideError, OverrideSet};
+use crate::owned_work::OwnedWork;
 
 /// Whether a namespace gets into the members.
 pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
@@ -28,21 +27,13 @@ pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
         && !opts_out.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// Whether a Work is that of this namespace, and not of a former one of the same name.
-pub fn owned_by(work: &Work, namespace: &Namespace) -> bool {
-    let owners = work.owner_references().iter();
-    let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
-    owners.into_iter().any(|owner| owner.uid == uid)
-}
-
 /// The Work of a namespace in a cluster.
 #[derive(Clone, Debug)]
 pub struct Desired {
     /// What it says.
-    pub work: DesiredWork,
+    pub owned: OwnedWork,
     /// The overrides that went into it.
     pub applied: Applied,
-    owner: Value,
 }
 
 impl Desired {
@@ -77,39 +68,29 @@ impl Desired {
             .cluster
             .clone()
             .map(|json| (APPLIED_CLUSTER_OVERRIDES.to_owned(), json));
+        let work = DesiredWork {
+            cluster: cluster_name,
+            name,
+            labels: BTreeMap::new(),
+            annotations: annotations.into_iter().collect(),
+            manifest,
+            suspended: false,
+            preserved: false,
+        };
         Ok(Self {
-            work: DesiredWork {
-                cluster: cluster_name,
-                name,
-                labels: BTreeMap::new(),
-                annotations: annotations.into_iter().collect(),
-                manifest,
-                suspended: false,
-                preserved: false,
-            },
+            owned: OwnedWork::new(work, namespace),
             applied,
-            owner: json!(
-                namespace
-                    .controller_owner_ref(&())
-                    .map(|owner| OwnerReference {
-                        block_owner_deletion: Some(true),
-                        ..owner
-                    })
-            ),
         })
-    }
-
-    /// The Work as it is created, with this permanent id.
-    pub fn new_work(&self, id: &str) -> Value {
-        let mut work = work_change::new_work(&self.work, id);
-        work["metadata"]["ownerReferences"] = json!([self.owner]);
-        work
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use berth_api::Work;
+    use serde_json::Value;
+
     use super::*;
+    use crate::binding::work_change;
 
     fn namespace(value: Value) -> Namespace {
         serde_json::from_value(json!({ "metadata": value })).unwrap()
@@ -152,15 +133,16 @@ mod tests {
         let cluster = Cluster::new("m1", berth_api::cluster::ClusterSpec::default());
         let shop = namespace(json!({"name": "shop", "uid": "u-1", "resourceVersion": "7",
             "labels": {"team": "a"}}));
-        let desired = Desired::of(&shop, &cluster, &OverrideSet::default()).unwrap();
+        let of = |namespace: &Namespace| {
+            let desired = Desired::of(namespace, &cluster, &OverrideSet::default());
+            desired.unwrap().owned
+        };
+        let desired = of(&shop);
         let work: Work = serde_json::from_value(desired.new_work("w-1")).unwrap();
         assert_eq!(work.name_any(), names::work_name("Namespace", "shop", ""));
         assert_eq!(work.namespace().as_deref(), Some("karmada-es-m1"));
-        assert!(owned_by(&work, &shop));
-        assert!(!owned_by(
-            &work,
-            &namespace(json!({"name": "shop", "uid": "u-2"}))
-        ));
+        assert!(desired.owns(&work));
+        assert!(!of(&namespace(json!({"name": "shop", "uid": "u-2"}))).owns(&work));
         let manifest = &work.spec.workload.manifests[0];
         assert_eq!(manifest["metadata"]["labels"]["team"], "a");
         assert_eq!(manifest["metadata"]["labels"][MANAGED], MANAGED_VALUE);

@@ -1,0 +1,178 @@
+//! The subresource `clusters/proxy` as Karmada's aggregated API server answers it: requests to a member in the name of the
+//! requester. Knows how a member is reached, and nothing of who may: the control plane checks the right on
+//! `clusters/proxy`, and the member what the requester may do there.
+
+use berth_api::Cluster;
+use berth_apiserver::{ApiError, Body, Connect, ConnectRequest, ConnectedSubresource, Reason};
+use berth_controllers::member_client::MemberClientError;
+use berth_controllers::member_client::on_behalf::{OnBehalf, OnBehalfError, User};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::{
+    CONNECTION, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
+use kube::api::Api;
+
+const GROUP: &str = "cluster.karmada.io";
+const RESOURCE: &str = "clusters";
+
+/// Headers that are about one connection, and not about the message.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+
+/// The proxy to members.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClusterProxy;
+
+impl Connect for ClusterProxy {
+    fn subresource(&self) -> ConnectedSubresource {
+        ConnectedSubresource {
+            group: GROUP,
+            resource: RESOURCE,
+            subresource: "proxy",
+            kind: "ClusterProxyOptions",
+        }
+    }
+
+    fn connect(
+        &self,
+        request: ConnectRequest,
+    ) -> BoxFuture<'static, Result<Response<Body>, ApiError>> {
+        pass_on(request).boxed()
+    }
+}
+
+async fn pass_on(asked: ConnectRequest) -> Result<Response<Body>, ApiError> {
+    let clusters: Api<Cluster> = Api::all(asked.server.clone());
+    let found = clusters.get_opt(&asked.name).await;
+    let found = found.map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;
+    let cluster = found.ok_or_else(|| ApiError::not_found(GROUP, RESOURCE, &asked.name))?;
+    let way = OnBehalf::of(&asked.server, &cluster).await;
+    let way = way.map_err(|error| incomplete(&error))?;
+    let mut request = asked.request;
+    let upgrade = upgrade(request.headers());
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if asked.path.is_empty() && way.url().path() == "/" && reads && upgrade.is_none() {
+        return redirect_to_root(request.uri());
+    }
+    remove_hop_by_hop(request.headers_mut());
+    if let Some(protocol) = &upgrade {
+        set_upgrade(request.headers_mut(), protocol.clone());
+    }
+    let path = match request.uri().query() {
+        Some(query) => format!("{}?{query}", asked.path),
+        None => asked.path,
+    };
+    let user = User {
+        name: &asked.requester.user,
+        groups: &asked.requester.groups,
+    };
+    let mut response = way
+        .send(user, &path, request)
+        .await
+        .map_err(|error| refusal(&error))?;
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let protocol = response.headers().get(UPGRADE).cloned();
+    remove_hop_by_hop(response.headers_mut());
+    if let (true, Some(protocol)) = (switches, protocol) {
+        set_upgrade(response.headers_mut(), protocol);
+    }
+    Ok(response.map(Body::new))
+}
+
+/// Returns the protocol that a request wants its connection to change to.
+fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
+    let wants = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|token| token.trim().eq_ignore_ascii_case("upgrade"));
+    headers.get(UPGRADE).filter(|_| wants).cloned()
+}
+
+fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, protocol);
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<String> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_owned())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Sends a browser to the same path with a slash at its end, behind which links of the member's root page are right.
+fn redirect_to_root(asked: &Uri) -> Result<Response<Body>, ApiError> {
+    let query = asked.query().map(|query| format!("?{query}"));
+    let location = format!("{}/{}", asked.path(), query.unwrap_or_default());
+    Response::builder()
+        .status(StatusCode::MOVED_PERMANENTLY)
+        .header(LOCATION, location)
+        .body(Body::empty())
+        .map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))
+}
+
+fn refusal(error: &OnBehalfError) -> ApiError {
+    match error {
+        OnBehalfError::Way(error) => incomplete(error),
+        OnBehalfError::Unsendable(_) => ApiError::new(Reason::BadRequest, error.to_string()),
+        OnBehalfError::Unreachable { .. } => {
+            ApiError::new(Reason::ServiceUnavailable, error.to_string())
+        }
+    }
+}
+
+/// A Cluster or Secret that is incomplete is no fault of the requester.
+fn incomplete(error: &MemberClientError) -> ApiError {
+    ApiError::new(Reason::InternalError, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_is_changed_where_the_connection_header_asks_for_it() {
+        let of = |connection: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONNECTION, HeaderValue::from_static(connection));
+            headers.insert(UPGRADE, HeaderValue::from_static("SPDY/3.1"));
+            upgrade(&headers)
+        };
+        assert_eq!(of("keep-alive, Upgrade").unwrap(), "SPDY/3.1");
+        assert_eq!(of("keep-alive"), None);
+    }
+
+    #[test]
+    fn headers_of_the_connection_stay_behind() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONNECTION, HeaderValue::from_static("close, X-Hop"));
+        headers.insert("x-hop", HeaderValue::from_static("1"));
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        headers.insert("accept", HeaderValue::from_static("*/*"));
+        remove_hop_by_hop(&mut headers);
+        let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["accept"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Works without a binding: each is owned by another object, such as a Namespace or a Cluster, and goes with it.
+
+use berth_api::Work;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, Resource, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::binding::desired_work::DesiredWork;
+use crate::binding::sync::has_code;
+use crate::binding::work_change;
+use crate::said::said;
+
+/// What a Work should be, and who owns it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnedWork {
+    /// Content of the Work.
+    pub work: DesiredWork,
+    owner: OwnerReference,
+}
+
+/// Outcome of a look at a Work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ensured {
+    /// It is as it should be.
+    Unchanged,
+    /// It was written.
+    Written,
+    /// It cannot be written yet.
+    Unfinished,
+}
+
+/// Why a Work was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// The content is no Work.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The server refused it.
+    #[error("{}", said(.0))]
+    Api(#[from] kube::Error),
+}
+
+impl OwnedWork {
+    /// Returns the Work of an object that controls it.
+    pub fn new(work: DesiredWork, owner: &impl Resource<DynamicType = ()>) -> Self {
+        let owner = owner.controller_owner_ref(&()).unwrap_or_default();
+        Self {
+            work,
+            owner: OwnerReference {
+                block_owner_deletion: Some(true),
+                ..owner
+            },
+        }
+    }
+
+    /// Returns the Work as it is created, with this permanent id.
+    pub fn new_work(&self, id: &str) -> Value {
+        let mut work = work_change::new_work(&self.work, id);
+        work["metadata"]["ownerReferences"] = json!([self.owner]);
+        work
+    }
+
+    /// Reports whether a Work has this owner, and not a former one of the same name.
+    pub fn owns(&self, work: &Work) -> bool {
+        let owners = work.owner_references();
+        owners.iter().any(|owner| owner.uid == self.owner.uid)
+    }
+
+    /// Writes the Work if it differs.
+    pub(crate) async fn ensure(&self, client: &Client) -> Result<Ensured, WriteError> {
+        let works: Api<Work> = Api::namespaced(client.clone(), &self.work.namespace());
+        let name = &self.work.name;
+        let written = match works.get_opt(name).await? {
+            None => {
+                let new = self.new_work(&uuid::Uuid::new_v4().to_string());
+                let new: Work = serde_json::from_value(new)?;
+                works.create(&PostParams::default(), &new).await.map(drop)
+            }
+            // Of a former owner that went a moment ago: a new one comes after it.
+            Some(work) if work.metadata.deletion_timestamp.is_some() => {
+                return Ok(Ensured::Unfinished);
+            }
+            Some(work) if !self.owns(&work) => return Ok(Ensured::Unfinished),
+            Some(work) => match work_change::change(&work, &self.work) {
+                None => return Ok(Ensured::Unchanged),
+                Some(patch) => {
+                    let patch = Patch::Merge(patch);
+                    let parameters = PatchParams::default();
+                    works.patch(name, &parameters, &patch).await.map(drop)
+                }
+            },
+        };
+        match written {
+            Ok(()) => Ok(Ensured::Written),
+            // The execution namespace does not exist yet, or the Work has changed meanwhile.
+            Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(Ensured::Unfinished),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Whom the impersonator of a cluster may act for, and the Works that say so to the member.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use berth_api::well_known::{
+    MANAGED, MANAGED_VALUE, SYSTEM, SYSTEM_VALUE, TEMPLATE_UID, WORK_NAME, WORK_NAMESPACE,
+};
+use berth_api::{Cluster, manifest, names};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Subject};
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use crate::binding::desired_work::DesiredWork;
+use crate::owned_work::OwnedWork;
+
+/// Name of the role, its binding and the service account in members.
+const IMPERSONATOR: &str = "karmada-impersonator";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const ALL: &str = "*";
+
+/// Clusters that a role lets its holders reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reach {
+    All,
+    Named(BTreeSet<String>),
+}
+
+/// The subjects that reach clusters through the control plane.
+#[derive(Clone, Debug, Default)]
+pub struct Grants {
+    grants: Vec<(Reach, Vec<Subject>)>,
+}
+
+impl Grants {
+    /// Collects the subjects of all ClusterRoleBindings to roles that give access to members.
+    pub fn of<'a>(
+        roles: impl Iterator<Item = &'a ClusterRole>,
+        bindings: impl Iterator<Item = &'a ClusterRoleBinding>,
+    ) -> Self {
+        let reaches: BTreeMap<String, Reach> = roles
+            .filter_map(|role| Some((role.name_any(), reach(role.rules.as_deref()?)?)))
+            .collect();
+        let grants = bindings
+            .filter(|binding| binding.role_ref.kind == "ClusterRole")
+            .filter_map(|binding| {
+                let reach = reaches.get(&binding.role_ref.name)?.clone();
+                Some((reach, binding.subjects.clone().unwrap_or_default()))
+            });
+        Self {
+            grants: grants.collect(),
+        }
+    }
+
+    /// Returns the rules that let the impersonator of a cluster act for those who reach it. Of service accounts only the
+    /// name counts, as in Karmada: a ClusterRole cannot name their namespace.
+    fn rules(&self, cluster: &str) -> Vec<Value> {
+        let mut names: BTreeMap<Impersonated, BTreeSet<&str>> = BTreeMap::new();
+        for (reach, subjects) in &self.grants {
+            let reached = match reach {
+                Reach::All => true,
+                Reach::Named(clusters) => clusters.contains(cluster),
+            };
+            for subject in subjects.iter().filter(|_| reached) {
+                if let Some(kind) = Impersonated::of(&subject.kind) {
+                    names.entry(kind).or_default().insert(&subject.name);
+                }
+            }
+        }
+        names
+            .iter()
+            .map(|(kind, names)| {
+                json!({
+                    "verbs": ["impersonate"], "apiGroups": [""], "resources": [kind.resource()],
+                    "resourceNames": names,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The kinds of subjects, in the order of Karmada's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Impersonated {
+    User,
+    ServiceAccount,
+    Group,
+}
+
+impl Impersonated {
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "User" => Some(Self::User),
+            "ServiceAccount" => Some(Self::ServiceAccount),
+            "Group" => Some(Self::Group),
+            _ => None,
+        }
+    }
+
+    fn resource(self) -> &'static str {
+        match self {
+            Self::User => "users",
+            Self::ServiceAccount => "serviceaccounts",
+            Self::Group => "groups",
+        }
+    }
+}
+
+/// Returns the clusters that rules give access to; none where they give no such access.
+fn reach(rules: &[PolicyRule]) -> Option<Reach> {
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    for rule in rules {
+        if covers(rule, "search.karmada.io", "proxying/proxy") {
+            return Some(Reach::All);
+        }
+        if covers(rule, "cluster.karmada.io", "clusters/proxy") {
+            let clusters = rule.resource_names.as_deref().unwrap_or_default();
+            if clusters.is_empty() {
+                return Some(Reach::All);
+            }
+            named.extend(clusters.iter().cloned());
+        }
+    }
+    (!named.is_empty()).then_some(Reach::Named(named))
+}
+
+/// Reports whether a rule is about a resource. Its verbs do not matter: the control plane checks them for each request.
+fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
+    let has = |list: &Option<Vec<String>>, wanted: &str| {
+        let list = list.as_deref().unwrap_or_default();
+        list.iter().any(|item| item == ALL || item == wanted)
+    };
+    has(&rule.api_groups, group) && has(&rule.resources, resource)
+}
+
+/// Returns the Works that bring the rights of the impersonator into a member; none for a Cluster that is going, or that
+/// has no impersonator.
+pub fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let secret = cluster.spec.impersonator_secret_ref.as_ref()?;
+    let mut role = object("ClusterRole");
+    let rules = grants.rules(&cluster.name_any());
+    if !rules.is_empty() {
+        role["rules"] = json!(rules);
+    }
+    let mut binding = object("ClusterRoleBinding");
+    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": IMPERSONATOR});
+    let account = json!({
+        "kind": "ServiceAccount", "name": IMPERSONATOR, "namespace": secret.namespace,
+    });
+    binding["subjects"] = json!([account]);
+    let works = [("ClusterRole", role), ("ClusterRoleBinding", binding)];
+    let works = works.map(|(kind, manifest)| work(cluster, kind, manifest));
+    Some(works.into())
+}
+
+fn object(kind: &str) -> Value {
+    json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": kind,
+        "metadata": { "name": IMPERSONATOR, "labels": { (SYSTEM): SYSTEM_VALUE } },
+    })
+}
+
+fn work(cluster: &Cluster, kind: &str, mut manifest: Value) -> OwnedWork {
+    let cluster_name = cluster.name_any();
+    let name = names::work_name(kind, IMPERSONATOR, "");
+    let metadata = &mut manifest["metadata"];
+    metadata["labels"][MANAGED] = json!(MANAGED_VALUE);
+    metadata["annotations"] = json!({
+        (TEMPLATE_UID): "",
+        (WORK_NAME): name,
+        (WORK_NAMESPACE): names::execution_namespace(&cluster_name),
+    });
+    manifest::prune(&mut manifest);
+    let work = DesiredWork {
+        cluster: cluster_name,
+        name,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        manifest,
+        suspended: false,
+        preserved: false,
+    };
+    OwnedWork::new(work, cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::Work;
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    fn read<T: DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn role(name: &str, group: &str, resource: &str, clusters: &[&str]) -> ClusterRole {
+        read(json!({
+            "metadata": { "name": name },
+            "rules": [{ "apiGroups": [group], "resources": [resource], "verbs": ["*"],
+                "resourceNames": clusters }],
+        }))
+    }
+
+    fn binding(kind: &str, role: &str, subjects: Value) -> ClusterRoleBinding {
+        read(json!({
+            "metadata": { "name": role },
+            "roleRef": { "apiGroup": RBAC, "kind": kind, "name": role },
+            "subjects": subjects,
+        }))
+    }
+
+    fn user(name: &str) -> Value {
+        json!([{ "kind": "User", "name": name }])
+    }
+
+    #[test]
+    fn those_who_reach_a_cluster_can_be_impersonated_there_and_no_others() {
+        let roles = [
+            role("all", "*", "*", &[]),
+            role(
+                "some",
+                "cluster.karmada.io",
+                "clusters/proxy",
+                &["m1", "m2"],
+            ),
+            role("search", "search.karmada.io", "proxying/proxy", &[]),
+            role("clusters", "cluster.karmada.io", "clusters", &[]),
+            role("other", "apps", "clusters/proxy", &[]),
+        ];
+        let subjects = json!([
+            { "kind": "ServiceAccount", "name": "tom", "namespace": "a" },
+            { "kind": "Group", "name": "ops" },
+            { "kind": "User", "name": "zoe" },
+            { "kind": "User", "name": "ann" },
+        ]);
+        let bindings = [
+            binding(
+                "ClusterRole",
+                "all",
+                json!([{ "kind": "Group", "name": "system:masters" }]),
+            ),
+            binding("ClusterRole", "some", subjects),
+            binding("ClusterRole", "search", user("sam")),
+            binding("ClusterRole", "clusters", user("carl")),
+            binding("ClusterRole", "other", user("otto")),
+            binding("Role", "some", user("rob")),
+            binding("ClusterRole", "missing", user("mia")),
+        ];
+        let grants = Grants::of(roles.iter(), bindings.iter());
+        let rule = |resource: &str, names: &[&str]| {
+            json!({ "verbs": ["impersonate"], "apiGroups": [""], "resources": [resource],
+                "resourceNames": names })
+        };
+        let everywhere = rule("groups", &["system:masters"]);
+        assert_eq!(grants.rules("m3"), [rule("users", &["sam"]), everywhere]);
+        assert_eq!(
+            grants.rules("m1"),
+            [
+                rule("users", &["ann", "sam", "zoe"]),
+                rule("serviceaccounts", &["tom"]),
+                rule("groups", &["ops", "system:masters"]),
+            ]
+        );
+    }
+
+    fn cluster(spec: Value) -> Cluster {
+        read(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": { "name": "member1", "uid": "u-1" }, "spec": spec,
+        }))
+    }
+
+    #[test]
+    fn the_works_are_those_of_karmada() {
+        let spec = json!({ "syncMode": "Push",
+            "impersonatorSecretRef": { "namespace": "karmada-cluster", "name": "x" } });
+        let roles = [role("cluster-admin", "*", "*", &[])];
+        let masters = json!([{ "kind": "Group", "name": "system:masters" }]);
+        let bindings = [binding("ClusterRole", "cluster-admin", masters)];
+        let grants = Grants::of(roles.iter(), bindings.iter());
+        let works = works(&cluster(spec), &grants).unwrap();
+        let works: Vec<Work> = works.iter().map(|work| read(work.new_work("id"))).collect();
+        // Names as Karmada's controller gives them.
+        for (work, name) in works.iter().zip([
+            "karmada-impersonator-7cbb6bd5c9",
+            "karmada-impersonator-84f8c8f8c6",
+        ]) {
+            assert_eq!(work.name_any(), name);
+            assert_eq!(work.namespace().as_deref(), Some("karmada-es-member1"));
+            let owner = &work.owner_references()[0];
+            assert_eq!(
+                (owner.kind.as_str(), owner.uid.as_str()),
+                ("Cluster", "u-1")
+            );
+            let metadata = &work.spec.workload.manifests[0]["metadata"];
+            assert_eq!(
+                metadata["labels"],
+                json!({ "karmada.io/managed": "true", "karmada.io/system": "true",
+                    "work.karmada.io/permanent-id": "id" })
+            );
+            assert_eq!(metadata["annotations"][WORK_NAME], name);
+        }
+        let account = json!({ "kind": "ServiceAccount", "name": IMPERSONATOR,
+            "namespace": "karmada-cluster" });
+        let binding = &works[1].spec.workload.manifests[0];
+        assert_eq!(binding["subjects"], json!([account]));
+    }
+
+    #[test]
+    fn without_an_impersonator_nothing_is_brought_into_a_member() {
+        let grants = Grants::default();
+        assert_eq!(
+            works(&cluster(json!({ "syncMode": "Push" })), &grants),
+            None
+        );
+        let spec = json!({ "syncMode": "Push",
+            "impersonatorSecretRef": { "namespace": "n", "name": "x" } });
+        let mut cluster = cluster(spec);
+        let role = works(&cluster, &grants).unwrap().remove(0);
+        assert_eq!(role.work.manifest["rules"], Value::Null);
+        cluster.metadata.deletion_timestamp = Some(read(json!("2026-01-01T00:00:00Z")));
+        assert_eq!(works(&cluster, &grants), None);
+    }
+}
