@@ -1,0 +1,140 @@
+//! A plain HTTP server that stands for a member: it records what it is asked, and answers by the path.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use berth_apiserver::Body;
+use futures::StreamExt as _;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Backend {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<Parts>>>,
+    /// Lets the second half of `/halves` be sent.
+    pub(crate) go_on: Arc<Notify>,
+}
+
+impl Backend {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let backend = Self {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+            go_on: Arc::default(),
+        };
+        let serving = backend.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let backend = serving.clone();
+                let service = service_fn(move |request| {
+                    let backend = backend.clone();
+                    async move { Ok::<_, Infallible>(backend.answer(request).await) }
+                });
+                tokio::spawn(
+                    http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .with_upgrades(),
+                );
+            }
+        });
+        backend
+    }
+
+    /// The heads of the requests below a path.
+    pub(crate) fn asked(&self, below: &str) -> Vec<Parts> {
+        let asked = self.asked.lock().unwrap();
+        let asked = asked
+            .iter()
+            .filter(|parts| parts.uri.path().starts_with(below));
+        asked.cloned().collect()
+    }
+
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let own_side = hyper::upgrade::on(&mut request);
+        let (parts, body) = request.into_parts();
+        let protocol = parts.headers.get("upgrade").cloned();
+        self.asked.lock().unwrap().push(parts);
+        let mut response = Response::new(Body::empty());
+        match (path.as_str(), protocol) {
+            ("/echo", Some(protocol)) => {
+                *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+                response
+                    .headers_mut()
+                    .insert("connection", "Upgrade".parse().unwrap());
+                response.headers_mut().insert("upgrade", protocol);
+                tokio::spawn(async move {
+                    let mut io = TokioIo::new(own_side.await.unwrap());
+                    let mut buffer = [0; 64];
+                    while let Ok(count @ 1..) = io.read(&mut buffer).await {
+                        io.write_all(&buffer[..count]).await.unwrap();
+                    }
+                });
+            }
+            ("/elsewhere", _) => {
+                *response.status_mut() = StatusCode::FOUND;
+                response
+                    .headers_mut()
+                    .insert("location", "/followed".parse().unwrap());
+            }
+            ("/halves", _) => {
+                let go_on = self.go_on.clone();
+                let halves = futures::stream::iter(["first ", "second"])
+                    .enumerate()
+                    .then(move |(place, half)| {
+                        let go_on = go_on.clone();
+                        async move {
+                            if place == 1 {
+                                go_on.notified().await;
+                            }
+                            Ok::<_, Infallible>(Bytes::from_static(half.as_bytes()))
+                        }
+                    });
+                *response.body_mut() = Body::from_stream(halves);
+            }
+            ("/upload", _) => {
+                let sent = body.collect().await.unwrap().to_bytes();
+                *response.body_mut() = Body::from(sent.len().to_string());
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// A proxy for HTTP tunnels; returns its address and the heads of what it is asked.
+pub(crate) async fn tunnel() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let recorded = heads.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let heads = heads.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let target = head.split(' ').nth(1).unwrap().to_owned();
+                heads.lock().unwrap().push(head);
+                let mut onwards = TcpStream::connect(target).await.unwrap();
+                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                let _ = copy_bidirectional(&mut stream, &mut onwards).await;
+            });
+        }
+    });
+    (address, recorded)
+}

@@ -1,0 +1,220 @@
+//! What gets from a client to a member and back, seen from a member that records it.
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::backend::{Backend, tunnel};
+use crate::scene::{Scene, ask, proxy, send, whole};
+
+const SECRETS: &str = "/api/v1/namespaces/karmada-cluster/secrets";
+
+/// Registers a cluster that the server stands for.
+async fn register(scene: &Scene, name: &str, spec: Value) {
+    let admin = scene.admin();
+    let secret = json!({ "metadata": { "name": format!("{name}-impersonator") },
+        "stringData": { "token": "t0ken" } });
+    scene.create(&admin, SECRETS, &secret).await;
+    let mut cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": { "name": name },
+        "spec": { "syncMode": "Pull", "insecureSkipTLSVerification": true, "impersonatorSecretRef": {
+            "namespace": "karmada-cluster", "name": format!("{name}-impersonator") } } });
+    for (field, value) in spec.as_object().unwrap() {
+        cluster["spec"][field] = value.clone();
+    }
+    let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
+    scene.create(&admin, clusters, &cluster).await;
+}
+
+#[tokio::test]
+async fn requests_arrive_as_they_were_made_in_the_name_of_the_requester() {
+    let scene = Scene::start(0).await;
+    let backend = Backend::start().await;
+    let endpoint = format!("http://{}/base", backend.address);
+    register(&scene, "m", json!({ "apiEndpoint": endpoint })).await;
+    let path = format!("{}/a%2Fb%20c/?x=%3F&y=a+b&watch=true", proxy("m"));
+    let request = Request::builder()
+        .method(Method::PUT)
+        .uri(&path)
+        .header("x-own", "1")
+        .header("impersonate-user", "ann")
+        .header("impersonate-group", "system:masters")
+        .header("impersonate-extra-scopes", "all");
+    let request = request.body(b"body".to_vec()).unwrap();
+    let answer = whole(send(&scene.admin(), request).await).await;
+    assert_eq!(answer.code, 200, "{answer:?}");
+    let asked = backend.asked("/base/a");
+    let [asked] = asked.as_slice() else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(asked.method, Method::PUT);
+    assert_eq!(
+        asked.uri.to_string(),
+        "/base/a%2Fb%20c/?x=%3F&y=a+b&watch=true"
+    );
+    let header = |name: &str| {
+        let all = asked.headers.get_all(name).iter();
+        all.map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(header("x-own"), ["1"]);
+    assert_eq!(header("host"), [backend.address.to_string()]);
+    assert_eq!(header("authorization"), ["Bearer t0ken"]);
+    assert_eq!(header("impersonate-user"), ["ann"]);
+    assert_eq!(header("impersonate-group"), ["system:masters"]);
+    assert_eq!(header("impersonate-extra-scopes"), [""; 0]);
+    scene.plane.stop().await;
+}
+
+#[tokio::test]
+async fn answers_come_piece_by_piece_and_redirects_are_the_clients_to_follow() {
+    let scene = Scene::start(0).await;
+    let backend = Backend::start().await;
+    let endpoint = format!("http://{}", backend.address);
+    register(&scene, "m", json!({ "apiEndpoint": endpoint })).await;
+    let admin = scene.admin();
+    let halves = Request::get(format!("{}/halves", proxy("m")));
+    let mut halves = send(&admin, halves.body(Vec::new()).unwrap()).await;
+    let first = halves.body_mut().frame().await.unwrap().unwrap();
+    assert_eq!(first.into_data().unwrap(), "first ");
+    backend.go_on.notify_one();
+    assert_eq!(whole(halves).await.text, "second");
+
+    // More than the server itself takes in one request.
+    let large = "x".repeat(5 << 20);
+    let path = format!("{}/upload", proxy("m"));
+    let answer = ask(&admin, Method::POST, &path, &large).await;
+    assert_eq!(answer.text, large.len().to_string());
+
+    let answer = ask(
+        &admin,
+        Method::GET,
+        &format!("{}/elsewhere", proxy("m")),
+        "",
+    )
+    .await;
+    assert_eq!(
+        (answer.code.as_u16(), &answer.headers["location"]),
+        (302, &"/followed".parse().unwrap())
+    );
+    assert!(backend.asked("/followed").is_empty());
+    // As Karmada does, so that relative links of the root page lead to the member.
+    let answer = ask(&admin, Method::GET, &format!("{}?a=b", proxy("m")), "").await;
+    let slash = format!("{}/?a=b", proxy("m"));
+    assert_eq!(
+        (answer.code.as_u16(), &answer.headers["location"]),
+        (301, &slash.parse().unwrap())
+    );
+    scene.plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_changes_its_protocol_through_a_proxy_of_the_cluster() {
+    let scene = Scene::start(0).await;
+    let backend = Backend::start().await;
+    let (through, heads) = tunnel().await;
+    let spec = json!({ "apiEndpoint": format!("http://{}", backend.address),
+        "proxyURL": format!("http://{through}"), "proxyHeader": { "X-Team": "a" } });
+    register(&scene, "m", spec).await;
+    let request = Request::get(format!("{}/echo", proxy("m")))
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-protocol", "v5.channel.k8s.io");
+    let mut response = send(&scene.admin(), request.body(Vec::new()).unwrap()).await;
+    assert_eq!(response.status(), 101);
+    assert_eq!(response.headers()["upgrade"], "websocket");
+    let mut io = TokioIo::new(hyper::upgrade::on(&mut response).await.unwrap());
+    for word in [b"ping", b"pong"] {
+        let mut back = [0; 4];
+        io.write_all(word).await.unwrap();
+        io.read_exact(&mut back).await.unwrap();
+        assert_eq!(&back, word);
+    }
+    drop(io);
+    let asked = backend.asked("/echo");
+    assert_eq!(
+        asked[0].headers["sec-websocket-protocol"],
+        "v5.channel.k8s.io"
+    );
+    let heads = heads.lock().unwrap().clone();
+    assert!(!heads.is_empty());
+    let told = |head: &String| head.to_lowercase().contains("x-team: a\r\n");
+    assert!(heads.iter().all(told), "{heads:?}");
+    scene.plane.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_way_to_a_member_is_named() {
+    let scene = Scene::start(1).await;
+    register(
+        &scene,
+        "gone",
+        json!({ "apiEndpoint": "https://127.0.0.1:1" }),
+    )
+    .await;
+    register(&scene, "nowhere", json!({})).await;
+    register(
+        &scene,
+        "bare",
+        json!({ "apiEndpoint": "https://127.0.0.1:1", "impersonatorSecretRef": null }),
+    )
+    .await;
+    let other = json!({ "namespace": "karmada-cluster", "name": "gone-impersonator" });
+    let endpoint = scene.plane.members()[0].server().url();
+    let spec = json!({ "apiEndpoint": endpoint, "insecureSkipTLSVerification": false, "secretRef": other });
+    register(&scene, "untrusted", spec).await;
+    let admin = scene.admin();
+    for (cluster, code, reason, message) in [
+        (
+            "unknown",
+            404,
+            "NotFound",
+            "clusters.cluster.karmada.io \"unknown\" not found",
+        ),
+        (
+            "gone",
+            503,
+            "ServiceUnavailable",
+            "cannot reach cluster gone: ",
+        ),
+        (
+            "nowhere",
+            500,
+            "InternalError",
+            "the api endpoint of cluster nowhere is empty",
+        ),
+        (
+            "bare",
+            500,
+            "InternalError",
+            "the impersonatorSecretRef of cluster bare is nil",
+        ),
+        ("untrusted", 500, "InternalError", "has no caBundle"),
+    ] {
+        let answer = ask(&admin, Method::GET, &format!("{}/api", proxy(cluster)), "").await;
+        let (got, why, said) = answer.refusal();
+        assert_eq!((got, why.as_str()), (code, reason), "{cluster}: {said}");
+        assert!(said.contains(message), "{cluster}: {said}");
+    }
+    for path in ["/../x", "/api/%2e%2E", "/a%2F..%2Fb"] {
+        let answer = ask(
+            &admin,
+            Method::GET,
+            &format!("{}{path}", proxy("member1")),
+            "",
+        )
+        .await;
+        assert_eq!(answer.code, 400, "{path}: {answer:?}");
+    }
+    scene.plane.members()[0].server().reachability().set(false);
+    let answer = ask(
+        &admin,
+        Method::GET,
+        &format!("{}/api", proxy("member1")),
+        "",
+    )
+    .await;
+    assert_eq!(answer.code, 503, "{answer:?}");
+    scene.plane.stop().await;
+}

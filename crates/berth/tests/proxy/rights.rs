@@ -1,0 +1,109 @@
+//! Who may use the proxy, and what they may do in the member.
+
+use http::{Method, Request};
+use serde_json::json;
+
+use crate::scene::{Scene, ask, proxy, send, whole};
+
+#[tokio::test]
+async fn the_control_plane_checks_the_proxy_and_the_member_what_is_done_there() {
+    let scene = Scene::start(2).await;
+    let tom = scene.account("default", "tom").await;
+    let own = proxy("member1");
+
+    let (code, reason, message) = ask(&tom, Method::GET, &format!("{own}/api"), "")
+        .await
+        .refusal();
+    assert_eq!((code, reason.as_str()), (403, "Forbidden"));
+    let expected = "clusters.cluster.karmada.io \"member1\" is forbidden: User \
+        \"system:serviceaccount:default:tom\" cannot get resource \"clusters/proxy\" in API group \
+        \"cluster.karmada.io\" at the cluster scope";
+    assert_eq!(message, expected);
+
+    // With the right, requests get as far as the member, once its impersonator may act for the groups of accounts, too.
+    let rule = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"],
+        "resourceNames": ["member1"], "verbs": ["get"] });
+    let account = json!({ "kind": "ServiceAccount", "name": "tom", "namespace": "default" });
+    let admin = scene.admin();
+    scene.grant(&admin, "tom", rule, account.clone()).await;
+    let groups = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"],
+        "resourceNames": ["member1"], "verbs": ["get"] });
+    let all = json!({ "kind": "Group", "name": "system:serviceaccounts" });
+    scene.grant(&admin, "accounts", groups.clone(), all).await;
+    let those = json!({ "kind": "Group", "name": "system:serviceaccounts:default" });
+    scene.grant(&admin, "accounts-default", groups, those).await;
+    scene.until_code(&tom, &format!("{own}/api"), 200).await;
+
+    let nodes = format!("{own}/api/v1/nodes");
+    let (code, _, message) = ask(&tom, Method::GET, &nodes, "").await.refusal();
+    let expected = "nodes is forbidden: User \"system:serviceaccount:default:tom\" cannot list \
+        resource \"nodes\" in API group \"\" at the cluster scope";
+    assert_eq!((code, message.as_str()), (403, expected));
+
+    // The verb is that of the method, the name that of the cluster.
+    let maps = format!("{own}/api/v1/namespaces/default/configmaps");
+    let (code, _, message) = ask(&tom, Method::POST, &maps, "{}").await.refusal();
+    assert_eq!(code, 403);
+    assert!(
+        message.contains("cannot create resource \"clusters/proxy\""),
+        "{message}"
+    );
+    let other = format!("{}/api", proxy("member2"));
+    let (code, _, message) = ask(&tom, Method::GET, &other, "").await.refusal();
+    assert_eq!(code, 403);
+    assert!(
+        message.contains("clusters.cluster.karmada.io \"member2\""),
+        "{message}"
+    );
+
+    let member = scene.through("member1");
+    let rule = json!({ "apiGroups": [""], "resources": ["nodes"], "verbs": ["list"] });
+    scene.grant(&member, "tom", rule, account).await;
+    scene.until_code(&tom, &nodes, 200).await;
+    scene.plane.stop().await;
+}
+
+#[tokio::test]
+async fn headers_do_not_make_a_requester_somebody_else() {
+    let scene = Scene::start(1).await;
+    let path = format!(
+        "{}/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        proxy("member1")
+    );
+    let whoami = async |header: Option<(&str, &str)>| {
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(&path)
+            .header("content-type", "application/json");
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
+        let request = request.body(b"{}".to_vec()).unwrap();
+        whole(send(&scene.admin(), request).await).await
+    };
+    let admin = whoami(None).await.json()["status"]["userInfo"].clone();
+    assert_eq!(
+        admin,
+        json!({ "username": "berth:admin", "groups": ["system:masters", "system:authenticated"] })
+    );
+    // Impersonation is for the control plane: zoe has no right there.
+    let (code, _, message) = whoami(Some(("impersonate-user", "zoe"))).await.refusal();
+    assert_eq!(code, 403);
+    assert!(
+        message.contains("User \"zoe\" cannot create resource \"clusters/proxy\""),
+        "{message}"
+    );
+
+    // Who has rights through a group only cannot be impersonated as a user, as in Karmada.
+    let request = Request::builder()
+        .uri(format!("{}/api", proxy("member1")))
+        .header("impersonate-user", "kim")
+        .header("impersonate-group", "system:masters");
+    let request = request.body(Vec::new()).unwrap();
+    let (code, _, message) = whole(send(&scene.admin(), request).await).await.refusal();
+    assert_eq!(code, 403);
+    let impersonator =
+        "User \"system:serviceaccount:karmada-cluster:karmada-impersonator\" cannot impersonate";
+    assert!(message.contains(impersonator), "{message}");
+    scene.plane.stop().await;
+}

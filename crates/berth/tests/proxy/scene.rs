@@ -1,0 +1,169 @@
+//! A `berth up` within the process, and clients with tokens of their own.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use berth::up::{ControlPlane, UpArgs};
+use berth_apiserver::Server;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+/// Patience on a machine that runs other tests at the same time.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+pub(crate) struct Scene {
+    pub(crate) plane: ControlPlane,
+    folder: tempfile::TempDir,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    /// Code, reason and message of a Status.
+    pub(crate) fn refusal(&self) -> (u16, String, String) {
+        let status = self.json();
+        let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
+        (self.code.as_u16(), text("reason"), text("message"))
+    }
+}
+
+impl Scene {
+    pub(crate) async fn start(members: usize) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let arguments = UpArgs {
+            port: 0,
+            members,
+            ..UpArgs::default()
+        };
+        let plane = ControlPlane::start(&arguments).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let scene = Self { plane, folder };
+        std::fs::write(scene.kubeconfig(), scene.plane.kubeconfig()).unwrap();
+        for member in scene.plane.members() {
+            let rights = format!("{}/api", proxy(member.name()));
+            scene.until_code(&scene.admin(), &rights, 200).await;
+        }
+        scene
+    }
+
+    /// A kubeconfig of the control plane and its members.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.plane.server()
+    }
+
+    /// A client of the control plane with the administrator's token.
+    pub(crate) fn admin(&self) -> Client {
+        client(&self.server().url(), self.server().token())
+    }
+
+    /// A client that takes a member for its API server, and reaches it through the control plane.
+    pub(crate) fn through(&self, member: &str) -> Client {
+        let url = format!("{}{}", self.server().url(), proxy(member));
+        client(&url, self.server().token())
+    }
+
+    /// Creates a service account; returns a client of it.
+    pub(crate) async fn account(&self, namespace: &str, name: &str) -> Client {
+        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+        let account = json!({ "metadata": { "name": name } });
+        self.create(&self.admin(), &accounts, &account).await;
+        let request = format!("{accounts}/{name}/token");
+        let issued = self.create(&self.admin(), &request, &json!({})).await;
+        client(
+            &self.server().url(),
+            issued["status"]["token"].as_str().unwrap(),
+        )
+    }
+
+    pub(crate) async fn create(&self, client: &Client, path: &str, object: &Value) -> Value {
+        let answer = ask(client, Method::POST, path, &object.to_string()).await;
+        assert_eq!(answer.code, 201, "{path}: {}", answer.text);
+        answer.json()
+    }
+
+    /// Binds a new ClusterRole with a rule to a user of any kind.
+    pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, subject: Value) {
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let role = json!({ "metadata": { "name": name }, "rules": [rule] });
+        self.create(client, &format!("{rbac}/clusterroles"), &role)
+            .await;
+        let binding = json!({ "metadata": { "name": name }, "subjects": [subject],
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name } });
+        let bindings = format!("{rbac}/clusterrolebindings");
+        self.create(client, &bindings, &binding).await;
+    }
+
+    /// Waits until a GET is answered with a code.
+    pub(crate) async fn until_code(&self, client: &Client, path: &str, code: u16) -> Answer {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let answer = ask(client, Method::GET, path, "").await;
+            if answer.code == code {
+                return answer;
+            }
+            assert!(Instant::now() < end, "no {code} of {path}: {answer:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// The path of a member on the control plane.
+pub(crate) fn proxy(member: &str) -> String {
+    format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy")
+}
+
+pub(crate) fn client(url: &str, token: &str) -> Client {
+    let mut config = Config::new(url.parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info.token = Some(token.to_owned().into());
+    Client::try_from(config).unwrap()
+}
+
+/// Sends a request, and returns the head of the answer with its stream.
+pub(crate) async fn send(client: &Client, request: Request<Vec<u8>>) -> Response<Body> {
+    let request = request.map(Body::from);
+    tokio::time::timeout(PATIENCE, client.send(request))
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+pub(crate) async fn ask(client: &Client, method: Method, path: &str, body: &str) -> Answer {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(body.as_bytes().to_vec());
+    whole(send(client, request.unwrap()).await).await
+}
+
+pub(crate) async fn whole(response: Response<Body>) -> Answer {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    Answer {
+        code: parts.status,
+        headers: parts.headers,
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+    }
+}

@@ -1,0 +1,128 @@
+//! A client of a member that reaches it through the control plane.
+
+use std::process::{Command, Stdio};
+
+use futures::TryStreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use kube::api::{
+    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, proxy};
+
+fn config_map(name: &str, value: &str) -> ConfigMap {
+    let map = json!({ "metadata": { "name": name }, "data": { "key": value } });
+    serde_json::from_value(map).unwrap()
+}
+
+#[tokio::test]
+async fn every_verb_reaches_the_member_and_no_other_server() {
+    let scene = Scene::start(2).await;
+    let through: Api<ConfigMap> = Api::namespaced(scene.through("member1"), "default");
+    let inside = |member: usize| -> Api<ConfigMap> {
+        let server = scene.plane.members()[member].server();
+        Api::namespaced(server.client(), "default")
+    };
+    let parameters = PostParams::default();
+
+    let version = through.list(&ListParams::default()).await.unwrap();
+    let version = version.metadata.resource_version.unwrap();
+    let watch = through.watch(&WatchParams::default(), &version).await;
+    let mut watch = Box::pin(watch.unwrap());
+    let created = through.create(&parameters, &config_map("a", "1")).await;
+    // The watch goes on while the client goes on writing: nothing waits for its end.
+    let Some(WatchEvent::Added(seen)) = watch.try_next().await.unwrap() else {
+        panic!("the watch has not seen the new object");
+    };
+    assert_eq!(seen.uid(), created.unwrap().uid());
+    assert!(inside(0).get_opt("a").await.unwrap().is_some());
+    assert!(inside(1).get_opt("a").await.unwrap().is_none());
+
+    let patch = Patch::Merge(json!({ "data": { "key": "2" } }));
+    let patched = through.patch("a", &PatchParams::default(), &patch).await;
+    assert_eq!(patched.unwrap().data.unwrap()["key"], "2");
+    let mut object = through.get("a").await.unwrap();
+    object.data = Some([("key".to_owned(), "3".to_owned())].into());
+    through.replace("a", &parameters, &object).await.unwrap();
+    let listed = through.list(&ListParams::default()).await.unwrap();
+    let found = listed.items.iter().find(|map| map.name_any() == "a");
+    assert_eq!(found.unwrap().data.as_ref().unwrap()["key"], "3");
+    through.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(inside(0).get_opt("a").await.unwrap().is_none());
+    loop {
+        match watch.try_next().await.unwrap() {
+            Some(WatchEvent::Deleted(gone)) => break assert_eq!(gone.name_any(), "a"),
+            Some(WatchEvent::Modified(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    scene.plane.stop().await;
+}
+
+#[tokio::test]
+async fn discovery_lists_the_proxy_as_karmada_does() {
+    let scene = Scene::start(1).await;
+    let answer = scene
+        .until_code(&scene.admin(), "/apis/cluster.karmada.io/v1alpha1", 200)
+        .await;
+    let resources = answer.json()["resources"].clone();
+    let resources = resources.as_array().unwrap().iter();
+    let found: Vec<&Value> = resources
+        .filter(|r| r["name"] == "clusters/proxy")
+        .collect();
+    let expected = json!({ "name": "clusters/proxy", "singularName": "", "namespaced": false,
+        "kind": "ClusterProxyOptions", "verbs": ["create", "delete", "get", "patch", "update"] });
+    assert_eq!(found, [&expected]);
+    scene.plane.stop().await;
+}
+
+#[tokio::test]
+async fn kubectl_takes_a_member_for_its_server() {
+    let scene = Scene::start(1).await;
+    let kubectl = async |words: &str| {
+        let server = format!("{}{}", scene.server().url(), proxy("member1"));
+        let mut command = Command::new("kubectl");
+        command
+            .arg(format!("--kubeconfig={}", scene.kubeconfig().display()))
+            .arg(format!("--cache-dir={}", scene.folder().display()))
+            .arg(format!("--server={server}"))
+            .args(words.split_whitespace())
+            .stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.unwrap().ok()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Some((
+            output.status.success(),
+            text(&output.stdout) + &text(&output.stderr),
+        ))
+    };
+    let Some((_, nodes)) = kubectl("get nodes -o name").await else {
+        return eprintln!("not run: kubectl is not on the PATH");
+    };
+    assert_eq!(
+        nodes.lines().count(),
+        scene.plane.members()[0].nodes(),
+        "{nodes}"
+    );
+    let name = nodes.lines().next().unwrap();
+    for (words, expected) in [
+        ("create namespace shop", "namespace/shop created"),
+        ("explain deployment.spec.replicas", "replicas <integer>"),
+        ("auth whoami", "berth:admin"),
+        (&format!("describe {name}"), "Allocatable:"),
+    ] {
+        let (success, said) = kubectl(words).await.unwrap();
+        assert!(success && said.contains(expected), "{words}: {said}");
+    }
+    // What the member refuses is the member's answer.
+    for (words, expected) in [
+        ("logs nothing", "pods \"nothing\" not found"),
+        ("top nodes", "Metrics API not available"),
+    ] {
+        let (success, said) = kubectl(words).await.unwrap();
+        assert!(!success && said.contains(expected), "{words}: {said}");
+    }
+    scene.plane.stop().await;
+}
