@@ -1,1 +1,168 @@
-//! karmadactl.
+//! The table of karmadactl's commands in docs/compatibility.md, row by row.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use berth_apiserver::{Server, ServerConfig};
+use http::Method;
+use serde_json::json;
+
+use crate::scene::{Scene, ask};
+
+const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
+const FAILS: &str = "fails: ";
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const FILES: [(&str, &str); 3] = [
+    (
+        "web.yaml",
+        r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement: {clusterAffinity: {clusterNames: [member1, member2]}}
+"#,
+    ),
+    (
+        "rebalancer.yaml",
+        r#"
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: web}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}]}
+"#,
+    ),
+    (
+        "customization.yaml",
+        r#"
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: replicas}
+spec:
+  target: {apiVersion: apps/v1, kind: Deployment}
+  customizations:
+    replicaResource:
+      luaScript: |
+        function GetReplicas(obj)
+          return obj.spec.replicas, nil
+        end
+"#,
+    ),
+];
+
+/// The rows: a command, and what becomes of it.
+fn rows() -> Vec<(&'static str, &'static str)> {
+    DOCUMENT
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `karmadactl "))
+        .map(|row| {
+            let (command, rest) = row.split_once("` | ").unwrap();
+            (command, rest.split(" |").next().unwrap())
+        })
+        .collect()
+}
+
+fn run(program: &Path, scene: &Scene, words: &[&str]) -> (bool, String) {
+    let output = Command::new(program)
+        .args(words)
+        .current_dir(scene.folder())
+        .env("HOME", scene.folder())
+        .env("KUBECONFIG", scene.kubeconfig())
+        .env("KUBE_EDITOR", "true")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.success(),
+        text(&output.stdout) + &text(&output.stderr),
+    )
+}
+
+/// Runs a command until it does what the row says: what was asked for before may still be under way.
+async fn until(program: &Path, scene: &Scene, command: &str, outcome: &str) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (success, said) = tokio::task::block_in_place(|| run(program, scene, &words));
+        let as_documented = match outcome.strip_prefix(FAILS) {
+            Some(reason) => !success && said.contains(reason.trim_matches('`')),
+            None => success,
+        };
+        if as_documented {
+            return;
+        }
+        assert!(Instant::now() < end, "{command}: {outcome}, but: {said}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[test]
+fn each_row_has_an_outcome() {
+    let rows = rows();
+    assert!(rows.len() > 20, "{rows:?}");
+    for (command, outcome) in rows {
+        let known = outcome == "works" || outcome.starts_with(FAILS);
+        assert!(known, "{command}: {outcome}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn karmadactl_does_what_the_table_says() {
+    let Some(folder) = std::env::var_os("BERTH_E2E_KARMADA").map(PathBuf::from) else {
+        return eprintln!("not run: BERTH_E2E_KARMADA names no folder with karmadactl");
+    };
+    let program = folder.join("karmadactl");
+    if !program.exists() {
+        return eprintln!("not run: there is no {}", program.display());
+    }
+    let scene = Scene::start(2).await;
+    for (name, text) in FILES {
+        std::fs::write(scene.folder().join(name), text).unwrap();
+    }
+    let other = Server::start(ServerConfig::default()).await.unwrap();
+    let kubeconfig = scene.folder().join("other.kubeconfig");
+    std::fs::write(kubeconfig, other.kubeconfig("other")).unwrap();
+    let legacy = json!({ "metadata": { "name": "legacy" }, "data": { "a": "b" } });
+    let maps = "/api/v1/namespaces/default/configmaps";
+    scene.create(&scene.through("member2"), maps, &legacy).await;
+    for (command, outcome) in rows() {
+        let mut command = command.to_owned();
+        if command.contains("POD") {
+            command = command.replace("POD", &a_pod(&scene).await);
+        }
+        until(&program, &scene, &command, outcome).await;
+    }
+    other.shutdown().await;
+    scene.plane.stop().await;
+}
+
+/// The name of a pod that runs in the first member.
+async fn a_pod(scene: &Scene) -> String {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let path = "/api/v1/namespaces/default/pods";
+        let pods = ask(&scene.through("member1"), Method::GET, path, "")
+            .await
+            .json();
+        let pod = &pods["items"][0];
+        if pod["status"]["phase"] == "Running" {
+            return pod["metadata"]["name"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < end, "no pod runs: {pods}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
