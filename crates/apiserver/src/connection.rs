@@ -1,5 +1,8 @@
 //! Accepting connections: TLS, then HTTP/2 or HTTP/1.1 as the client prefers. Knows nothing of what is served.
 
+mod slots;
+mod stall;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +25,23 @@ use crate::authentication::certificate::Clients;
 use crate::http::handle;
 use crate::http::unread::TakenOff;
 use crate::shared::Shared;
+pub(crate) use slots::{Connection, Slots};
+use stall::Stall;
 
-/// Requests at once on one HTTP/2 connection, watches included.
-const STREAMS: u32 = 1000;
+/// Requests at once on one HTTP/2 connection, watches included; Go's default.
+const STREAMS: u32 = 250;
+/// Requests of an HTTP/2 client that it takes back before the server has looked at them, and errors of its own making;
+/// beyond, the connection ends.
+const RESETS: usize = 20;
+const STREAM_ERRORS: usize = 100;
+/// The largest head of an HTTP/2 request, in bytes.
+const HTTP2_HEAD: u32 = 16 << 10;
+/// What an HTTP/1.1 connection holds of heads and of answers that the client has not taken, each.
+const HTTP1_BUFFER: usize = 64 << 10;
+/// What a stream of an HTTP/2 connection holds of an answer that the client has not taken.
+const HTTP2_BUFFER: usize = 64 << 10;
+/// How long the answers under way may take at the end of a connection.
+const LINGER: Duration = Duration::from_secs(5);
 /// A silent HTTP/2 client is asked whether it is there, and cut off if it is not.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_ANSWER: Duration = Duration::from_secs(20);
@@ -44,7 +61,11 @@ pub(crate) struct Entrance {
 
 impl Entrance {
     /// Shakes hands; none if that comes to nothing.
-    async fn enter(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    async fn enter(
+        &self,
+        mut stream: TcpStream,
+        patience: Duration,
+    ) -> Option<TlsStream<Stall<TcpStream>>> {
         if speaks_plainly(&stream).await {
             // What is left unread when a connection is closed may cost the client the answer.
             let mut request = [0; 4096];
@@ -52,7 +73,7 @@ impl Entrance {
             drop(stream.write_all(NOT_PLAIN).await);
             return None;
         }
-        match self.acceptor.accept(stream).await {
+        match self.acceptor.accept(Stall::new(stream, patience)).await {
             Ok(tls) => Some(tls),
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
@@ -74,6 +95,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     entrance: Entrance,
     shared: Arc<Shared>,
+    slots: Arc<Slots>,
     connections: TaskTracker,
     reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
@@ -85,13 +107,14 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, _)) if !*reachable.borrow() => drop(stream),
-            Ok((stream, _)) if connections.len() >= shared.load.limits.connections => {
-                tracing::warn!("too many connections: one more was refused");
-                drop(stream);
-            }
             Ok((stream, _)) => {
+                let Some(slot) = slots.open() else {
+                    tracing::debug!("too many connections: one more was refused");
+                    continue;
+                };
                 connections.spawn(connection(
                     stream,
+                    Arc::new(slot),
                     entrance.clone(),
                     shared.clone(),
                     reachable.clone(),
@@ -100,6 +123,7 @@ pub(crate) async fn serve(
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection");
+                slots.evict();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -117,6 +141,7 @@ async fn cut_off(reachable: &mut watch::Receiver<bool>) {
 
 async fn connection(
     stream: TcpStream,
+    slot: Arc<Connection>,
     entrance: Entrance,
     shared: Arc<Shared>,
     mut reachable: watch::Receiver<bool>,
@@ -124,8 +149,12 @@ async fn connection(
 ) {
     drop(stream.set_nodelay(true));
     let patience = shared.load.limits.slow_client;
-    let entered = tokio::time::timeout(patience, entrance.enter(stream)).await;
-    let Ok(Some(tls)) = entered else {
+    let entering = tokio::time::timeout(patience, entrance.enter(stream, patience));
+    let entered = tokio::select! {
+        entered = entering => entered,
+        () = slot.evicted.cancelled() => return,
+    };
+    let Ok(Some(mut tls)) = entered else {
         tracing::debug!("no handshake, or one that took too long");
         return;
     };
@@ -134,9 +163,14 @@ async fn connection(
     let client = session
         .peer_certificates()
         .and_then(|chain| entrance.clients.judge(chain));
+    if !http2 {
+        tls.get_mut().0.read_in_turn();
+    }
+    let owned = slot.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = shared.clone();
         let mut request = request.map(TakenOff::body);
+        request.extensions_mut().insert(owned.clone());
         if let Some(client) = &client {
             request.extensions_mut().insert(client.clone());
         }
@@ -148,6 +182,12 @@ async fn connection(
         ($served:expr) => {{
             let served = $served;
             tokio::pin!(served);
+            let finishing = async {
+                tokio::select! {
+                    () = stopping.cancelled() => {}
+                    () = slot.finishing.cancelled() => {}
+                }
+            };
             tokio::select! {
                 result = served.as_mut() => {
                     if let Err(error) = result {
@@ -155,9 +195,10 @@ async fn connection(
                     }
                 }
                 () = cut_off(&mut reachable) => {}
-                () = stopping.cancelled() => {
+                () = slot.evicted.cancelled() => {}
+                () = finishing => {
                     served.as_mut().graceful_shutdown();
-                    drop(served.await);
+                    drop(tokio::time::timeout(LINGER, served).await);
                 }
             }
         }};
@@ -167,6 +208,10 @@ async fn connection(
             http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(STREAMS)
+                .max_pending_accept_reset_streams(RESETS)
+                .max_local_error_reset_streams(STREAM_ERRORS)
+                .max_header_list_size(HTTP2_HEAD)
+                .max_send_buf_size(HTTP2_BUFFER)
                 .keep_alive_interval(PING_EVERY)
                 .keep_alive_timeout(PING_ANSWER)
                 .serve_connection(io, service)
@@ -176,6 +221,7 @@ async fn connection(
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(patience)
+                .max_buf_size(HTTP1_BUFFER)
                 .serve_connection(io, service)
                 .with_upgrades()
         );

@@ -64,7 +64,7 @@ pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, O
 pub use axum::body::Body;
 pub use connect::{Connect, ConnectRequest, ConnectedSubresource, Requester};
 pub use error::{ApiError, Reason};
-pub use http::load::Limits;
+pub use http::load::{Limits, Share};
 pub use identity::ADMIN;
 pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};

@@ -48,6 +48,11 @@ struct RequestKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalReason {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResourceName {
     resource: String,
 }
@@ -110,6 +115,17 @@ impl Metrics {
         let long: Gauge = Gauge::default();
         long.set(count(watches));
         registry.register("apiserver_longrunning_requests", "Watches now", long);
+        let rejected: Family<RefusalReason, Counter> = Family::default();
+        for (reason, number) in shared.load.refusals().all() {
+            rejected
+                .get_or_create(&RefusalReason { reason })
+                .inc_by(number);
+        }
+        registry.register(
+            "apiserver_flowcontrol_rejected_requests",
+            "Requests refused for want of capacity, by the limit they met",
+            rejected,
+        );
         let objects: Family<ResourceName, Gauge> = Family::default();
         for table in shared.registry.snapshot().by_table.keys() {
             let resource = table.to_string();

@@ -24,6 +24,7 @@ use crate::authentication::service_account::Signer;
 use crate::authorization::bootstrap;
 use crate::builtin::seed;
 use crate::connect::Connect;
+use crate::connection::Slots;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
 use crate::http::load::{Limits, Load};
@@ -164,18 +165,23 @@ impl Server {
                 accounts,
                 authority.certificate_pem.clone(),
             ),
-            Load::new(config.limits),
+            Load::new(
+                config.limits,
+                tokio::runtime::Handle::current().metrics().num_workers(),
+            ),
             stopping.clone(),
             reachable_at(address),
         ));
         seed_objects(&shared).await.map_err(StartError::Seed)?;
         let mut tasks = tasks::start(&shared, config.events_live);
+        let slots = Arc::new(Slots::new(&config.limits.within_open_files()));
         let connections = TaskTracker::new();
         let (reachable, watched) = watch::channel(true);
         tasks.spawn(connection::serve(
             listener,
             connection::Entrance { acceptor, clients },
             shared.clone(),
+            slots,
             connections.clone(),
             watched,
             stopping.clone(),

@@ -21,6 +21,7 @@ pub mod join;
 pub mod kubeconfig;
 pub mod members;
 pub mod mishap;
+pub mod open_files;
 pub mod simulate;
 pub mod status;
 pub mod up;

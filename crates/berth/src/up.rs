@@ -31,6 +31,7 @@ use crate::join::{self, Endpoint};
 use crate::kubeconfig::{self, Access, CONTEXT, Place};
 use crate::members::{self, Member};
 use crate::mishap;
+use crate::open_files;
 pub use arguments::UpArgs;
 use banner::Banner;
 pub use error::UpError;
@@ -59,6 +60,7 @@ pub struct ControlPlane {
 /// When it cannot start, or a part of it fails. Nothing is left half-written then.
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let began = Instant::now();
+    open_files::raise_limit();
     let place = Place::reserve(kubeconfig::path(args.kubeconfig.clone())?)?;
     let mut claim = Claim::take(place.path())?;
     let mut record = Record {

@@ -80,7 +80,7 @@ impl Default for Patience {
 
 impl Options {
     /// For a scheduler in the process of its control plane: no election, no limit towards a server that is
-    /// a function call away, and ports that leave the defaults to a second scheduler.
+    /// a function call away, and no port of its own.
     pub fn embedded() -> Self {
         Self {
             target: Target::default(),
@@ -93,7 +93,7 @@ impl Options {
             empty_workload_propagation: false,
             lease: None,
             metrics: BindAddress::Off,
-            health: BindAddress::LOOPBACK,
+            health: BindAddress::Off,
             rate: None,
             order: QueueOrder::Priority,
             meaningless: Vec::new(),
@@ -254,9 +254,6 @@ pub enum BindAddress {
 }
 
 impl BindAddress {
-    /// Any free port of the loopback interface.
-    pub const LOOPBACK: Self = Self::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
-
     /// What `--bind-address` and `--secure-port` say, where one of them is given: probes and metrics there.
     fn older(host: Option<IpAddr>, port: Option<u16>) -> Option<Self> {
         if host.is_none() && port.is_none() {

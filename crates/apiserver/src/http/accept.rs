@@ -24,6 +24,8 @@ pub(crate) enum Asked {
     List,
     /// Events, each with an object.
     Watch,
+    /// An answer of which nothing is stored, and which is no row of a table.
+    Review,
 }
 
 /// The first form in the Accept header that is served.
@@ -42,14 +44,16 @@ pub(crate) fn negotiate(accept: &str, asked: Asked) -> Result<(Rendering, Notati
         let form = parts.find_map(|p| p.strip_prefix("as="));
         match form {
             None => return Ok((Rendering::Full, notation)),
-            Some("Table") if entry.contains("v=v2") => form_is_strange = true,
+            Some("Table") if entry.contains("v=v2") || asked == Asked::Review => {
+                form_is_strange = true;
+            }
             Some("Table") => return Ok((Rendering::Table, notation)),
             Some("PartialObjectMetadata") if asked == Asked::List => {
                 return Err(unfit(
                     "you requested PartialObjectMetadata, but the requested object is a list",
                 ));
             }
-            Some("PartialObjectMetadataList") if asked == Asked::Object => {
+            Some("PartialObjectMetadataList") if matches!(asked, Asked::Object | Asked::Review) => {
                 return Err(unfit(
                     "you requested PartialObjectMetadataList, but the requested object is not a list",
                 ));
@@ -125,6 +129,9 @@ mod tests {
             "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
         assert_eq!(served(partial, Asked::Watch), json(Rendering::Partial));
         assert!(served(partial, Asked::List).is_err());
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert!(served(table, Asked::Review).is_err());
+        assert_eq!(served(kubectl, Asked::Review), json(Rendering::Full));
         assert!(served("text/html", Asked::Object).is_err());
     }
 }

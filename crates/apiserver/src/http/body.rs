@@ -7,39 +7,50 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{DuplicateKeyPolicy, Spanned, with_deserializer_from_str_with_options};
 
 use super::MAX_BODY;
+use super::load::Seat;
 use crate::error::{ApiError, Reason};
 use crate::protobuf;
 use crate::schema::shape::join;
 pub(crate) use strange::{Twice, strictly, told};
 
-/// The whole body, if it is not too large and arrives in time.
-pub(crate) async fn read(body: Body, patience: Duration) -> Result<Bytes, ApiError> {
-    let Ok(read) = tokio::time::timeout(patience, Limited::new(body, MAX_BODY).collect()).await
-    else {
+/// Receives the whole body, if it is not too large, arrives in time and there is memory for it.
+pub(crate) async fn read(body: Body, patience: Duration, seat: &Seat) -> Result<Bytes, ApiError> {
+    let received = tokio::time::timeout(patience, receive(body, seat)).await;
+    received.unwrap_or_else(|_| {
         let mut error = ApiError::new(
             Reason::Timeout,
             "Timeout: request did not complete within requested timeout - context deadline exceeded",
         );
         error.subject = Some(Box::default());
-        return Err(error);
-    };
-    match read {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
-            Reason::RequestEntityTooLarge,
-            format!("Request entity too large: limit is {MAX_BODY}"),
-        )),
-        Err(error) => Err(ApiError::bad_request(format!(
-            "failed to read the request body: {error}"
-        ))),
+        Err(error)
+    })
+}
+
+async fn receive(body: Body, seat: &Seat) -> Result<Bytes, ApiError> {
+    let mut body = Limited::new(body, MAX_BODY);
+    let mut received = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                let why = format!("Request entity too large: limit is {MAX_BODY}");
+                ApiError::new(Reason::RequestEntityTooLarge, why)
+            } else {
+                ApiError::bad_request(format!("failed to read the request body: {error}"))
+            }
+        })?;
+        if let Ok(data) = frame.into_data() {
+            seat.buffer(data.len())?;
+            received.extend_from_slice(&data);
+        }
     }
+    Ok(received.freeze())
 }
 
 /// An object, and the fields that were written twice.

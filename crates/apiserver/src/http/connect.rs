@@ -13,7 +13,7 @@ use tokio::io::{self, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::escapes::decode;
-use super::load::WatchPlace;
+use super::load::{Seat, WatchPlace};
 use super::{method_not_allowed, respond};
 use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
 use crate::connect::{Connect, ConnectRequest, Requester};
@@ -115,11 +115,12 @@ impl Connection {
     pub(super) async fn answer(
         self,
         shared: &Arc<Shared>,
+        seat: &Seat,
         identity: Identity,
         mut parts: Parts,
         body: Body,
     ) -> Result<Response<Body>, ApiError> {
-        let place = shared.load.watch()?;
+        let place = seat.watch()?;
         let own_side = parts.extensions.remove::<OnUpgrade>();
         parts.extensions.clear();
         remove_credentials(&mut parts.headers);

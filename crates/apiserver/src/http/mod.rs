@@ -21,6 +21,7 @@ pub(crate) mod unread;
 use std::sync::Arc;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
@@ -30,13 +31,14 @@ use tokio::time::Instant;
 use crate::authentication::impersonation;
 use crate::authorization;
 use crate::authorization::attributes::{Attributes, Hints};
+use crate::connection::Connection;
 use crate::error::{ApiError, Reason};
 use crate::metrics::About;
 use crate::registry::{Snapshot, Style};
 use crate::shared::{Identity, Shared};
 use crate::verbs::{self, Call, Origin, Subresource};
 use accept::{Asked, Notation, Rendering};
-use load::Kind;
+use load::{Kind, Level, Seat};
 use part::Part;
 use query::Query;
 use route::{Route, Target};
@@ -59,8 +61,9 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         ..About::default()
     };
     let pretty = wants_layout(&parts);
+    let mut seat = None;
     let answer = match old {
-        Ok(()) => answer(&shared, parts, body, &mut about).await,
+        Ok(()) => answer(&shared, parts, body, &mut about, &mut seat).await,
         Err(error) => Err(error),
     };
     // Whatever it tells of is kept before it is told, refusals included.
@@ -82,7 +85,10 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     shared
         .metrics
         .record(about, response.status().as_u16(), began.elapsed());
-    response
+    match seat {
+        Some(seat) => seat.until_sent(response),
+        None => response,
+    }
 }
 
 /// Whether JSON is to be laid out for people: on request, and for programs that people use to look at it.
@@ -104,6 +110,7 @@ async fn answer(
     parts: Parts,
     body: Body,
     about: &mut About,
+    seat: &mut Option<Seat>,
 ) -> Result<Response<Body>, ApiError> {
     let Some(path) = escapes::path(&parts.uri) else {
         return Ok(respond::no_request());
@@ -121,11 +128,19 @@ async fn answer(
             .and_then(|s| s.strip_prefix("metadata.name=")),
     };
     let wanted = Attributes::of(&parts.method, &path, hints);
+    let level = Level::of(&identity, &wanted);
+    if let Some(connection) = parts.extensions.get::<Arc<Connection>>()
+        && let Err(refusal) = connection.claim(&identity)
+        && (level != Level::Exempt)
+    {
+        return Err(shared.load.refusals().count(refusal));
+    }
+    let seat = &*seat.insert(shared.load.seat(&identity, level)?);
     let identity = impersonation::apply(&shared.access, identity, &parts.headers, &wanted)?;
     authorization::check(&shared.access, &identity, &wanted)?;
     let snapshot = shared.registry.snapshot();
     if let Some(connection) = connect::find(shared, &snapshot, &wanted, &parts, about)? {
-        return connection.answer(shared, identity, parts, body).await;
+        return connection.answer(shared, seat, identity, parts, body).await;
     }
     let route = route::parse(&path, &snapshot).ok_or_else(|| {
         if parts.method != Method::GET && old_watch::is_one(&path) {
@@ -141,9 +156,10 @@ async fn answer(
         identity,
         parts: &parts,
         query: &query,
+        seat,
     };
     if reads && query.is_watch() {
-        let place = shared.load.watch()?;
+        let place = seat.watch()?;
         let response = asking.routed(body, &snapshot, route).await?;
         return Ok(response.map(|body| {
             Body::new(body.map_frame(move |frame| {
@@ -153,12 +169,6 @@ async fn answer(
             }))
         }));
     }
-    let kind = if reads {
-        Kind::ReadOnly
-    } else {
-        Kind::Mutating
-    };
-    let _place = shared.load.place(kind).await?;
     asking.routed(body, &snapshot, route).await
 }
 
@@ -168,6 +178,7 @@ struct Asking<'a> {
     identity: Identity,
     parts: &'a Parts,
     query: &'a Query,
+    seat: &'a Seat,
 }
 
 impl Asking<'_> {
@@ -189,7 +200,9 @@ impl Asking<'_> {
             }
             Route::Fixed(path, slash) => {
                 let asked = (&*path, slash);
-                fixed::answer(self.shared, snapshot, self.parts, self.query, asked).await
+                let _place = self.seat.place(Kind::of(&self.parts.method)).await?;
+                let work = fixed::answer(self.shared, snapshot, self.parts, self.query, asked);
+                self.seat.work(work).await
             }
         }
     }
@@ -260,12 +273,14 @@ async fn resource_request(
     body: Body,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
-    let (parts, query) = (asking.parts, asking.query);
+    let (parts, query, seat) = (asking.parts, asking.query, asking.seat);
     if let Some(name) = &target.name {
         check_name(name)?;
     }
     let accepts = header_text(parts, &header::ACCEPT);
+    let is_review = target.resource.style == Style::Review;
     let asked = match parts.method {
+        _ if is_review => Asked::Review,
         Method::GET | Method::DELETE if target.name.is_some() => Asked::Object,
         Method::GET if query.is_watch() => Asked::Watch,
         Method::GET | Method::DELETE => Asked::List,
@@ -284,41 +299,50 @@ async fn resource_request(
         _ => {}
     }
     let patience = query.timeout()?.map_or(most, |wanted| wanted.min(most));
-    let read = async |body: Body| body::read(body, patience).await;
     let has_name = call.name.is_some();
-    if call.resource.style == Style::Review {
-        if parts.method != Method::POST || has_name {
-            return Err(method_not_allowed());
-        }
-        let bytes = read(body).await?;
-        return verbs::reviews::create(&call, &content_type, &bytes);
-    }
-    let answer = match (&parts.method, has_name) {
-        (&Method::GET, true) => verbs::read::get(&call, query),
-        (&Method::GET, false) if query.is_watch() => verbs::watch::watch(&call, query),
-        (&Method::GET, false) => verbs::read::list(&call, query),
-        (&Method::POST, false) => {
-            verbs::create::create(&call, &content_type, &read(body).await?).await
-        }
-        (&Method::PUT, true) => {
-            verbs::update::replace(&call, &content_type, &read(body).await?).await
-        }
-        (&Method::PATCH, true) => {
-            verbs::update::patch(&call, &content_type, &read(body).await?).await
-        }
-        (&Method::DELETE, true) => {
-            verbs::delete::delete(&call, query, &content_type, &read(body).await?).await
-        }
-        (&Method::DELETE, false) => {
-            verbs::delete::collection(&call, query, &content_type, &read(body).await?).await
-        }
-        _ => Err(method_not_allowed()),
+    let has_body = match (&parts.method, has_name) {
+        (&Method::POST, false) => true,
+        _ if is_review => return Err(method_not_allowed()),
+        (&Method::PUT | &Method::PATCH, true) | (&Method::DELETE, _) => true,
+        (&Method::GET, _) => false,
+        _ => return Err(method_not_allowed()),
     };
-    let answer = call.warned(answer)?;
-    Ok(match notation {
-        Notation::Json => answer,
-        Notation::Yaml => respond::as_yaml(answer).await,
-    })
+    let bytes = if has_body {
+        body::read(body, patience, seat).await?
+    } else {
+        Bytes::new()
+    };
+    let is_watch = parts.method == Method::GET && !has_name && query.is_watch();
+    let _place = if is_watch {
+        None
+    } else {
+        Some(seat.place(Kind::of(&parts.method)).await?)
+    };
+    let work = async {
+        let answer = match (&parts.method, has_name) {
+            (&Method::POST, false) if is_review => {
+                verbs::reviews::create(&call, &content_type, &bytes)
+            }
+            (&Method::POST, false) => verbs::create::create(&call, &content_type, &bytes).await,
+            (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &bytes).await,
+            (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &bytes).await,
+            (&Method::DELETE, true) => {
+                verbs::delete::delete(&call, query, &content_type, &bytes).await
+            }
+            (&Method::DELETE, false) => {
+                verbs::delete::collection(&call, query, &content_type, &bytes).await
+            }
+            (_, true) => verbs::read::get(&call, query),
+            (_, false) if is_watch => verbs::watch::watch(&call, query),
+            (_, false) => verbs::read::list(&call, query),
+        };
+        let answer = call.warned(answer)?;
+        Ok::<_, ApiError>(match notation {
+            Notation::Json => answer,
+            Notation::Yaml => respond::as_yaml(answer).await,
+        })
+    };
+    seat.work(work).await
 }
 
 /// A namespaced resource needs its namespace for anything but listing; a cluster-scoped one has none.

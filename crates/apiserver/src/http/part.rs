@@ -2,11 +2,12 @@
 //! kubelet would answer. What is stored, such as a status, is asked for like the object itself.
 
 use axum::body::Body;
-use http::{Method, Response};
+use http::{Method, Response, header};
 
-use super::accept::Rendering;
+use super::accept::{self, Asked, Notation, Rendering};
+use super::load::Kind;
 use super::route::Target;
-use super::{Asking, body, method_not_allowed};
+use super::{Asking, body, header_text, method_not_allowed, respond};
 use crate::error::ApiError;
 use crate::registry;
 use crate::verbs::{self, Subresource};
@@ -45,28 +46,40 @@ impl Part {
     ) -> Result<Response<Body>, ApiError> {
         let method = &asking.parts.method;
         let content_type = asking.content_type();
-        let patience = asking.shared.load.limits.patience;
+        let accepts = header_text(asking.parts, &header::ACCEPT);
+        let (patience, seat) = (asking.shared.load.limits.patience, asking.seat);
         let (query, name) = (asking.query, target.subresource.clone());
         let mut call = asking.call(target, Rendering::Full)?;
         if self != Self::Container && *method != Method::POST {
             return Err(method_not_allowed());
         }
-        let read = async |body: Body| body::read(body, patience).await;
-        let answer = match self {
-            Self::Container => {
-                let name = name.as_deref().unwrap_or_default();
-                Err(verbs::container::refuse(&call, name, query).await)
-            }
-            Self::Token => verbs::token::create(&call, &content_type, &read(body).await?).await,
-            Self::Binding => {
-                call.subresource = Some(Subresource::Binding);
-                verbs::binding::create(&call, &content_type, &read(body).await?).await
-            }
-            Self::Eviction => {
-                call.resource = registry::eviction().clone();
-                verbs::eviction::create(&call, &content_type, &read(body).await?).await
-            }
+        if self == Self::Container {
+            let name = name.as_deref().unwrap_or_default();
+            let refused = verbs::container::refuse(&call, name, query);
+            return Err(seat.work(refused).await);
+        }
+        let (_, notation) = accept::negotiate(accepts, Asked::Review)?;
+        let bytes = body::read(body, patience, seat).await?;
+        let _place = seat.place(Kind::Mutating).await?;
+        let work = async {
+            let answer = match self {
+                Self::Container => Err(method_not_allowed()),
+                Self::Token => verbs::token::create(&call, &content_type, &bytes).await,
+                Self::Binding => {
+                    call.subresource = Some(Subresource::Binding);
+                    verbs::binding::create(&call, &content_type, &bytes).await
+                }
+                Self::Eviction => {
+                    call.resource = registry::eviction().clone();
+                    verbs::eviction::create(&call, &content_type, &bytes).await
+                }
+            };
+            let answer = call.warned(answer)?;
+            Ok::<_, ApiError>(match notation {
+                Notation::Json => answer,
+                Notation::Yaml => respond::as_yaml(answer).await,
+            })
         };
-        call.warned(answer)
+        seat.work(work).await
     }
 }

@@ -1,6 +1,7 @@
 //! OpenAPI v2: all groups in one document, as JSON, or as the protobuf that client-go asks for.
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
 
@@ -41,21 +42,26 @@ pub(crate) fn answer(
             ));
         }
     };
-    let document = whole(snapshot);
-    let contents = serde_json::to_vec(&document).unwrap_or_default();
-    let name = cached::name_of(&contents);
-    let known = cached::is_known(headers, &name);
+    let json = snapshot.documents.openapi_v2.get_or_init(|| {
+        let contents = serde_json::to_vec(&whole(snapshot)).unwrap_or_default();
+        (cached::name_of(&contents), Bytes::from(contents))
+    });
+    let (name, contents) = json;
+    if cached::is_known(headers, name) {
+        let answer = cached::named(respond::bytes_as(media, Bytes::new()), name);
+        return Ok(cached::unchanged(answer));
+    }
     let contents = match media {
-        _ if known => Vec::new(),
         "application/json" => contents,
-        _ => gnostic::encode(&document),
+        _ => {
+            let protobuf = &snapshot.documents.openapi_v2_protobuf;
+            protobuf.get_or_init(|| Bytes::from(gnostic::encode(&whole(snapshot))))
+        }
     };
-    let answer = cached::named(respond::bytes_as(media, contents), &name);
-    Ok(if known {
-        cached::unchanged(answer)
-    } else {
-        answer
-    })
+    Ok(cached::named(
+        respond::bytes_as(media, contents.clone()),
+        name,
+    ))
 }
 
 fn whole(snapshot: &Snapshot) -> Value {

@@ -8,6 +8,7 @@ pub(crate) mod definition;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use bytes::Bytes;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -165,6 +166,15 @@ pub(crate) struct Snapshot {
     pub(crate) by_table: HashMap<TableName, Arc<Resource>>,
     /// Subresources that are answered by the program around the server.
     pub(crate) connected: Arc<[ConnectedSubresource]>,
+    pub(crate) documents: Documents,
+}
+
+/// Large documents about all that is served, made when they are first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    /// With the name of its contents.
+    pub(crate) openapi_v2: OnceLock<(String, Bytes)>,
+    pub(crate) openapi_v2_protobuf: OnceLock<Bytes>,
 }
 
 impl Snapshot {

@@ -55,10 +55,12 @@ async fn service(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiErr
         "metadata": {"name": NAME, "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {"type": "ClusterIP", "clusterIP": CLUSTER_IP, "ports": ports},
     });
-    let put = |new: Value| {
-        ensure(shared, SERVICES, &key(), new, |service| {
+    let (key, ports) = (&key(), &ports);
+    let put = async |new: Value| {
+        ensure(shared, SERVICES, key, new, |service| {
             service["spec"]["ports"] = ports.clone();
         })
+        .await
     };
     match put(new.clone()).await {
         // A folder of an earlier version may have given the address to another service.
@@ -118,6 +120,7 @@ async fn remove_slice(shared: &Arc<Shared>) -> Result<(), ApiError> {
     let resource = resource_of(shared, &TableName::from(SLICES));
     let resource = resource.ok_or_else(ApiError::path_not_found)?;
     let call = internal(shared, &resource, NAMESPACE, NAME);
-    let removed = delete::remove(&call, &key(), &Options::background());
-    removed.await.map(drop)
+    delete::remove(&call, &key(), &Options::background())
+        .await
+        .map(drop)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_apiserver::{ClientCertificate, Limits, Server, ServerConfig, StartError};
+use berth_apiserver::{ClientCertificate, Limits, Server, ServerConfig, Share, StartError};
 use http_body_util::BodyExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -214,21 +214,175 @@ async fn too_many_watches_are_told_to_come_back() {
         ..ServerConfig::default()
     })
     .await;
+    let binding = r#"{"metadata": {"name": "carol"}, "subjects": [{"kind": "User", "name": "carol",
+        "apiGroup": "rbac.authorization.k8s.io"}], "roleRef": {"kind": "ClusterRole", "name": "view",
+        "apiGroup": "rbac.authorization.k8s.io"}}"#;
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    let (code, answer) = h
+        .raw("POST", bindings, "application/json", binding.into())
+        .await;
+    assert_eq!(code, 201, "{answer}");
+    let pair = h.server.client_certificate("carol", None).unwrap();
+    let watch =
+        "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let mut first = connect(&h, &[b"http/1.1"], Some(&pair)).await;
+    first.write_all(watch.as_bytes()).await.unwrap();
+    let mut begin = [0; 15];
+    first.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200 OK");
+    let mut second = connect(&h, &[b"http/1.1"], Some(&pair)).await;
+    let answer = talk(&mut second, watch).await.to_lowercase();
+    assert!(answer.starts_with("http/1.1 429"), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    // An administrator watches all the same.
     let request = http::Request::get("/api/v1/configmaps?watch=true")
         .body(kube::client::Body::empty())
         .unwrap();
-    let first = h.client.send(request).await.unwrap();
-    assert_eq!(first.status(), 200);
-    // Not by the client, which does as it is told and comes back.
-    let mut stream = connect(&h, &[b"http/1.1"], None).await;
-    let head = format!(
-        "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
-         Connection: close\r\n\r\n",
-        h.server.token()
+    assert_eq!(h.client.send(request).await.unwrap().status(), 200);
+    let request = http::Request::get("/metrics")
+        .body(kube::client::Body::empty())
+        .unwrap();
+    let metrics = h.client.send(request).await.unwrap().into_body();
+    let text = metrics.collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&text);
+    let counted = "apiserver_flowcontrol_rejected_requests_total{reason=\"watches\"} 1\n";
+    assert!(text.contains(counted), "{text}");
+}
+
+/// Limits for one identity that are soon met.
+fn small_share(share: Share) -> ServerConfig {
+    ServerConfig {
+        limits: Limits {
+            identity: share,
+            ..Limits::default()
+        },
+        ..ServerConfig::default()
+    }
+}
+
+const REVIEW: &str = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: x\r\n\
+    Content-Type: application/json\r\n";
+
+#[tokio::test]
+async fn slow_bodies_cost_their_sender_its_own_share_only() {
+    let h = Harness::with(small_share(Share {
+        requests: 2,
+        ..Share::default()
+    }))
+    .await;
+    let carol = h.server.client_certificate("carol", None).unwrap();
+    let dave = h.server.client_certificate("dave", None).unwrap();
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
+        let head = format!("{REVIEW}Content-Length: 2\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    let whole = format!("{REVIEW}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}");
+    let end = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
+        let answer = talk(&mut stream, &whole).await;
+        if answer.starts_with("HTTP/1.1 429") {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < end, "{answer}");
+    }
+    let mut stream = connect(&h, &[b"http/1.1"], Some(&dave)).await;
+    let answer = talk(&mut stream, &whole).await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    // What is slow is answered when it is there.
+    let mut answer = [0; 12];
+    slow[0].write_all(b"}").await.unwrap();
+    slow[0].read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 201");
+}
+
+#[tokio::test]
+async fn bodies_of_one_identity_have_so_much_memory() {
+    let h = Harness::with(small_share(Share {
+        buffered: 1000,
+        ..Share::default()
+    }))
+    .await;
+    let carol = h.server.client_certificate("carol", None).unwrap();
+    let body = format!("{{\"x\": \"{}\"}}", "x".repeat(2000));
+    let request = format!(
+        "{REVIEW}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
     );
-    let answer = talk(&mut stream, &head).await.to_lowercase();
-    assert!(answer.starts_with("http/1.1 429"), "{answer}");
-    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
+    let answer = talk(&mut stream, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+}
+
+#[tokio::test]
+async fn one_identity_has_so_many_connections() {
+    let h = Harness::with(small_share(Share {
+        connections: 1,
+        ..Share::default()
+    }))
+    .await;
+    let carol = h.server.client_certificate("carol", None).unwrap();
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut first = connect(&h, &[b"http/1.1"], Some(&carol)).await;
+    first.write_all(get("/api").as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    first.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    for (path, code) in [("/api", "429"), ("/healthz", "200")] {
+        let mut second = connect(&h, &[b"http/1.1"], Some(&carol)).await;
+        // The server ends it, although the client did not ask for that.
+        let answer = talk(&mut second, &get(path)).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn who_reads_no_answers_is_not_read_and_then_cut_off() {
+    let limits = Limits {
+        slow_client: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let h = Harness::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    })
+    .await;
+    let carol = h.server.client_certificate("carol", None).unwrap();
+    let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
+    let get = "GET /openapi/v2 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(50);
+    stream.write_all(get.as_bytes()).await.unwrap();
+    // Nothing is read until the server has given up, which a write notices.
+    let given_up = async {
+        while stream.write_all(b"\r\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, given_up).await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_that_are_reset_at_once_end_the_connection() {
+    let h = Harness::start().await;
+    let mut stream = connect(&h, &[b"h2"], None).await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    for stream in (1_u32..2001).step_by(2) {
+        // GET https://x/
+        let head = [0x82, 0x87, 0x84, 0x01, 0x01, b'x'];
+        for (kind, flags, payload) in [(1, 5, &head[..]), (3, 0, &[0, 0, 0, 8])] {
+            let length = u8::try_from(payload.len()).unwrap();
+            bytes.extend([0, 0, length, kind, flags]);
+            bytes.extend(stream.to_be_bytes());
+            bytes.extend(payload);
+        }
+    }
+    // The server may end it before it has read everything.
+    let _ = stream.write_all(&bytes).await;
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    assert!(read.is_ok(), "the connection is still open");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What a start leaves behind, and what is said when it cannot be.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,48 @@ fn a_signal_ends_it_cleanly_and_soon() {
             asked.elapsed() < Duration::from_secs(10),
             "{signal}: {:?}",
             asked.elapsed()
+        );
+    }
+}
+
+/// The ports of loopback that a process listens on.
+fn ports(process: u32) -> Vec<u16> {
+    let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let sockets: Vec<String> = files
+        .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok())
+        .filter_map(|link| {
+            let inode = link.to_str()?.strip_prefix("socket:[")?;
+            Some(inode.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let listening = table.lines().filter_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, _, "0A", ..] = columns[..] else {
+            return None;
+        };
+        let is_own = sockets
+            .iter()
+            .any(|inode| Some(&&**inode) == columns.get(9));
+        let (_, port) = local.split_once(':')?;
+        is_own.then_some(u16::from_str_radix(port, 16).ok()?)
+    });
+    listening.collect()
+}
+
+#[test]
+fn nothing_listens_but_the_api_servers() {
+    let up = Up::start(&["--members=2"]);
+    let ports = ports(up.child.id());
+    assert_eq!(ports.len(), 3, "{ports:?}");
+    for port in ports {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.contains("an HTTP request to an HTTPS server"),
+            "{answer}"
         );
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::request::{Invocation, Objects, Request};
 use crate::error::{ApiError, Reason};
-use crate::http::load;
+use crate::http::load::Refusal;
 use crate::patch::json::Operations;
 use crate::verbs::Origin;
 use crate::verbs::pipeline::admission::Reviewed;
@@ -98,8 +98,10 @@ impl<'a> Request<'a> {
         if self.call.origin == Origin::Task {
             return Ok(None);
         }
-        let turn = self.call.shared.webhook_turns.take();
-        turn.map(Some).ok_or_else(load::too_many)
+        let shared = &self.call.shared;
+        let turn = shared.webhook_turns.take();
+        turn.map(Some)
+            .ok_or_else(|| shared.load.refusals().count(Refusal::Webhooks))
     }
 
     /// Calls the mutating webhooks, one after the other. `settle` completes an object that was changed.
