@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Served};
+use crate::server::{Answer, ROOT_CA, Served};
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
@@ -129,7 +129,7 @@ pub(crate) fn said(answer: &Answer) -> (u16, &str) {
     (answer.code, message.unwrap_or(&answer.text))
 }
 
-/// The names of the items of a list.
+/// The names of the items of a list, but for the ConfigMap that each namespace has of its own.
 pub(crate) fn names(answer: &Answer) -> Vec<&str> {
     let items = answer.json["items"].as_array();
     let items = items.unwrap_or_else(|| panic!("no list: {}", answer.text));
@@ -138,6 +138,7 @@ pub(crate) fn names(answer: &Answer) -> Vec<&str> {
     items
         .iter()
         .filter_map(|item| item["metadata"]["name"].as_str())
+        .filter(|name| *name != ROOT_CA)
         .collect()
 }
 

@@ -118,7 +118,8 @@ async fn limit_ranges_fill_in_and_refuse() {
 async fn quotas_refuse_what_there_is_no_room_for() {
     let server = server().await;
     let namespace = server.namespace().await;
-    let hard = json!({"pods": "1", "requests.cpu": "1", "limits.memory": "1Gi", "configmaps": "2",
+    let maps = (2 + server.own_maps()).to_string();
+    let hard = json!({"pods": "1", "requests.cpu": "1", "limits.memory": "1Gi", "configmaps": maps,
         "count/deployments.apps": "1", "services": "1", "services.nodeports": "0", "cpu": "1"});
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
     assert_eq!(
@@ -235,11 +236,12 @@ async fn quotas_refuse_what_there_is_no_room_for() {
         match refused {
             None => assert_eq!(answer.code, 201, "{name}: {}", answer.text),
             Some(why) => {
+                let why = why.replace("configmaps=2", &format!("configmaps={maps}"));
                 assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
             }
         }
     }
-    let used = json!({"pods": "1", "requests.cpu": "600m", "limits.memory": "536870913", "configmaps": "2",
+    let used = json!({"pods": "1", "requests.cpu": "600m", "limits.memory": "536870913", "configmaps": maps,
         "count/deployments.apps": "1", "services": "1", "services.nodeports": "0", "cpu": "600m"});
     eventually("the use to be noted", async || {
         let quota = server.raw("GET", &path, &[], "").await.json;

@@ -20,6 +20,9 @@ use crate::objects::JSON;
 /// What `kubectl edit` opens objects with: somebody who wants seven of everything.
 const EDITOR: &str = "sed -i \"s/replicas:.*/replicas: 7/\"";
 
+/// The ConfigMap that each namespace has of its own.
+pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
+
 /// A server for a test: it ends with the last test that holds it.
 pub(crate) struct Served {
     /// A client with all rights, of the runtime of this test.
@@ -207,7 +210,23 @@ impl Served {
             .create(&PostParams::default(), &namespace)
             .await
             .unwrap();
+        if !self.is_real() {
+            // So that no list and no watch of a test changes because of it.
+            let map = format!("/api/v1/namespaces/{name}/configmaps/{ROOT_CA}");
+            berth_e2e::eventually("the certificate of the authority", async || {
+                match self.raw("GET", &map, &[], "").await {
+                    answer if answer.code == 200 => Ok(()),
+                    answer => Err(answer.text),
+                }
+            })
+            .await;
+        }
         name
+    }
+
+    /// The number of ConfigMaps that each namespace has of its own: a lone kube-apiserver makes none.
+    pub(crate) fn own_maps(&self) -> usize {
+        usize::from(!self.is_real())
     }
 
     /// Creates an object at the path of its collection.

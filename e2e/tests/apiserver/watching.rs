@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{Objects, map, said, version};
 use crate::server;
+use crate::server::ROOT_CA;
 
 /// The events of a watch that ends by itself.
 async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
@@ -15,7 +16,10 @@ async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
         .await;
     assert_eq!(answer.code, 200, "{}", answer.text);
     let line = |line: &str| serde_json::from_str(line).unwrap();
-    answer.text.lines().map(line).collect()
+    let events = answer.text.lines().map(line);
+    events
+        .filter(|event: &Value| event["object"]["metadata"]["name"] != ROOT_CA)
+        .collect()
 }
 
 /// Type and name of each, `MODIFIED a`.
@@ -260,7 +264,7 @@ async fn the_paths_of_watches_from_before_are_still_read() {
             .text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
-            .filter(|event: &Value| event["object"]["metadata"]["name"] != "kube-root-ca.crt")
+            .filter(|event: &Value| event["object"]["metadata"]["name"] != ROOT_CA)
             .collect();
         short(&events)
     };
