@@ -18,7 +18,7 @@ fn a_replication_controller_runs_pods_as_a_replica_set_does() {
         "metadata": metadata,
         "spec": {"replicas": 3, "selector": {"app": "web"}, "template": {
             "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+            "spec": {"restartPolicy": "Always", "containers": [{"name": "c", "image": "i"}]}}},
     })));
     cluster.rest();
     let status = controller(&cluster).status.unwrap();
