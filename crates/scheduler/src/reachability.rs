@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -14,9 +15,9 @@ use tower::{BoxError, Layer, Service};
 
 use crate::connect::root_cause;
 
-/// Requests in a row without an answer before the server counts as away: a single one may have met a connection that
-/// was being closed.
-const FAILURES: u32 = 2;
+/// How long requests have to fail, without one answer between them, until the server counts as away: some may have met
+/// connections that were being closed.
+const DOUBT: Duration = Duration::from_secs(1);
 
 /// Reports whether a request got no answer at all.
 pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
@@ -46,8 +47,8 @@ struct Server {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Answering,
-    /// Requests in a row that were not answered.
-    Doubtful(u32),
+    /// No request was answered since.
+    Doubtful(Instant),
     AwaySince(Instant),
 }
 
@@ -60,7 +61,7 @@ impl Reachability {
     }
 
     fn answered(&self) {
-        let before = self.replace(|_| State::Answering);
+        let (before, _) = self.replace(|_| State::Answering);
         if let State::AwaySince(since) = before {
             let (url, away) = (&self.0.url, since.elapsed());
             tracing::info!(url, "the API server answers again after {:.0?}", away);
@@ -69,23 +70,23 @@ impl Reachability {
 
     fn failed(&self, error: &(dyn Error + 'static)) {
         let next = |state| match state {
-            State::Answering => State::Doubtful(1),
-            State::Doubtful(failures) if failures + 1 < FAILURES => State::Doubtful(failures + 1),
-            State::Doubtful(_) => State::AwaySince(Instant::now()),
-            away @ State::AwaySince(_) => away,
+            State::Answering => State::Doubtful(Instant::now()),
+            State::Doubtful(since) if since.elapsed() >= DOUBT => State::AwaySince(since),
+            same @ (State::Doubtful(_) | State::AwaySince(_)) => same,
         };
-        let before = self.replace(next);
-        if matches!(before, State::Doubtful(_)) && matches!(next(before), State::AwaySince(_)) {
+        let (before, after) = self.replace(next);
+        if matches!((before, after), (State::Doubtful(_), State::AwaySince(_))) {
             let (url, error) = (&self.0.url, root_cause(error));
             tracing::warn!(url, error, "the API server does not answer; trying again");
         }
     }
 
-    fn replace(&self, next: impl FnOnce(State) -> State) -> State {
+    /// Returns the state before and after.
+    fn replace(&self, next: impl FnOnce(State) -> State) -> (State, State) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *state;
         *state = next(before);
-        before
+        (before, *state)
     }
 }
 
@@ -155,26 +156,27 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_line_when_a_server_goes_and_one_when_it_is_back() {
+    #[tokio::test(start_paused = true)]
+    async fn one_line_when_a_server_goes_and_one_when_it_is_back() {
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
             .finish();
-        tracing::subscriber::with_default(subscriber, || {
-            let server = Reachability::of("https://here:6443");
-            let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-            server.answered();
-            // One alone is a connection that was being closed.
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let server = Reachability::of("https://here:6443");
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        server.answered();
+        // These met connections that were being closed.
+        server.failed(&refused);
+        server.failed(&refused);
+        server.answered();
+        for _ in 0..20 {
             server.failed(&refused);
-            server.answered();
-            for _ in 0..20 {
-                server.failed(&refused);
-            }
-            server.answered();
-            server.answered();
-        });
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        server.answered();
+        server.answered();
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<&str> = log.lines().collect();
         assert_eq!(lines.len(), 2, "{log}");

@@ -139,9 +139,9 @@ async fn a_standby_takes_over_and_places_at_once_under_load() {
         took = takes_over => took,
     };
     println!("under load a standby leads {led:.1?} after SIGTERM and places {placed:.1?} later");
-    // Under a second, both; the rest is for the other tests of the machine.
-    assert!(led < Duration::from_millis(1900), "{led:?}");
-    assert!(placed < Duration::from_secs(2), "{placed:?}");
+    // Well under a second, both, where nothing else runs; the rest is for the other tests of the machine.
+    assert!(led < Duration::from_secs(4), "{led:?}");
+    assert!(placed < Duration::from_secs(4), "{placed:?}");
     assert!(leader.ended().await.success());
     bare.stop().await;
 }
