@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::program::{Answer, DYNAMIC, Files, app, deployment, policy, simulate};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 const CONTEXT: &str = "live";
 
 /// Where each binding is: the clusters with their replicas.
