@@ -192,7 +192,6 @@ async fn what_is_wrong_with_the_way_to_a_member_is_named() {
         ),
         ("untrusted", 500, "InternalError", "has no caBundle"),
     ] {
-        eprintln!("asking {cluster}");
         let answer = ask(&admin, Method::GET, &format!("{}/api", proxy(cluster)), "").await;
         let (got, why, said) = answer.refusal();
         assert_eq!((got, why.as_str()), (code, reason), "{cluster}: {said}");
@@ -208,7 +207,6 @@ async fn what_is_wrong_with_the_way_to_a_member_is_named() {
         .await;
         assert_eq!(answer.code, 400, "{path}: {answer:?}");
     }
-    eprintln!("cut off");
     scene.plane.members()[0].server().reachability().set(false);
     let answer = ask(
         &admin,
