@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const FILES: [(&str, &str); 3] = [
     (
         "web.yaml",
-        r#"
+        r"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: default}
@@ -34,20 +34,20 @@ metadata: {name: web, namespace: default}
 spec:
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
   placement: {clusterAffinity: {clusterNames: [member1, member2]}}
-"#,
+",
     ),
     (
         "rebalancer.yaml",
-        r#"
+        r"
 apiVersion: apps.karmada.io/v1alpha1
 kind: WorkloadRebalancer
 metadata: {name: web}
 spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}]}
-"#,
+",
     ),
     (
         "customization.yaml",
-        r#"
+        r"
 apiVersion: config.karmada.io/v1alpha1
 kind: ResourceInterpreterCustomization
 metadata: {name: replicas}
@@ -59,7 +59,7 @@ spec:
         function GetReplicas(obj)
           return obj.spec.replicas, nil
         end
-"#,
+",
     ),
 ];
 

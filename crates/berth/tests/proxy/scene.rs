@@ -103,12 +103,12 @@ impl Scene {
     }
 
     /// Binds a new ClusterRole with a rule to a user of any kind.
-    pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, subject: Value) {
+    pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, holder: Value) {
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
         let role = json!({ "metadata": { "name": name }, "rules": [rule] });
         self.create(client, &format!("{rbac}/clusterroles"), &role)
             .await;
-        let binding = json!({ "metadata": { "name": name }, "subjects": [subject],
+        let binding = json!({ "metadata": { "name": name }, "subjects": [holder],
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name } });
         let bindings = format!("{rbac}/clusterrolebindings");
         self.create(client, &bindings, &binding).await;
