@@ -51,12 +51,11 @@ pub(crate) fn answer(
         let answer = cached::named(respond::bytes_as(media, Bytes::new()), name);
         return Ok(cached::unchanged(answer));
     }
-    let contents = match media {
-        "application/json" => contents,
-        _ => {
-            let protobuf = &snapshot.documents.openapi_v2_protobuf;
-            protobuf.get_or_init(|| Bytes::from(gnostic::encode(&whole(snapshot))))
-        }
+    let contents = if media == "application/json" {
+        contents
+    } else {
+        let protobuf = &snapshot.documents.openapi_v2_protobuf;
+        protobuf.get_or_init(|| Bytes::from(gnostic::encode(&whole(snapshot))))
     };
     Ok(cached::named(
         respond::bytes_as(media, contents.clone()),
