@@ -9,6 +9,7 @@ pub mod bare;
 pub mod conformance;
 pub mod eventually;
 mod furnish;
+pub mod hostile;
 pub mod kubectl;
 pub mod load;
 pub mod plane;

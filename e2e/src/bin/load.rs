@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use berth_e2e::load::{
-    self, Burst, Expressions, Herd, Keeping, LoadError, Members, Propagation, Scale, ServerLoad,
-    Steady,
+    self, Burst, Expressions, Herd, Hostile, Keeping, LoadError, Members, Propagation, Scale,
+    ServerLoad, Steady,
 };
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -38,6 +38,8 @@ enum Scenario {
     Expressions(Expressions),
     /// The API server alone, as a process of its own
     Server(ServerLoad),
+    /// Hostile connections to the API server, and how long others wait meanwhile
+    Hostile(Hostile),
     /// The API server itself, for `load server`
     #[command(hide = true)]
     Serve {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         return berth::cli::main();
     }
     let arguments = Arguments::parse();
+    berth::open_files::raise_limit();
     match run(&arguments.scenario) {
         Ok(report) => {
             println!("{report:#}");
@@ -80,6 +83,7 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Members(load) => load::members(load).await,
             Scenario::Expressions(load) => load::expressions(load),
             Scenario::Server(server) => load::server(server).await,
+            Scenario::Hostile(hostile) => load::hostile(hostile).await,
             Scenario::Serve {
                 kubeconfig,
                 keeping,

@@ -128,13 +128,18 @@ impl ServerProcess {
     /// A client with connections of its own.
     pub(super) async fn client(&self) -> Result<Client, LoadError> {
         let target = connect::Target {
-            kubeconfig: Some(self.folder.path().join("kubeconfig")),
+            kubeconfig: Some(self.kubeconfig()),
             ..connect::Target::default()
         };
         Ok(connect::client(
             connect::config(&target).await?,
             Component::CommandLine,
         )?)
+    }
+
+    /// The file with its address and the administrator's token.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
     }
 
     /// The processor time that it has used.

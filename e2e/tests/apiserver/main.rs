@@ -35,6 +35,7 @@ mod given_up;
 mod go_clients;
 mod granting;
 mod helm;
+mod hostile;
 mod impersonation;
 mod invalid;
 mod k9s;

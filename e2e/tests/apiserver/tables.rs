@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, deployment, map};
+use crate::objects::{JSON, Objects, deployment, map};
 use crate::server;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -134,4 +134,36 @@ async fn a_scale_is_shown_with_what_is_wanted_and_what_there_is() {
         .collect();
     assert_eq!(names, ["Name", "Desired", "Available", "Age"]);
     assert_eq!(cells(&table["rows"][0], 3), json!(["web", 2, 0]));
+}
+
+#[tokio::test]
+async fn what_is_no_row_of_a_table_is_refused_as_one() {
+    const ONLY_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let account = json!({"metadata": {"name": "bot"}});
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    server.create(&accounts, account).await;
+    let access = json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    for (path, body) in [
+        (
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            access,
+        ),
+        (
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            json!({}),
+        ),
+        (&format!("{accounts}/bot/token"), json!({"spec": {}})),
+    ] {
+        for (accept, code) in [(ONLY_TABLE, 406), (TABLE, 201)] {
+            let headers = [JSON, ("accept", accept)];
+            let answer = server.raw("POST", path, &headers, body.to_string()).await;
+            assert_eq!(answer.code, code, "{path} as {accept}: {}", answer.text);
+        }
+        // What cannot be shown is not done either.
+        let headers = [JSON, ("accept", ONLY_TABLE)];
+        let answer = server.raw("POST", path, &headers, "no JSON").await;
+        assert_eq!(answer.code, 406, "{path}: {}", answer.text);
+    }
 }

@@ -1,0 +1,116 @@
+//! HTTP/2 frames written by hand.
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// The setting of the initial window of a stream.
+const INITIAL_WINDOW_SIZE: u16 = 4;
+/// The error code of a stream that is not wanted any more.
+const CANCEL: u32 = 8;
+
+/// The frames of one connection, which ask as a client with this authorization.
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+    authorization: String,
+    /// The last stream that was opened.
+    stream: u32,
+}
+
+impl Frames {
+    pub(super) fn new(authorization: &str) -> Self {
+        Self {
+            bytes: PREFACE.to_vec(),
+            authorization: authorization.to_owned(),
+            stream: 0,
+        }
+    }
+
+    /// Lets the server send nothing on any stream.
+    pub(super) fn close_windows(&mut self) {
+        let mut setting = INITIAL_WINDOW_SIZE.to_be_bytes().to_vec();
+        setting.extend(0_u32.to_be_bytes());
+        self.settings(&setting);
+    }
+
+    /// A whole request.
+    pub(super) fn get(&mut self, path: &str) {
+        // `:method: GET` of the static table.
+        self.open(0x82, path, END_STREAM);
+    }
+
+    /// A request with one byte of its body.
+    pub(super) fn begin_post(&mut self, path: &str) {
+        // `:method: POST` of the static table.
+        self.open(0x83, path, 0);
+        self.frame(DATA, 0, self.stream, b"{");
+    }
+
+    /// Takes the last request back.
+    pub(super) fn reset(&mut self) {
+        self.frame(RST_STREAM, 0, self.stream, &CANCEL.to_be_bytes());
+    }
+
+    /// The bytes of all that.
+    pub(super) fn take(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn settings(&mut self, settings: &[u8]) {
+        self.frame(SETTINGS, 0, 0, settings);
+    }
+
+    fn open(&mut self, method: u8, path: &str, flags: u8) {
+        if self.stream == 0 {
+            // The settings that a client has to begin with; later ones add to them.
+            if self.bytes.len() == PREFACE.len() {
+                self.settings(&[]);
+            }
+            self.stream = 1;
+        } else {
+            self.stream += 2;
+        }
+        // `:scheme: https`, and `:path` and `:authority` as literals with names of the static table.
+        let mut block = vec![method, 0x87, 0x04];
+        text(&mut block, path);
+        block.push(0x01);
+        text(&mut block, "localhost");
+        if self.stream == 1 {
+            // `authorization`, to be remembered.
+            block.push(0x40 | 23);
+            text(&mut block, &self.authorization);
+        } else {
+            // The first entry of the dynamic table.
+            block.push(0x80 | 62);
+        }
+        self.frame(HEADERS, flags | END_HEADERS, self.stream, &block);
+    }
+
+    fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let length = u32::try_from(payload.len()).unwrap_or_default();
+        self.bytes.extend(&length.to_be_bytes()[1..]);
+        self.bytes.extend([kind, flags]);
+        self.bytes.extend(stream.to_be_bytes());
+        self.bytes.extend(payload);
+    }
+}
+
+/// A string of HPACK, not compressed.
+fn text(block: &mut Vec<u8>, text: &str) {
+    let mut rest = text.len();
+    if rest < 127 {
+        block.extend(u8::try_from(rest));
+    } else {
+        block.push(127);
+        rest -= 127;
+        while rest >= 128 {
+            block.extend(u8::try_from(rest % 128 + 128));
+            rest /= 128;
+        }
+        block.extend(u8::try_from(rest));
+    }
+    block.extend(text.as_bytes());
+}

@@ -1,0 +1,57 @@
+//! Hostile clients: nobody else waits for them. How long an administrator waits on an idle machine, `load hostile`
+//! measures.
+
+use std::time::Duration;
+
+use berth_apiserver::{Server, ServerConfig};
+use berth_e2e::hostile::{Attack, Misdeed};
+use berth_e2e::load::Siege;
+
+/// Hostile connections in all.
+const CONNECTIONS: usize = 2000;
+/// How long the hostile clients may take to get ready.
+const READY: Duration = Duration::from_mins(2);
+/// Far above what it takes on a busy machine without optimisation, and far below what a blocked server takes.
+const LONGEST: Duration = Duration::from_secs(10);
+
+#[test]
+fn two_thousand_hostile_connections_keep_nobody_else_waiting() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    berth::open_files::raise_limit();
+    // Not that of the clients: they would have its threads for themselves.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let server = runtime.spawn(Server::start(ServerConfig::default()));
+    let server = runtime.block_on(server).unwrap().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, server.kubeconfig("besieged")).unwrap();
+    let clients = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let waits = clients.block_on(async {
+        let siege = Siege::prepare(kubeconfig).await.unwrap();
+        let each = CONNECTIONS / Misdeed::ALL.len();
+        let attacks: Vec<Attack> = Misdeed::ALL
+            .map(|misdeed| siege.attack(misdeed, each))
+            .into();
+        for attack in &attacks {
+            attack.begun(READY).await;
+            let (made, _) = attack.connections();
+            assert!(made >= each, "only {made} hostile connections");
+        }
+        siege.write_news(10).await.unwrap();
+        siege.measure(100).await.unwrap()
+    });
+    let count = waits.renewals.len();
+    assert!(count > 1 && !waits.checks.is_empty(), "{count} renewals");
+    assert!(waits.longest() < LONGEST, "{waits:?}");
+    clients.shutdown_background();
+    drop(server);
+    runtime.shutdown_background();
+}
