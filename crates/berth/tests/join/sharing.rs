@@ -5,7 +5,7 @@ use berth_apiserver::Server;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::{Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn accounts(scene: &Scene) -> Api<ServiceAccount> {
 
 async fn names_of_accounts(scene: &Scene) -> Vec<String> {
     let all = accounts(scene).list(&ListParams::default()).await.unwrap();
-    let names = all.iter().map(|account| account.name_any());
+    let names = all.iter().map(ResourceExt::name_any);
     names.filter(|name| name.starts_with("karmada-")).collect()
 }
 

@@ -228,19 +228,19 @@ fn the_flag_names_only_plugins_that_there_are() {
     for (entries, expected) in [
         (
             &["Foo"][..],
-            "no plugin is named \"Foo\": there are SortBase, A, B, C, D",
+            "no plugin is named \"Foo\": there are SortBase, A, B, C, D, SortOther",
         ),
         (
             &["*", "-Foo"],
-            "no plugin is named \"Foo\": there are SortBase, A, B, C, D",
+            "no plugin is named \"Foo\": there are SortBase, A, B, C, D, SortOther",
         ),
         (
             &["*", "a"],
-            "no plugin is named \"a\": there are SortBase, A, B, C, D",
+            "no plugin is named \"a\": there are SortBase, A, B, C, D, SortOther",
         ),
         (
             &["*", "-"],
-            "no plugin is named \"\": there are SortBase, A, B, C, D",
+            "no plugin is named \"\": there are SortBase, A, B, C, D, SortOther",
         ),
         (
             &["WorkloadAffinity"],
