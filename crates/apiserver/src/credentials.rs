@@ -6,7 +6,16 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::authentication::service_account::Signer;
 use crate::tls::{self, TlsError};
+
+const CA_KEY: &str = "ca.key";
+const CA_CERTIFICATE: &str = "ca.crt";
+const SIGNING_KEY: &str = "service-account.key";
+const TOKEN: &str = "admin.token";
 
 /// See the module documentation. Keys are PEM.
 pub(crate) struct Credentials {
@@ -18,22 +27,66 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads what is in the folder, and makes what is missing.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, or is not what this server has written.
     pub(crate) fn load(folder: Option<&Path>) -> Result<Self, TlsError> {
-        let keep = |name: &str, make: &dyn Fn() -> Result<String, TlsError>| match folder {
-            None => make(),
-            Some(folder) => kept(folder, name, make),
+        let Some(folder) = folder else {
+            return Self::kept(|_, make| make());
         };
-        if let Some(folder) = folder {
-            private_folder(folder).map_err(|source| failed(folder, source))?;
+        private_folder(folder).map_err(|source| failed(folder, source))?;
+        if folder.join(CA_CERTIFICATE).exists() && !folder.join(CA_KEY).exists() {
+            return Err(damaged(folder, CA_KEY, "it is missing"));
         }
-        let ca_key = keep("ca.key", &tls::new_key)?;
-        let ca_certificate = keep("ca.crt", &|| tls::authority_certificate(&ca_key))?;
+        let credentials = Self::kept(|name, make| kept(folder, name, make))?;
+        credentials
+            .problem()
+            .map_or(Ok(credentials), |(name, why)| {
+                Err(damaged(folder, name, &why))
+            })
+    }
+
+    fn kept(
+        keep: impl Fn(&str, &dyn Fn() -> Result<String, TlsError>) -> Result<String, TlsError>,
+    ) -> Result<Self, TlsError> {
+        let ca_key = keep(CA_KEY, &tls::new_key)?;
+        // A key that is damaged is reported as such, and not as one that no certificate can be made for.
+        let certificate = || tls::authority_certificate(&ca_key).or_else(|_| Ok(String::new()));
         Ok(Self {
-            ca_certificate,
-            signing_key: keep("service-account.key", &tls::new_key)?,
-            token: keep("admin.token", &tls::token)?,
+            ca_certificate: keep(CA_CERTIFICATE, &certificate)?,
+            signing_key: keep(SIGNING_KEY, &tls::new_key)?,
+            token: keep(TOKEN, &tls::token)?.trim_end().to_owned(),
             ca_key,
         })
+    }
+
+    /// Returns the first file that is not what this server has written, and why.
+    fn problem(&self) -> Option<(&'static str, String)> {
+        let pem = |key: &str| tls::pkcs8(key).map_err(|error| error.to_string());
+        if let Err(why) = pem(&self.ca_key) {
+            return Some((CA_KEY, why));
+        }
+        if let Some(why) = tls::mismatch(&self.ca_key, &self.ca_certificate) {
+            return Some((CA_CERTIFICATE, why));
+        }
+        let signer = pem(&self.signing_key)
+            .and_then(|key| Signer::new(&key).map_err(|error| error.to_string()));
+        if let Err(why) = signer {
+            return Some((SIGNING_KEY, why));
+        }
+        let token = URL_SAFE_NO_PAD.decode(&self.token);
+        if token.is_ok_and(|token| token.len() == tls::TOKEN_BYTES) {
+            return None;
+        }
+        Some((TOKEN, "it is not a whole token".to_owned()))
+    }
+}
+
+fn damaged(folder: &Path, name: &str, why: &str) -> TlsError {
+    TlsError::Damaged {
+        path: folder.join(name),
+        why: why.to_owned(),
+        folder: folder.to_owned(),
     }
 }
 
@@ -53,6 +106,9 @@ fn kept(
     let path = folder.join(name);
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(damaged(folder, name, "it is not text"));
+        }
         read => return read.map_err(|source| failed(&path, source)),
     }
     let text = make()?;
@@ -103,5 +159,48 @@ mod tests {
         for file in files {
             assert_eq!(mode(&file.path()), 0o600, "{file:?}");
         }
+    }
+
+    #[test]
+    fn damaged_files_are_refused_by_their_name() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, other) = (home.path().join("pki"), home.path().join("other"));
+        Credentials::load(Some(&folder)).unwrap();
+        Credentials::load(Some(&other)).unwrap();
+        let files = [CA_KEY, CA_CERTIFICATE, SIGNING_KEY, TOKEN];
+        let flipped = |whole: &[u8]| {
+            let mut bytes = whole.to_vec();
+            let middle = bytes.len() / 2;
+            // Another letter of the alphabet of Base64.
+            bytes[middle] = if bytes[middle] == b'A' { b'B' } else { b'A' };
+            bytes
+        };
+        for name in files {
+            let path = folder.join(name);
+            let whole = fs::read(&path).unwrap();
+            let mut damages = vec![
+                Vec::new(),
+                whole[..whole.len() / 2].to_vec(),
+                vec![0xff; 40],
+            ];
+            // A token has no checksum, and any key may sign.
+            if name != TOKEN && name != SIGNING_KEY {
+                damages.extend([flipped(&whole), fs::read(other.join(name)).unwrap()]);
+            }
+            for damage in damages {
+                fs::write(&path, &damage).unwrap();
+                let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
+                // The key of another authority is as good as any; it is the certificate that does not fit it.
+                let pair = name == CA_KEY && refused.contains(CA_CERTIFICATE);
+                assert!(refused.contains(name) || pair, "{name}: {refused}");
+                assert!(refused.contains("put the file back"), "{refused}");
+                assert!(!refused.contains('\n'), "{refused}");
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+        fs::remove_file(folder.join(CA_KEY)).unwrap();
+        let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
+        assert!(refused.contains("ca.key: it is missing"), "{refused}");
+        assert!(!folder.join(CA_KEY).exists(), "nothing is made up for it");
     }
 }

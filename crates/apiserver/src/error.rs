@@ -1,6 +1,8 @@
 //! What a refused request says: a `Status` with the reason, code and causes Kubernetes clients look at.
 //! Knows nothing of HTTP beyond the status code.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 /// The machine-readable reasons used by this server, as in `metav1.StatusReason`.
@@ -40,6 +42,8 @@ pub enum Reason {
     ServiceUnavailable,
     /// 504, a version from the future.
     Timeout,
+    /// 507, writes cannot be kept.
+    InsufficientStorage,
 }
 
 impl Reason {
@@ -61,6 +65,7 @@ impl Reason {
             Self::InternalError | Self::Unknown => 500,
             Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
+            Self::InsufficientStorage => 507,
         }
     }
 
@@ -83,6 +88,7 @@ impl Reason {
             Self::Unknown => "",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::Timeout => "Timeout",
+            Self::InsufficientStorage => "InsufficientStorage",
         }
     }
 }
@@ -316,6 +322,18 @@ impl ApiError {
         Self::new(Reason::BadRequest, message)
     }
 
+    pub(crate) fn too_large(why: &str) -> Self {
+        Self::new(
+            Reason::RequestEntityTooLarge,
+            format!("Request entity too large: {why}"),
+        )
+    }
+
+    /// What was asked for cannot be kept: a write, or what is read was undone at that moment.
+    pub(crate) fn unkept(why: impl std::fmt::Display) -> Self {
+        Self::new(Reason::InsufficientStorage, why.to_string())
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(
             Reason::InternalError,
@@ -420,7 +438,7 @@ impl ApiError {
         } else {
             format!("{kind}.{group}")
         };
-        let mut lines: Vec<String> = Vec::new();
+        let (mut lines, mut known) = (Vec::new(), HashSet::new());
         for cause in &causes {
             let line = if cause.field.is_empty() {
                 cause.message.clone()
@@ -428,7 +446,7 @@ impl ApiError {
                 format!("{}: {}", cause.field, cause.message)
             };
             // What is found twice is said once.
-            if !lines.contains(&line) {
+            if known.insert(line.clone()) {
                 lines.push(line);
             }
         }

@@ -70,7 +70,7 @@ pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};
 pub use storage::durable::Durable;
 pub use storage::{
-    Durability, Kept, Object, Past, Progress, Record, Storage, StorageError, Undone, Volatile,
-    Written,
+    Durability, Kept, Object, Past, Progress, Record, Storage, StorageError, Undo, Undone,
+    Volatile, Written,
 };
 pub use tls::{ClientCertificate, TlsError};

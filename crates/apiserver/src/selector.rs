@@ -52,7 +52,7 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    fn matches(&self, object: &Stored) -> bool {
+    fn matches(&self, object: &Stored, resource: &Resource) -> bool {
         let mut parsed: Option<Value> = None;
         self.0.iter().all(|term| {
             let same = match &term.field {
@@ -62,7 +62,7 @@ impl FieldSelector {
                     field.read(parsed.get_or_insert_with(|| object.value())) == term.value
                 }
                 Selected::Custom(path) => {
-                    let value = parsed.get_or_insert_with(|| object.value());
+                    let value = parsed.get_or_insert_with(|| resource.read(object));
                     field::text_at(value, path) == term.value
                 }
             };
@@ -118,8 +118,8 @@ impl Selector {
         self.labels.is_empty() && self.fields.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, object: &Stored) -> bool {
+    pub(crate) fn matches(&self, object: &Stored, resource: &Resource) -> bool {
         self.labels.matches(&object.labels)
-            && (self.fields.0.is_empty() || self.fields.matches(object))
+            && (self.fields.0.is_empty() || self.fields.matches(object, resource))
     }
 }

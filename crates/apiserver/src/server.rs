@@ -28,7 +28,7 @@ use crate::connection::Slots;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
 use crate::http::load::{Limits, Load};
-use crate::shared::{Followers, Identity, Shared};
+use crate::shared::{Followers, Hooks, Identity, Shared};
 use crate::storage::{Storage, StorageError, Volatile};
 use crate::store::{Key, Store};
 use crate::tls::{Authority, ClientCertificate, TlsError};
@@ -157,8 +157,10 @@ impl Server {
         followers.load(&store);
         let shared = Arc::new(Shared::new(
             store,
-            config.admission,
-            config.connects,
+            Hooks {
+                admission: config.admission,
+                connects: config.connects,
+            },
             followers,
             Authenticator::new(
                 credentials.token,
@@ -172,7 +174,16 @@ impl Server {
             stopping.clone(),
             reachable_at(address),
         ));
+        let served = Arc::downgrade(&shared);
+        shared.store.after_loss(move || {
+            if let Some(shared) = served.upgrade() {
+                shared.refresh_crds();
+            }
+        });
+        let before = shared.store.mark();
         seed_objects(&shared).await.map_err(StartError::Seed)?;
+        let seeded = shared.store.kept_since(before).await;
+        seeded.map_err(|why| StorageError(why.to_string()))?;
         let mut tasks = tasks::start(&shared, config.events_live);
         let slots = Arc::new(Slots::new(&config.limits.within_open_files()));
         let connections = TaskTracker::new();
@@ -262,7 +273,7 @@ impl Server {
         result
     }
 
-    /// Waits until what clients write cannot be kept any more, and says why. The server then refuses everything.
+    /// Waits until the storage has ended by itself, and returns why. The server then refuses everything.
     pub async fn storage_failure(&self) -> StorageError {
         self.shared.store.failure().await
     }

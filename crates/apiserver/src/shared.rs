@@ -54,6 +54,12 @@ pub(crate) struct Shared {
     definitions: Mutex<HashMap<Arc<str>, Definition>>,
 }
 
+/// The parts of the program around the server that it calls.
+pub(crate) struct Hooks {
+    pub(crate) admission: Vec<Arc<dyn Admission>>,
+    pub(crate) connects: Vec<Arc<dyn Connect>>,
+}
+
 /// What is kept in step with the store, write by write.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Followers {
@@ -101,14 +107,17 @@ impl std::fmt::Debug for Shared {
 impl Shared {
     pub(crate) fn new(
         store: Store,
-        admission: Vec<Arc<dyn Admission>>,
-        connects: Vec<Arc<dyn Connect>>,
+        hooks: Hooks,
         followers: Followers,
         authenticator: Authenticator,
         load: Load,
         stopping: CancellationToken,
         advertised: SocketAddr,
     ) -> Self {
+        let Hooks {
+            admission,
+            connects,
+        } = hooks;
         let shared = Self {
             store,
             registry: Registry::new(
@@ -147,7 +156,7 @@ impl Shared {
                 Some(definition) if definition.version == crd.version => definition,
                 _ => Definition {
                     version: crd.version,
-                    resources: custom::served(&crd.value()),
+                    resources: custom::served(&crd.value(), crd.version),
                 },
             };
             next.insert(crd.key.name.clone(), compiled);
@@ -164,6 +173,13 @@ impl Shared {
     pub(crate) fn failed(&self, work: Work) {
         if !self.webhooks.is_empty() {
             self.work.fail(work);
+        }
+    }
+
+    /// Looks at everything again, as at the start: background work that was refused or undone goes on.
+    pub(crate) fn resume(&self) {
+        for (table, object) in self.store.everything() {
+            self.work.observe(&table, &Change::Added(object));
         }
     }
 

@@ -1,12 +1,14 @@
 //! Where objects outlive the process, if they do. The in-memory [`crate::store`] is the source of every read; a
-//! [`Storage`] is told each change in version order, and says up to which version it has kept them. Nothing
-//! leaves the server before what it tells of is kept.
+//! [`Storage`] gets each change in version order, and reports up to which version it has kept them. Nothing
+//! leaves the server before it is kept; changes that cannot be kept are undone in memory, as if they had never been.
 //!
 //! It knows places, versions and bytes; it must not know kinds, or who asked.
 
 pub(crate) mod data_dir;
 mod database;
 pub(crate) mod durable;
+#[cfg(test)]
+mod faults;
 mod journal;
 
 use std::sync::Arc;
@@ -117,13 +119,18 @@ pub struct Kept {
 }
 
 /// How far a storage has come.
-#[derive(Debug, Clone)]
-pub enum Progress {
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
     /// All changes up to this version are kept.
-    UpTo(u64),
-    /// A change could not be kept, and none will be any more.
-    Failed(StorageError),
+    pub kept: u64,
+    /// How often changes could not be kept, and were undone.
+    pub losses: u64,
+    /// Why no change is accepted now, if none is.
+    pub refusing: Option<StorageError>,
 }
+
+/// Undoes all changes after a version, so that the next one follows that version again.
+pub type Undo = Box<dyn Fn(u64) + Send + Sync>;
 
 /// Why changes cannot be kept, or what was kept cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -134,9 +141,17 @@ pub struct StorageError(pub String);
 pub trait Storage: Send + Sync + 'static {
     /// Everything kept. Called once, at start.
     fn load(&self) -> Result<Kept, StorageError>;
+    /// Takes what undoes changes that cannot be kept. Called once, before the first change.
+    ///
+    /// When changes cannot be kept, the storage first refuses others, then undoes all that are not kept, and then
+    /// reports one more loss.
+    fn on_loss(&self, undo: Undo);
     /// Takes one change to keep; returns at once. Called in version order.
-    fn write(&self, record: Record);
-    /// Follows what is kept; `None` where nothing is, so that nobody has to wait for it.
+    ///
+    /// # Errors
+    /// When no changes are accepted now.
+    fn write(&self, record: Record) -> Result<(), StorageError>;
+    /// Follows what is kept; `None` where nothing is, so that no request waits for it. Closed when the storage has ended.
     fn progress(&self) -> Option<watch::Receiver<Progress>>;
     /// Keeps what was taken, and lets go of files and locks. Changes that come later are not kept.
     fn close(&self);
@@ -151,7 +166,11 @@ impl Storage for Volatile {
         Ok(Kept::default())
     }
 
-    fn write(&self, _record: Record) {}
+    fn on_loss(&self, _undo: Undo) {}
+
+    fn write(&self, _record: Record) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     fn progress(&self) -> Option<watch::Receiver<Progress>> {
         None

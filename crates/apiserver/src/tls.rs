@@ -8,10 +8,12 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
+use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::authentication::certificate::Clients;
 
@@ -30,11 +32,27 @@ pub enum TlsError {
     /// The key that signs tokens cannot be used.
     #[error("the key for service account tokens cannot be used")]
     SigningKey,
+    /// A private key cannot be read.
+    #[error("it is not a private key")]
+    Key,
     /// No random numbers.
     #[error("failed to get random bytes")]
     Random,
+    /// A file of the instance's secrets is not what was written.
+    #[error(
+        "cannot use {}: {why}: put the file back, or remove {} to start with new keys and tokens, for which every \
+         kubeconfig has to be written again", path.display(), folder.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+        /// The folder that it is in.
+        folder: PathBuf,
+    },
     /// A file of the instance's secrets cannot be read or written.
-    #[error("cannot keep the secrets of the server in {}", path.display())]
+    #[error("cannot keep the secrets of the server in {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -96,7 +114,29 @@ pub(crate) fn authority_certificate(key_pem: &str) -> Result<String, TlsError> {
 
 /// A private key in PKCS #8 from its PEM.
 pub(crate) fn pkcs8(key_pem: &str) -> Result<Vec<u8>, TlsError> {
-    Ok(KeyPair::from_pem(key_pem)?.serialize_der())
+    Ok(KeyPair::from_pem(key_pem)
+        .map_err(|_| TlsError::Key)?
+        .serialize_der())
+}
+
+/// Returns why a certificate is not the one that an authority has made for this key, if it is not.
+pub(crate) fn mismatch(key_pem: &str, certificate_pem: &str) -> Option<String> {
+    let Ok(key) = KeyPair::from_pem(key_pem) else {
+        return Some(TlsError::Key.to_string());
+    };
+    let none = || Some("it is not a certificate".to_owned());
+    let Ok(der) = CertificateDer::from_pem_slice(certificate_pem.as_bytes()) else {
+        return none();
+    };
+    let Ok((_, certificate)) = X509Certificate::from_der(&der) else {
+        return none();
+    };
+    // The signature covers everything that is in the certificate.
+    let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key.public_key_raw());
+    let signed = certificate.tbs_certificate.as_ref();
+    let signature = &certificate.signature_value.data;
+    let fits = public.verify(signed, signature).is_ok();
+    (!fits).then(|| "it does not fit its key, or is damaged".to_owned())
 }
 
 impl Authority {
@@ -177,10 +217,13 @@ impl Authority {
     }
 }
 
-/// A bearer token of 32 random bytes.
+/// How many random bytes a bearer token has.
+pub(crate) const TOKEN_BYTES: usize = 32;
+
+/// A bearer token of random bytes.
 pub(crate) fn token() -> Result<String, TlsError> {
     use base64::Engine;
-    let mut bytes = [0_u8; 32];
+    let mut bytes = [0_u8; TOKEN_BYTES];
     rustls::crypto::ring::default_provider()
         .secure_random
         .fill(&mut bytes)

@@ -239,7 +239,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until a part ends by itself, or a server cannot keep what it is told.
+    /// Waits until a part or the storage of a server ends by itself.
     pub async fn failure(&mut self) -> UpError {
         let members = self.members.iter().map(Member::server);
         let servers = members.chain([&self.server]);

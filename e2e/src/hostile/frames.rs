@@ -80,11 +80,11 @@ impl Frames {
         text(&mut block, "localhost");
         if self.stream == 1 {
             // `authorization`, to be remembered.
-            block.push(0x40 | 23);
+            block.push(0x40 | 0x17);
             text(&mut block, &self.authorization);
         } else {
             // The first entry of the dynamic table.
-            block.push(0x80 | 62);
+            block.push(0x80 | 0x3e);
         }
         self.frame(HEADERS, flags | END_HEADERS, self.stream, &block);
     }

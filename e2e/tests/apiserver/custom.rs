@@ -242,3 +242,47 @@ async fn with_a_definition_go_its_objects() {
         .await;
     }
 }
+
+#[tokio::test]
+async fn defaults_that_come_later_are_filled_in_on_every_read() {
+    let server = server().await;
+    let (kind, things) = installed(&server).await;
+    let made = kind.create("a", &json!({"color": "red"})).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let from = made.json["metadata"]["resourceVersion"].clone();
+    let definitions = Objects::at(&server, crate::definitions::DEFINITIONS);
+    let hidden =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hidden/default";
+    let defaulted = json!([{"op": "add", "path": hidden, "value": "later"}]);
+    let answer = definitions
+        .operations(&format!("/{}", kind.name), &defaulted)
+        .await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    let spec = json!({"color": "red", "size": "S", "hidden": "later"});
+    eventually("the new schema", async || {
+        let found = things.get("/a").await;
+        if found.json["spec"] == spec {
+            assert_eq!(
+                found.json["metadata"]["resourceVersion"], from,
+                "nothing is written"
+            );
+            return Ok(());
+        }
+        Err(found.text)
+    })
+    .await;
+    let listed = things.get("").await;
+    assert_eq!(listed.json["items"][0]["spec"], spec);
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let shown = things.get_as("/a?includeObject=Object", table).await;
+    assert_eq!(shown.json["rows"][0]["cells"][2], "later", "{}", shown.text);
+    assert_eq!(shown.json["rows"][0]["object"]["spec"], spec);
+    let watched = things.get("?watch=true&timeoutSeconds=1").await;
+    let event: Value = serde_json::from_str(watched.text.lines().next().unwrap()).unwrap();
+    assert_eq!(event["object"]["spec"], spec);
+    // What is written for another reason is written with it.
+    let labelled = things
+        .merge("/a", &json!({"metadata": {"labels": {"l": "1"}}}))
+        .await;
+    assert_eq!(labelled.json["spec"], spec);
+}

@@ -64,6 +64,7 @@ mod rule_values;
 mod selectors;
 mod server;
 mod services;
+mod statuses;
 mod subresources;
 mod tables;
 mod tokens;

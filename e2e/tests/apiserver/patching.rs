@@ -282,3 +282,20 @@ async fn directives_of_strategic_patches_are_followed() {
         (415, &json!("UnsupportedMediaType"))
     );
 }
+
+#[tokio::test]
+async fn a_short_patch_makes_no_huge_object() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let text = "x".repeat(900_000);
+    let before = maps.create(&map("a", json!({"k": text}), json!({}))).await;
+    let fit = "the server rejected our request due to an error in our request";
+    let double = json!({"op": "copy", "from": "/data", "path": "/data/k"});
+    let copy = json!({"op": "copy", "from": "/data/k", "path": "/data/l"});
+    for operation in [double, copy] {
+        let answer = maps.operations("/a", &json!(vec![operation; 40])).await;
+        assert_eq!(said(&answer), (422, fit));
+    }
+    assert_eq!(maps.get("/a").await.json, before);
+}

@@ -10,16 +10,12 @@ use crate::scene::{Plane, everywhere, to_one};
 
 fn sent_names(body: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    match body["NodeNames"].as_array() {
-        Some(names) => names.iter().map(text).collect(),
-        None => {
-            let nodes = body["Nodes"]["items"].as_array().unwrap();
-            nodes
-                .iter()
-                .map(|node| text(&node["metadata"]["name"]))
-                .collect()
-        }
+    if let Some(names) = body["NodeNames"].as_array() {
+        return names.iter().map(text).collect();
     }
+    let nodes = body["Nodes"]["items"].as_array().unwrap();
+    let names = nodes.iter().map(|node| text(&node["metadata"]["name"]));
+    names.collect()
 }
 
 /// Answers as a Go program does that uses the types of `k8s.io/kube-scheduler/extender/v1`.

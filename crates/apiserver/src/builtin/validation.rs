@@ -27,6 +27,7 @@ mod security;
 mod selector;
 mod service;
 mod signing_request;
+mod status;
 mod volume;
 mod webhook;
 mod workloads;
@@ -59,6 +60,7 @@ pub(crate) fn validate(
             if resource.is("", "pods") {
                 seen(&Place::new(&value["status"], "status"), &mut causes);
             }
+            status::status(resource, value, old, &mut causes);
             return causes;
         }
         Some(Subresource::Binding) => return causes,

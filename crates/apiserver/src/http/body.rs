@@ -2,7 +2,9 @@
 
 mod malformed;
 mod strange;
+mod surrogates;
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -17,7 +19,6 @@ use super::MAX_BODY;
 use super::load::Seat;
 use crate::error::{ApiError, Reason};
 use crate::protobuf;
-use crate::schema::shape::join;
 pub(crate) use strange::{Twice, strictly, told};
 
 /// Receives the whole body, if it is not too large, arrives in time and there is memory for it.
@@ -39,8 +40,7 @@ async fn receive(body: Body, seat: &Seat) -> Result<Bytes, ApiError> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                let why = format!("Request entity too large: limit is {MAX_BODY}");
-                ApiError::new(Reason::RequestEntityTooLarge, why)
+                ApiError::too_large(&format!("limit is {MAX_BODY}"))
             } else {
                 ApiError::bad_request(format!("failed to read the request body: {error}"))
             }
@@ -85,12 +85,20 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
 /// The same; what is wrong with it is told as Go tells it, and nothing else.
 pub(crate) fn parsed(bytes: &[u8]) -> Result<Decoded, String> {
     let text = String::from_utf8_lossy(bytes);
+    decoded(&text)
+        .or_else(|error| match surrogates::replaced(&text) {
+            Some(whole) => decoded(&whole),
+            None => Err(error),
+        })
+        .map_err(|e| malformed::problem(bytes).unwrap_or_else(|| e.to_string()))
+}
+
+fn decoded(text: &str) -> Result<Decoded, serde_json::Error> {
     let mut duplicates = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_str(&text);
-    let value = Noting::<String>::new("", &mut duplicates)
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Noting::<String>::new(None, &mut duplicates)
         .deserialize(&mut deserializer)
-        .and_then(|v| deserializer.end().map(|()| v))
-        .map_err(|e| malformed::problem(bytes).unwrap_or_else(|| e.to_string()))?;
+        .and_then(|v| deserializer.end().map(|()| v))?;
     Ok(Decoded { value, duplicates })
 }
 
@@ -170,7 +178,7 @@ fn parsed_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
     let value = with_deserializer_from_str_with_options(&text, options, |deserializer| {
-        Noting::<Spanned<String>>::new("", &mut duplicates).deserialize(deserializer)
+        Noting::<Spanned<String>>::new(None, &mut duplicates).deserialize(deserializer)
     })
     .map_err(|e| yaml_problem(&e.to_string()))?;
     Ok(Decoded { value, duplicates })
@@ -205,15 +213,40 @@ impl Name for Spanned<String> {
     }
 }
 
+/// A step on the way to a value. The way is written out only where something is wrong: names may be long, and many
+/// fields below them.
+struct Step<'a> {
+    above: Option<&'a Self>,
+    to: To<'a>,
+}
+
+enum To<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            above.fmt(f)?;
+        }
+        match (&self.to, self.above) {
+            (To::Item(at), _) => write!(f, "[{at}]"),
+            (To::Field(name), None) => f.write_str(name),
+            (To::Field(name), Some(_)) => write!(f, ".{name}"),
+        }
+    }
+}
+
 /// Builds a [`Value`] and notes fields that occur twice; the last one wins.
 struct Noting<'a, N> {
-    path: &'a str,
+    path: Option<&'a Step<'a>>,
     duplicates: &'a mut Vec<Twice>,
     names: PhantomData<N>,
 }
 
 impl<'a, N> Noting<'a, N> {
-    fn new(path: &'a str, duplicates: &'a mut Vec<Twice>) -> Self {
+    fn new(path: Option<&'a Step<'a>>, duplicates: &'a mut Vec<Twice>) -> Self {
         Self {
             path,
             duplicates,
@@ -276,8 +309,11 @@ impl<'de, N: Name> Visitor<'de> for Noting<'_, N> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, items.len());
-            match seq.next_element_seed(Noting::<N>::new(&path, self.duplicates))? {
+            let step = Step {
+                above: self.path,
+                to: To::Item(items.len()),
+            };
+            match seq.next_element_seed(Noting::<N>::new(Some(&step), self.duplicates))? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -288,12 +324,15 @@ impl<'de, N: Name> Visitor<'de> for Noting<'_, N> {
         let mut map = Map::new();
         while let Some(name) = access.next_key::<N>()? {
             let (key, line) = name.parts();
-            let path = join(self.path, &key);
-            let value = access.next_value_seed(Noting::<N>::new(&path, self.duplicates))?;
-            let line = line.map(|line| (key.clone(), line));
-            if map.insert(key, value).is_some() {
-                self.duplicates.push(Twice { path, line });
+            let step = Step {
+                above: self.path,
+                to: To::Field(&key),
+            };
+            let value = access.next_value_seed(Noting::<N>::new(Some(&step), self.duplicates))?;
+            if map.contains_key(&key) {
+                strange::note(self.duplicates, &step, line.map(|line| (key.clone(), line)));
             }
+            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }

@@ -36,6 +36,7 @@ use crate::error::{ApiError, Reason};
 use crate::metrics::About;
 use crate::registry::{Snapshot, Style};
 use crate::shared::{Identity, Shared};
+use crate::store::Unkept;
 use crate::verbs::{self, Call, Origin, Subresource};
 use accept::{Asked, Notation, Rendering};
 use load::{Kind, Level, Seat};
@@ -49,7 +50,7 @@ pub(crate) const MAX_BODY: usize = 3 << 20;
 /// Answers one request; never fails.
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
-    let (mut parts, body) = request.into_parts();
+    let (mut parts, mut body) = request.into_parts();
     let old = old_watch::read(&mut parts);
     let (gzip, is_head) = (
         compress::is_wanted(&parts.headers),
@@ -62,15 +63,21 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     };
     let pretty = wants_layout(&parts);
     let mut seat = None;
-    let answer = match old {
-        Ok(()) => answer(&shared, parts, body, &mut about, &mut seat).await,
-        Err(error) => Err(error),
-    };
-    // Whatever it tells of is kept before it is told, refusals included.
-    let response = match (shared.store.kept(shared.store.version()).await, answer) {
-        (Err(lost), _) => respond::error(&ApiError::internal(lost.to_string())),
-        (Ok(()), Ok(response)) => response,
-        (Ok(()), Err(error)) => respond::error(&error),
+    let response = loop {
+        let before = shared.store.mark();
+        let body = std::mem::take(&mut body);
+        let answer = match &old {
+            Ok(()) => answer(&shared, &parts, body, &mut about, &mut seat).await,
+            Err(error) => Err(error.clone()),
+        };
+        // Whatever it shows is kept before it is answered, refusals included.
+        break match (shared.store.kept_since(before).await, answer) {
+            // What it shows was undone: another look shows what is kept.
+            (Err(Unkept::Lost(_)), _) if is_read(&parts) => continue,
+            (Err(unkept), _) => respond::error(&ApiError::unkept(unkept)),
+            (Ok(()), Ok(response)) => response,
+            (Ok(()), Err(error)) => respond::error(&error),
+        };
     };
     let response = if pretty {
         respond::laid_out(response).await
@@ -91,6 +98,10 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     }
 }
 
+fn is_read(parts: &Parts) -> bool {
+    parts.method == Method::GET || parts.method == Method::HEAD
+}
+
 /// Whether JSON is to be laid out for people: on request, and for programs that people use to look at it.
 fn wants_layout(parts: &Parts) -> bool {
     let query = Query::parse(&parts.uri);
@@ -107,7 +118,7 @@ fn wants_layout(parts: &Parts) -> bool {
 
 async fn answer(
     shared: &Arc<Shared>,
-    parts: Parts,
+    parts: &Parts,
     body: Body,
     about: &mut About,
     seat: &mut Option<Seat>,
@@ -139,8 +150,10 @@ async fn answer(
     let identity = impersonation::apply(&shared.access, identity, &parts.headers, &wanted)?;
     authorization::check(&shared.access, &identity, &wanted)?;
     let snapshot = shared.registry.snapshot();
-    if let Some(connection) = connect::find(shared, &snapshot, &wanted, &parts, about)? {
-        return connection.answer(shared, seat, identity, parts, body).await;
+    if let Some(connection) = connect::find(shared, &snapshot, &wanted, parts, about)? {
+        return connection
+            .answer(shared, seat, identity, parts.clone(), body)
+            .await;
     }
     let route = route::parse(&path, &snapshot).ok_or_else(|| {
         if parts.method != Method::GET && old_watch::is_one(&path) {
@@ -149,12 +162,12 @@ async fn answer(
             ApiError::path_not_found()
         }
     })?;
-    describe::request(about, &route, &wanted, &parts, &query);
-    let reads = parts.method == Method::GET || parts.method == Method::HEAD;
+    describe::request(about, &route, &wanted, parts, &query);
+    let reads = is_read(parts);
     let asking = Asking {
         shared,
         identity,
-        parts: &parts,
+        parts,
         query: &query,
         seat,
     };

@@ -1,7 +1,7 @@
 //! Server-side apply: merges what the applier wants into the live object, takes away what it no longer wants,
 //! and refuses to overrule others unless told to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -109,15 +109,11 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
                 })
             }
             Shape::Set(items) => {
-                let twice = |(at, item): (usize, &Value)| items[..at].contains(item);
-                let first = items
-                    .iter()
-                    .enumerate()
-                    .find(|(at, item)| twice((*at, item)));
-                first.map(|(_, item)| {
-                    let shown = fields::shown(&set_step(item));
-                    format!("{path}: duplicate entries for key {shown}")
-                })
+                let mut seen = BTreeSet::new();
+                let mut steps = items.iter().map(set_step);
+                let twice = steps.find(|step| !seen.insert(step.clone()))?;
+                let shown = fields::shown(&twice);
+                Some(format!("{path}: duplicate entries for key {shown}"))
             }
             // What is one whole may have lists in it that are not.
             Shape::Leaf => match value {
@@ -225,12 +221,15 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
         Shape::Keyed(wanted, keys) if live.is_array() => {
             let of_item = schema.and_then(|s| s.items.as_deref());
             if let Some(items) = live.as_array_mut() {
+                let mut places = HashMap::new();
+                for (at, item) in items.iter().enumerate() {
+                    places.entry(item_step(item, keys, of_item)).or_insert(at);
+                }
                 for value in wanted {
-                    let step = item_step(value, keys, of_item);
-                    match items
-                        .iter_mut()
-                        .find(|i| item_step(i, keys, of_item) == step)
-                    {
+                    let at = *places
+                        .entry(item_step(value, keys, of_item))
+                        .or_insert(items.len());
+                    match items.get_mut(at) {
                         Some(item) => merge(item, value, of_item),
                         None => items.push(value.clone()),
                     }
@@ -239,12 +238,9 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
         }
         Shape::Set(wanted) if live.is_array() => {
             if let Some(items) = live.as_array_mut() {
-                let new: Vec<Value> = wanted
-                    .iter()
-                    .filter(|w| !items.contains(w))
-                    .cloned()
-                    .collect();
-                items.extend(new);
+                let known: BTreeSet<String> = items.iter().map(set_step).collect();
+                let is_new = |item: &&Value| !known.contains(&set_step(item));
+                items.extend(wanted.iter().filter(is_new).cloned());
             }
         }
         // An empty object or list, or none, takes nothing away from one that merges.

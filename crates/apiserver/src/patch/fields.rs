@@ -1,6 +1,6 @@
 //! Sets of fields, as `fieldsV1` writes them, and how they arise from values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -342,14 +342,13 @@ pub(crate) fn difference(
             }
         }
         (Shape::Set(a), Shape::Set(b)) => {
-            let leaf =
-                |d: &mut Fields, item: &Value| drop(d.below.insert(set_step(item), Fields::leaf()));
-            b.iter()
-                .filter(|i| !a.contains(i))
-                .for_each(|i| leaf(&mut out.changed, i));
-            a.iter()
-                .filter(|i| !b.contains(i))
-                .for_each(|i| leaf(&mut out.removed, i));
+            let steps = |items: &[Value]| items.iter().map(set_step).collect::<BTreeSet<_>>();
+            let (a, b) = (steps(a), steps(b));
+            let leaves = |steps: &mut dyn Iterator<Item = &String>| {
+                steps.map(|step| (step.clone(), Fields::leaf())).collect()
+            };
+            out.changed.below = leaves(&mut b.difference(&a));
+            out.removed.below = leaves(&mut a.difference(&b));
         }
         (Shape::Leaf, Shape::Leaf) => out.changed.owned = true,
         _ => {

@@ -1,13 +1,24 @@
-//! JSON patches as Go clients know them: RFC 6902, where replacing a member that is not there adds it.
+//! JSON patches as Go clients know them: RFC 6902, where replacing a member that is not there adds it. What a patch may
+//! cost is bounded: a short one must neither make a huge object nor take long.
 
+use std::io;
+
+use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
 use crate::error::{ApiError, Reason};
 use crate::http::body;
 
-/// How many operations a patch may have.
+/// Most operations of a patch, as in a kube-apiserver.
 const MAX_OPERATIONS: usize = 10_000;
+/// Most bytes that all copies of a patch have together, as JSON; the same as in a kube-apiserver.
+const MAX_COPIED: usize = 3 << 20;
+/// Most list items that all operations of a patch push aside to insert or remove others. A list that fits in a request
+/// has a million items, and ten thousand insertions at its front would take a minute.
+const MAX_SHIFTED: usize = 16 << 20;
+/// Most levels of an object: what is deeper could not be read again.
+pub(crate) const MAX_DEPTH: usize = 127;
 
 /// The operations of a patch.
 pub(crate) struct Operations(Vec<PatchOperation>);
@@ -16,7 +27,7 @@ impl Operations {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
         let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
         let patch = body::parsed(bytes).map_err(refused)?.value;
-        let Some(operations) = patch.as_array() else {
+        let Value::Array(operations) = patch else {
             let why = format!(
                 "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
                 crate::go_text::type_name(&patch)
@@ -25,23 +36,99 @@ impl Operations {
         };
         if operations.len() > MAX_OPERATIONS {
             let why = format!(
-                "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
                 operations.len()
             );
-            return Err(ApiError::new(Reason::RequestEntityTooLarge, why));
+            return Err(ApiError::too_large(&why));
         }
-        let operations = operations.iter().map(|operation| {
-            serde_json::from_value(operation.clone()).map_err(|error| does_not_fit(&error))
+        let operations = operations.into_iter().map(|operation| {
+            serde_json::from_value(operation).map_err(|error| does_not_fit(&error))
         });
         Ok(Self(operations.collect::<Result<_, _>>()?))
     }
 
     pub(crate) fn apply(&self, object: &mut Value) -> Result<(), ApiError> {
+        let (mut copied, mut shifted) = (0, 0);
         for operation in &self.0 {
+            if let PatchOperation::Copy(copy) = operation
+                && let Ok(source) = copy.from.resolve(object)
+            {
+                copied += size(source);
+                if copied > MAX_COPIED {
+                    let why = format!("the copies of the patch have more than {MAX_COPIED} bytes");
+                    return Err(does_not_fit(&why));
+                }
+            }
+            if reaches(operation, object) > MAX_DEPTH {
+                let why = format!("the result has more than {MAX_DEPTH} levels");
+                return Err(does_not_fit(&why));
+            }
+            shifted += shifts(operation, object);
+            if shifted > MAX_SHIFTED {
+                let why =
+                    format!("the operations of the patch shift more than {MAX_SHIFTED} list items");
+                return Err(ApiError::too_large(&why));
+            }
             let one = [as_go_reads_it(operation, object)];
-            json_patch::patch(object, &one).map_err(|error| does_not_fit(&error))?;
+            // Of a patch that fails, nothing is stored.
+            json_patch::patch_unsafe(object, &one).map_err(|error| does_not_fit(&error))?;
         }
         Ok(())
+    }
+}
+
+/// Counts the bytes of a value as JSON.
+pub(crate) fn size(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Neither counting nor a tree of JSON values fails.
+    serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
+}
+
+/// Counts the levels of objects and lists in a value.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Returns how deep what an operation puts in is, below the root.
+fn reaches(operation: &PatchOperation, object: &Value) -> usize {
+    let source = |from: &Pointer| from.resolve(object).map_or(0, depth);
+    let (path, inner) = match operation {
+        PatchOperation::Add(add) => (&add.path, depth(&add.value)),
+        PatchOperation::Replace(replace) => (&replace.path, depth(&replace.value)),
+        PatchOperation::Copy(copy) => (&copy.path, source(&copy.from)),
+        PatchOperation::Move(moved) => (&moved.path, source(&moved.from)),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return 0,
+    };
+    path.count() + inner
+}
+
+/// Counts the list items that an operation pushes aside at most.
+fn shifts(operation: &PatchOperation, object: &Value) -> usize {
+    let items = |path: &Pointer| {
+        let parent = path.parent().and_then(|parent| parent.resolve(object).ok());
+        parent.and_then(Value::as_array).map_or(0, Vec::len)
+    };
+    match operation {
+        PatchOperation::Add(add) => items(&add.path),
+        PatchOperation::Copy(copy) => items(&copy.path),
+        PatchOperation::Remove(remove) => items(&remove.path),
+        PatchOperation::Move(moved) => items(&moved.from) + items(&moved.path),
+        PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
     }
 }
 
@@ -121,5 +208,50 @@ mod tests {
         );
         let many = vec![json!({"op": "add", "path": "/a", "value": 1}); MAX_OPERATIONS + 1];
         assert_eq!(patched(json!({}), &json!(many)), Err(413));
+    }
+
+    #[test]
+    fn copies_are_bounded_all_together() {
+        // With its quotes a copy has a mebibyte.
+        let object = json!({"a": "x".repeat((1 << 20) - 2), "b": []});
+        let copy = json!({"op": "copy", "from": "/a", "path": "/b/-"});
+        for (copies, expected) in [(3, Ok(3)), (4, Err(422))] {
+            let patch = json!(vec![copy.clone(); copies]);
+            let found = patched(object.clone(), &patch);
+            let found = found.map(|object| object["b"].as_array().unwrap().len());
+            assert_eq!(found, expected);
+        }
+        // Each one doubles the list: 2^40 items in the end.
+        let double = json!({"op": "copy", "from": "/a", "path": "/a/-"});
+        let bomb = json!(vec![double; 40]);
+        assert_eq!(patched(json!({"a": ["x"]}), &bomb), Err(422));
+    }
+
+    #[test]
+    fn no_operation_makes_an_object_too_deep() {
+        let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
+        let below = |levels| "/a".repeat(levels);
+        for (levels, expected) in [(MAX_DEPTH, Ok(())), (MAX_DEPTH + 1, Err(422))] {
+            let object = json!({"a": nested(60), "b": nested(levels - 61)});
+            for operation in [
+                json!({"op": "add", "path": below(61), "value": nested(levels - 61)}),
+                json!({"op": "copy", "from": "/b", "path": below(61)}),
+                json!({"op": "move", "from": "/b", "path": below(61)}),
+                json!({"op": "replace", "path": below(61), "value": nested(levels - 61)}),
+            ] {
+                let found = patched(object.clone(), &json!([operation])).map(drop);
+                assert_eq!(found, expected, "{operation}");
+            }
+        }
+    }
+
+    #[test]
+    fn insertions_at_the_front_of_a_long_list_are_bounded() {
+        let object = json!({"a": vec![0; 1 << 20]});
+        let insert = json!({"op": "add", "path": "/a/0", "value": 1});
+        for (insertions, expected) in [(10, Ok(())), (20, Err(413))] {
+            let patch = json!(vec![insert.clone(); insertions]);
+            assert_eq!(patched(object.clone(), &patch).map(drop), expected);
+        }
     }
 }

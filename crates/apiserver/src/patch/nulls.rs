@@ -1,6 +1,8 @@
 //! Nulls in what is applied. They say that a field is not there, and who says so owns it; types of Go have no place for
 //! them, and nor has what is stored.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::fields::{self, Shape, field_schema, item_step};
@@ -31,10 +33,12 @@ pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Sche
         }
         Shape::Keyed(wanted, keys) => {
             let of_item = schema.and_then(|s| s.items.as_deref());
-            for value in wanted {
-                let step = item_step(value, keys, of_item);
-                let items = merged.as_array_mut().into_iter().flatten();
-                for item in items.filter(|i| item_step(i, keys, of_item) == step) {
+            let wanted: HashMap<String, &Value> = wanted
+                .iter()
+                .map(|value| (item_step(value, keys, of_item), value))
+                .collect();
+            for item in merged.as_array_mut().into_iter().flatten() {
+                if let Some(value) = wanted.get(&item_step(item, keys, of_item)) {
                     take_away(item, value, of_item);
                 }
             }

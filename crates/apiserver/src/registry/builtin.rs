@@ -427,6 +427,7 @@ fn resource(row: &Row) -> Resource {
         columns: Columns::Builtin(builtin_columns(row.group, row.plural)),
         selectable: Vec::new(),
         table: table.into(),
+        defined_at: None,
         deprecation: (row.kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),

@@ -31,8 +31,9 @@ fn dotted(path: &Value) -> Option<String> {
     path.as_str().map(|p| p.trim_start_matches('.').to_owned())
 }
 
-/// The resources a CRD asks for, one a served version. `crd` has been validated and defaulted.
-pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
+/// The resources a CRD asks for, one a served version. `crd` has been validated and defaulted, and was written at
+/// `defined_at`.
+fn resources(crd: &Value, defined_at: u64) -> Vec<Resource> {
     let spec = &crd["spec"];
     let (group, names) = (text(&spec["group"]), &spec["names"]);
     let versions = spec["versions"]
@@ -42,7 +43,10 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
     versions
         .iter()
         .filter(|v| v["served"] == true)
-        .map(|v| resource(spec, &group, names, v))
+        .map(|v| Resource {
+            defined_at: Some(defined_at),
+            ..resource(spec, &group, names, v)
+        })
         .collect()
 }
 
@@ -103,6 +107,7 @@ fn resource(spec: &Value, group: &str, names: &Value, version: &Value) -> Resour
                 str::to_owned,
             )
         }),
+        defined_at: None,
     }
 }
 
@@ -209,13 +214,14 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) -> bool {
 }
 
 /// The resources of a CRD, if its names were accepted.
-pub(crate) fn served(crd: &Value) -> Vec<Arc<Resource>> {
+pub(crate) fn served(crd: &Value, defined_at: u64) -> Vec<Arc<Resource>> {
     let accepted = crd["status"]["conditions"].as_array().is_some_and(|l| {
         l.iter()
             .any(|c| c["type"] == "NamesAccepted" && c["status"] == "True")
     });
     if accepted {
-        resources(crd).into_iter().map(Arc::new).collect()
+        let resources = resources(crd, defined_at);
+        resources.into_iter().map(Arc::new).collect()
     } else {
         Vec::new()
     }

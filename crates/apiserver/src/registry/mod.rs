@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::admission::GroupResource;
 use crate::connect::ConnectedSubresource;
-use crate::schema::{self, Schema};
-use crate::store::TableName;
+use crate::schema::{self, Schema, shape};
+use crate::store::{Stored, TableName};
 use crate::table::Columns;
 
 /// Where objects of a kind live.
@@ -112,6 +112,8 @@ pub(crate) struct Resource {
     pub(crate) selectable: Vec<String>,
     pub(crate) table: TableName,
     pub(crate) deprecation: Option<String>,
+    /// The version of the definition that a custom resource was compiled from.
+    pub(crate) defined_at: Option<u64>,
 }
 
 impl Resource {
@@ -141,6 +143,23 @@ impl Resource {
             group: &self.group,
             resource: &self.plural,
         }
+    }
+
+    /// The stored object as a tree, with the defaults of now.
+    pub(crate) fn read(&self, object: &Stored) -> Value {
+        let mut value = object.value();
+        if self.may_lack_defaults(object) {
+            shape::drop_nulls(&mut value, self.schema());
+            shape::default(&mut value, self.schema());
+        }
+        value
+    }
+
+    /// Whether a custom object was written before its definition. Defaults that the schema gained since are filled in
+    /// when it is read, and stored when it is next written.
+    pub(crate) fn may_lack_defaults(&self, object: &Stored) -> bool {
+        let defined_at = self.defined_at;
+        defined_at.is_some_and(|version| object.version < version) && self.schema().has_defaults
     }
 
     pub(crate) fn schema(&self) -> &Arc<Schema> {

@@ -68,7 +68,12 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Drops unknown fields and adds their paths to `unknown`.
+/// Most strange fields of an object that are noted, and most bytes of their paths together: whoever sends more is told
+/// of the first ones.
+pub(crate) const MOST_NOTED: usize = 100;
+pub(crate) const MOST_NOTED_BYTES: usize = 64 << 10;
+
+/// Drops unknown fields and adds the paths of the first ones to `unknown`.
 pub(crate) fn prune(
     value: &mut Value,
     schema: &Schema,
@@ -107,7 +112,8 @@ fn prune_object(
     {
         object.retain(|name, _| {
             let known = schema.properties.contains_key(name);
-            if !known {
+            let noted: usize = unknown.iter().map(String::len).sum();
+            if !known && unknown.len() < MOST_NOTED && noted < MOST_NOTED_BYTES {
                 unknown.push(join(path, name));
             }
             known

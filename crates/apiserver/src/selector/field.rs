@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_row_is_about_a_kind_that_is_served() {
-        let served = Registry::new().snapshot();
+        let served = Registry::new(Vec::new()).snapshot();
         for kind in KINDS {
             let is_served = served.all().any(|r| r.is(kind.group, kind.plural));
             assert!(is_served, "{}/{}", kind.group, kind.plural);

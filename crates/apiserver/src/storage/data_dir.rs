@@ -271,7 +271,7 @@ mod tests {
         let path = home.path().join("data");
         let folder = open(&path).unwrap();
         let (storage, _) = folder.server("one").unwrap();
-        storage.write(Record {
+        let record = Record {
             table: "things".into(),
             namespace: "n".into(),
             name: "a".into(),
@@ -279,7 +279,8 @@ mod tests {
             written: Written::Created {
                 object: Bytes::from_static(b"{}"),
             },
-        });
+        };
+        storage.write(record).unwrap();
         storage.close();
         let objects = path.join("one/objects.redb");
         let kept = fs::read(&objects).unwrap();

@@ -33,34 +33,62 @@ pub enum Durability {
     PowerLoss,
 }
 
-/// A file whose writes are handed to the operating system, in order, and not waited for. They are there when
+/// A file whose writes are handed to the operating system, in order. Where they are not waited for, they are there when
 /// the process is killed; when the machine loses power, some may be and others not.
 #[derive(Debug)]
-struct Unsynced(FileBackend);
+struct Disk {
+    file: FileBackend,
+    durability: Durability,
+    #[cfg(test)]
+    faults: super::faults::Faults,
+}
 
-impl StorageBackend for Unsynced {
+impl Disk {
+    #[cfg(test)]
+    fn check(&self) -> io::Result<()> {
+        self.faults.check()
+    }
+
+    #[cfg(not(test))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "tests have faults here"
+    )]
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.file.len()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        self.file.read(offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.check()?;
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        Ok(())
+        self.check()?;
+        match self.durability {
+            Durability::ProcessEnd => Ok(()),
+            Durability::PowerLoss => self.file.sync_data(),
+        }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
+        self.check()?;
+        self.file.write(offset, data)
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.close()
+        self.file.close()
     }
 }
 
@@ -71,15 +99,17 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = FileBackend::new(options.open(path)?)?;
+    let disk = Disk {
+        file: FileBackend::new(options.open(path)?)?,
+        durability,
+        #[cfg(test)]
+        faults: super::faults::of(path),
+    };
     let mut builder = Builder::new();
     builder
         .set_cache_size(CACHE)
         .set_check_integrity_on_open(true);
-    let database = match durability {
-        Durability::ProcessEnd => builder.create_with_backend(Unsynced(file)),
-        Durability::PowerLoss => builder.create_with_backend(file),
-    }?;
+    let database = builder.create_with_backend(disk)?;
     if durability == Durability::PowerLoss
         && let Some(folder) = path.parent()
     {
@@ -126,6 +156,33 @@ pub(super) fn keep(database: &Database, batch: &[Record]) -> Result<Option<u64>,
     apply(&change, batch)?;
     change.commit()?;
     Ok(batch.last().map(|record| record.version))
+}
+
+/// Takes the last batch back: the database has `version` again.
+pub(super) fn revert(
+    database: &Database,
+    batch: &[Record],
+    version: u64,
+) -> Result<(), redb::Error> {
+    let change = database.begin_write()?;
+    {
+        let mut objects = change.open_table(OBJECTS)?;
+        let mut latest = change.open_table(LATEST)?;
+        // Of several changes to one object the first counts.
+        for record in batch.iter().rev() {
+            let place = (&*record.table, &*record.namespace, &*record.name);
+            match &record.written {
+                Written::Created { .. } => drop(objects.remove(place)?),
+                // The exact version is in the object.
+                Written::Replaced { before, .. } | Written::Removed { before, .. } => {
+                    drop(objects.insert(place, (version, &**before))?);
+                }
+            }
+            latest.insert(&*record.table, version)?;
+        }
+    }
+    change.commit()?;
+    Ok(())
 }
 
 fn apply(change: &WriteTransaction, batch: &[Record]) -> Result<(), redb::Error> {
@@ -215,5 +272,41 @@ mod tests {
         assert!(open(&path, Durability::ProcessEnd).is_err());
         std::fs::write(&path, b"something else").unwrap();
         assert!(open(&path, Durability::ProcessEnd).is_err());
+    }
+
+    #[test]
+    fn whatever_byte_is_wrong_nothing_wrong_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("objects.redb");
+        let database = open(&path, Durability::ProcessEnd).unwrap();
+        for version in 2..60 {
+            let (name, text) = (format!("o{version}"), "x".repeat(700));
+            keep(&database, &[record(&name, version, Some(&text))]).unwrap();
+        }
+        let read = |database: &Database| {
+            let kept = load(database).unwrap();
+            let objects = kept.objects.into_iter();
+            let objects: Vec<_> = objects.map(|o| (o.name, o.version, o.bytes)).collect();
+            (kept.version, objects)
+        };
+        let expected = read(&database);
+        drop(database);
+        let whole = std::fs::read(&path).unwrap();
+        let (mut refused, mut read_whole) = (0, 0);
+        // All of the header, and some of each page.
+        let places = (0..512).chain((512..whole.len()).step_by(1021));
+        for at in places {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x55;
+            std::fs::write(&path, &bytes).unwrap();
+            match open(&path, Durability::ProcessEnd) {
+                Err(_) => refused += 1,
+                Ok(database) => {
+                    assert_eq!(read(&database), expected, "{at}");
+                    read_whole += 1;
+                }
+            }
+        }
+        assert!(refused > 10 && read_whole > 10, "{refused} {read_whole}");
     }
 }

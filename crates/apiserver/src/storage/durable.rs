@@ -1,11 +1,15 @@
 //! A storage that outlives the process. One thread owns the database; whatever was written while it was busy
 //! with a batch makes up the next one, so that many writers share the price of a commit.
+//!
+//! When a batch cannot be kept, because the disk is full or fails, its changes are undone and others refused, until the
+//! database can be opened and written again.
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use redb::Database;
@@ -13,7 +17,16 @@ use tokio::sync::watch;
 
 use super::database::{self, Durability};
 use super::journal::{self, Journal};
-use super::{Kept, Progress, Record, Storage, StorageError};
+use super::{Kept, Past, Progress, Record, Storage, StorageError, Undo};
+
+/// Shortest and longest time between two attempts to write again.
+const RETRY: (Duration, Duration) = if cfg!(test) {
+    (Duration::from_millis(1), Duration::from_millis(10))
+} else {
+    (Duration::from_secs(1), Duration::from_secs(30))
+};
+/// An attempt reads the whole database: so many times as long as it took is waited until the next one.
+const REST: u32 = 4;
 
 /// Changes that wait for the next batch. Each is as long as its writer waits for it to be kept, so there are
 /// no more than requests under way, and what background work has written in one turn.
@@ -26,16 +39,22 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     records: Vec<Record>,
+    refusing: Option<StorageError>,
     closed: bool,
 }
 
 impl Queue {
-    fn push(&self, record: Record) {
+    fn push(&self, record: Record) -> Result<(), StorageError> {
         let mut waiting = self.waiting.lock();
-        if !waiting.closed {
-            waiting.records.push(record);
-            self.ready.notify_one();
+        if waiting.closed {
+            return Err(StorageError("the storage is closed".to_owned()));
         }
+        if let Some(error) = &waiting.refusing {
+            return Err(error.clone());
+        }
+        waiting.records.push(record);
+        self.ready.notify_one();
+        Ok(())
     }
 
     /// Everything that waits, as soon as there is something; `None` after the last.
@@ -50,20 +69,85 @@ impl Queue {
         Some(std::mem::take(&mut waiting.records))
     }
 
+    /// Drops everything that waits, and refuses what comes.
+    fn refuse(&self, error: StorageError) {
+        let mut waiting = self.waiting.lock();
+        waiting.refusing = Some(error);
+        waiting.records.clear();
+    }
+
+    fn accept(&self) {
+        self.waiting.lock().refusing = None;
+    }
+
+    /// Waits for a while, unless the queue is closed; returns whether it is.
+    fn rest(&self, time: Duration) -> bool {
+        let mut waiting = self.waiting.lock();
+        let until = Instant::now() + time;
+        while !waiting.closed && !self.ready.wait_until(&mut waiting, until).timed_out() {}
+        waiting.closed
+    }
+
     fn close(&self) {
         self.waiting.lock().closed = true;
         self.ready.notify_one();
     }
 }
 
+/// The files of a storage, ready to be written.
+struct Files {
+    database: Database,
+    journal: Journal,
+}
+
+impl Files {
+    /// Opens the database file of this path, or makes it, with the files of the past beside it. Returns the version of
+    /// the last change that is in them, too.
+    fn open(path: &Path, durability: Durability) -> Result<(Self, Kept), StorageError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            StorageError(format!("cannot use {}: {error}", path.display()))
+        };
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        // A new one would be made without a word of what is lost.
+        if is_empty(path).map_err(|e| failed(&e))? && journal::is_there(folder) {
+            return Err(failed(
+                &"it is lost or empty, and the changes beside it are not: put the file back, or remove the folder to \
+                  start with nothing",
+            ));
+        }
+        let database = database::open(path, durability).map_err(|e| failed(&e))?;
+        let mut kept = database::load(&database).map_err(|e| failed(&e))?;
+        let (journal, past) = Self::past(folder, kept.version)?;
+        kept.past = past;
+        Ok((Self { database, journal }, kept))
+    }
+
+    fn past(folder: &Path, version: u64) -> Result<(Journal, Vec<Past>), StorageError> {
+        Journal::open(folder, version)
+            .map_err(|e| StorageError(format!("cannot use {}: {e}", folder.display())))
+    }
+
+    /// Keeps all of these or none, and returns the version of the last.
+    fn keep(&mut self, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
+        self.journal.append(batch)?;
+        database::keep(&self.database, batch)
+    }
+}
+
 /// Objects in a database file.
-#[derive(Debug)]
 pub struct Durable {
     /// Taken by the first `load`.
     loaded: Mutex<Option<Kept>>,
     queue: Arc<Queue>,
+    undo: Arc<OnceLock<Undo>>,
     progress: watch::Receiver<Progress>,
     writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Durable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Durable").finish_non_exhaustive()
+    }
 }
 
 impl Durable {
@@ -74,37 +158,31 @@ impl Durable {
         durability: Durability,
         lock: Arc<File>,
     ) -> Result<Self, StorageError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            StorageError(format!("cannot use {}: {error}", path.display()))
+        let (files, kept) = Files::open(path, durability)?;
+        let (queue, undo) = (Arc::new(Queue::default()), Arc::default());
+        let (progress, follow) = watch::channel(Progress {
+            kept: kept.version,
+            ..Progress::default()
+        });
+        let writer = Writer {
+            path: path.to_owned(),
+            durability,
+            queue: Arc::clone(&queue),
+            undo: Arc::clone(&undo),
+            progress,
         };
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        // It would be made anew, and nobody would be told that there was something.
-        if is_empty(path).map_err(|e| failed(&e))? && journal::is_there(folder) {
-            return Err(failed(
-                &"it is lost or empty, and the changes beside it are not: put the file back, or remove the folder to \
-                  start with nothing",
-            ));
-        }
-        let database = database::open(path, durability).map_err(|e| failed(&e))?;
-        let mut kept = database::load(&database).map_err(|e| failed(&e))?;
-        let (mut journal, past) = Journal::open(folder, kept.version)
-            .map_err(|e| StorageError(format!("cannot use {}: {e}", folder.display())))?;
-        kept.past = past;
-        let queue = Arc::new(Queue::default());
-        let (progress, follow) = watch::channel(Progress::UpTo(kept.version));
-        let (own_queue, own_path) = (queue.clone(), path.to_owned());
         let writer = thread::Builder::new()
             .name("storage".to_owned())
             .spawn(move || {
-                write(&database, &mut journal, &own_queue, &progress, &own_path);
+                writer.run(files);
                 // In this order: whoever gets the lock finds the file closed.
-                drop(database);
                 drop(lock);
             })
-            .map_err(|e| failed(&e))?;
+            .map_err(|e| StorageError(format!("cannot use {}: {e}", path.display())))?;
         Ok(Self {
             loaded: Mutex::new(Some(kept)),
             queue,
+            undo,
             progress: follow,
             writer: Mutex::new(Some(writer)),
         })
@@ -120,29 +198,89 @@ fn is_empty(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn write(
-    database: &Database,
-    journal: &mut Journal,
-    queue: &Queue,
-    progress: &watch::Sender<Progress>,
-    path: &Path,
-) {
-    while let Some(batch) = queue.take() {
-        let kept = journal
-            .append(&batch)
-            .map_err(redb::Error::Io)
-            .and_then(|()| database::keep(database, &batch));
-        match kept {
-            Ok(Some(version)) => drop(progress.send_replace(Progress::UpTo(version))),
-            Ok(None) => {}
-            Err(error) => {
-                let why = format!("cannot write to {}: {error}", path.display());
-                tracing::error!("{why}");
-                progress.send_replace(Progress::Failed(StorageError(why)));
-                queue.close();
-                return;
+/// The thread that owns the files.
+struct Writer {
+    path: PathBuf,
+    durability: Durability,
+    queue: Arc<Queue>,
+    undo: Arc<OnceLock<Undo>>,
+    progress: watch::Sender<Progress>,
+}
+
+impl Writer {
+    fn run(self, mut files: Files) {
+        while let Some(batch) = self.queue.take() {
+            match files.keep(&batch) {
+                Ok(Some(version)) => self
+                    .progress
+                    .send_modify(|progress| progress.kept = version),
+                Ok(None) => {}
+                Err(error) => {
+                    let why = format!("cannot write to {}: {error}", self.path.display());
+                    self.lose(StorageError(why));
+                    // An error leaves a database useless until it is opened again.
+                    drop(files);
+                    match self.recover(&batch) {
+                        Some(again) => files = again,
+                        None => return,
+                    }
+                }
             }
         }
+    }
+
+    /// Undoes everything that is not kept, and refuses more.
+    fn lose(&self, error: StorageError) {
+        tracing::error!("{error}; no writes are accepted until it can be written again");
+        self.queue.refuse(error.clone());
+        if let Some(undo) = self.undo.get() {
+            undo(self.progress.borrow().kept);
+        }
+        self.progress.send_modify(|progress| {
+            progress.losses += 1;
+            progress.refusing = Some(error);
+        });
+    }
+
+    /// Opens the files again as soon as that is possible, without what was lost, and accepts changes; returns nothing
+    /// if the storage is closed before.
+    fn recover(&self, lost: &[Record]) -> Option<Files> {
+        let mut pause = RETRY.0;
+        while !self.queue.rest(pause) {
+            let began = Instant::now();
+            match self.reopened(lost) {
+                Ok(files) => {
+                    tracing::info!("{} can be written again", self.path.display());
+                    self.queue.accept();
+                    self.progress
+                        .send_modify(|progress| progress.refusing = None);
+                    return Some(files);
+                }
+                Err(error) => tracing::debug!(%error, "the storage cannot be written yet"),
+            }
+            pause = (began.elapsed() * REST).clamp(RETRY.0, RETRY.1);
+        }
+        None
+    }
+
+    fn reopened(&self, lost: &[Record]) -> Result<Files, StorageError> {
+        let wanted = self.progress.borrow().kept;
+        let (mut files, kept) = Files::open(&self.path, self.durability)?;
+        let failed = |error: &dyn std::fmt::Display| {
+            StorageError(format!("cannot use {}: {error}", self.path.display()))
+        };
+        if kept.version == wanted {
+            return Ok(files);
+        }
+        // A commit that ended with an error may be whole all the same.
+        if lost.last().is_none_or(|last| last.version != kept.version) {
+            let why = format!("it has version {} instead of {wanted}", kept.version);
+            return Err(failed(&why));
+        }
+        database::revert(&files.database, lost, wanted).map_err(|e| failed(&e))?;
+        let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
+        files.journal = Files::past(folder, wanted)?.0;
+        Ok(files)
     }
 }
 
@@ -151,8 +289,14 @@ impl Storage for Durable {
         Ok(self.loaded.lock().take().unwrap_or_default())
     }
 
-    fn write(&self, record: Record) {
-        self.queue.push(record);
+    fn on_loss(&self, undo: Undo) {
+        if self.undo.set(undo).is_err() {
+            tracing::error!("the storage has another store already");
+        }
+    }
+
+    fn write(&self, record: Record) -> Result<(), StorageError> {
+        self.queue.push(record)
     }
 
     fn progress(&self) -> Option<watch::Receiver<Progress>> {
@@ -162,6 +306,9 @@ impl Storage for Durable {
     fn close(&self) {
         self.queue.close();
         let writer = self.writer.lock().take();
+        // What undoes changes may hold the last of a server.
+        let is_other = |writer: &JoinHandle<()>| writer.thread().id() != thread::current().id();
+        let writer = writer.filter(is_other);
         if writer.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the storage thread panicked");
         }
@@ -171,5 +318,144 @@ impl Storage for Durable {
 impl Drop for Durable {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::storage::{Written, faults};
+
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    fn open(path: &Path, durability: Durability) -> (Durable, Kept) {
+        let lock = Arc::new(tempfile::tempfile().unwrap());
+        let storage = Durable::open(path, durability, lock).unwrap();
+        let kept = storage.load().unwrap();
+        (storage, kept)
+    }
+
+    fn objects(kept: &Kept) -> BTreeMap<String, Bytes> {
+        let objects = kept.objects.iter();
+        objects
+            .map(|o| (o.name.to_string(), o.bytes.clone()))
+            .collect()
+    }
+
+    /// Writes a change of one of a few objects; `now` is what they are then.
+    fn record(version: u64, now: &mut BTreeMap<String, Bytes>) -> Record {
+        let name = format!("o{}", version % 7);
+        let object = Bytes::from(vec![u8::try_from(version % 251).unwrap(); 9000]);
+        let before = now.get(&name).cloned();
+        let written = match before {
+            Some(before) if version.is_multiple_of(3) => {
+                now.remove(&name);
+                Written::Removed {
+                    before,
+                    last: object.clone(),
+                }
+            }
+            Some(before) => Written::Replaced {
+                before,
+                object: object.clone(),
+            },
+            None => Written::Created {
+                object: object.clone(),
+            },
+        };
+        if !matches!(written, Written::Removed { .. }) {
+            now.insert(name.clone(), object);
+        }
+        Record {
+            table: "things".into(),
+            namespace: "n".into(),
+            name: name.into(),
+            version,
+            written,
+        }
+    }
+
+    /// Waits for a state of the storage.
+    fn until(storage: &Durable, state: impl Fn(&Progress) -> bool) -> Progress {
+        let progress = storage.progress().unwrap();
+        let began = Instant::now();
+        loop {
+            let now = progress.borrow().clone();
+            if state(&now) {
+                return now;
+            }
+            assert!(began.elapsed() < PATIENCE, "{now:?}");
+            thread::yield_now();
+        }
+    }
+
+    /// Whichever operation of the disk fails first: what is acknowledged is there, nothing else is, and it goes on.
+    #[test]
+    fn a_disk_that_fails_loses_nothing_acknowledged() {
+        for durability in [Durability::ProcessEnd, Durability::PowerLoss] {
+            let mut failures = 0;
+            for operations in 0..40 {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("objects.redb");
+                let disk = faults::of(&path);
+                let (storage, _) = open(&path, durability);
+                let undone = Arc::new(Mutex::new(None));
+                storage.on_loss(Box::new({
+                    let undone = undone.clone();
+                    move |version| *undone.lock() = Some(version)
+                }));
+                let mut now = BTreeMap::new();
+                for version in 2..20 {
+                    storage.write(record(version, &mut now)).unwrap();
+                }
+                until(&storage, |progress| progress.kept == 19);
+                disk.after(operations);
+                let mut kept = 19;
+                while kept < 40 {
+                    let mut then = now.clone();
+                    storage.write(record(kept + 1, &mut then)).unwrap();
+                    let settled = until(&storage, |p| p.kept > kept || p.losses > 0);
+                    if settled.losses > 0 {
+                        break;
+                    }
+                    (kept, now) = (kept + 1, then);
+                }
+                if !disk.happened() {
+                    continue;
+                }
+                failures += 1;
+                assert_eq!(*undone.lock(), Some(kept));
+                let mut other = now.clone();
+                let refused = storage.write(record(kept + 1, &mut other)).unwrap_err();
+                assert!(refused.0.contains("objects.redb"), "{refused}");
+                // As if it ended now, at a time when the disk can be read.
+                if operations % 2 == 0 {
+                    disk.repair();
+                    until(&storage, |progress| progress.refusing.is_none());
+                    storage.write(record(kept + 1, &mut now)).unwrap();
+                    until(&storage, |progress| progress.kept == kept + 1);
+                    kept += 1;
+                }
+                storage.close();
+                disk.repair();
+                let (_, found) = open(&path, durability);
+                if found.version == kept {
+                    assert_eq!(objects(&found), now, "{durability:?} {operations}");
+                } else {
+                    // Nobody was told whether the last one is kept.
+                    assert_eq!((found.version, operations % 2), (kept + 1, 1));
+                    drop(record(kept + 1, &mut now));
+                    assert_eq!(objects(&found), now);
+                }
+                let versions: Vec<u64> = found.past.iter().map(|past| past.version).collect();
+                let first = versions.first().copied().unwrap_or(found.version + 1);
+                assert_eq!(versions, (first..=found.version).collect::<Vec<_>>());
+            }
+            assert!(failures > 10, "{failures}");
+        }
     }
 }

@@ -319,6 +319,82 @@ mod tests {
         assert_eq!(versions(folder.path(), 8), [0; 0], "damaged");
     }
 
+    /// The changes of a folder, and that the next one is found behind them.
+    fn damaged(folder: &Path, version: u64, full: u64) -> Vec<Past> {
+        let (mut journal, past) = Journal::open_with(folder, version, full).unwrap();
+        journal.append(&[created(version + 1)]).unwrap();
+        let (_, after) = Journal::open_with(folder, version + 1, full).unwrap();
+        let last = after.last().unwrap();
+        assert_eq!(
+            (last.version, &last.undone),
+            (version + 1, &Undone::Created)
+        );
+        assert_eq!(after.len(), past.len() + 1);
+        past
+    }
+
+    #[test]
+    fn whatever_byte_is_wrong_nothing_wrong_is_remembered() {
+        const LAST: u64 = 24;
+        let folder = tempfile::tempdir().unwrap();
+        let full = 400;
+        let (mut journal, _) = Journal::open_with(folder.path(), 0, full).unwrap();
+        for version in 2..=LAST {
+            let before = bytes(&format!("before {version}"));
+            let written = match version % 3 {
+                0 => Written::Created { object: bytes("") },
+                1 => Written::Removed {
+                    last: before.clone(),
+                    before,
+                },
+                _ => Written::Replaced {
+                    before,
+                    object: bytes(""),
+                },
+            };
+            journal.append(&[record(version, written)]).unwrap();
+        }
+        let (_, whole) = Journal::open_with(folder.path(), LAST, full).unwrap();
+        let shown = |past: &Past| (past.version, past.undone.clone());
+        let whole: Vec<_> = whole.iter().map(shown).collect();
+        assert!(whole.len() > 12, "{}", whole.len());
+        let files = [NEWER, OLDER].map(|name| folder.path().join(name));
+        let contents = files.clone().map(|file| fs::read(file).unwrap());
+        let check = |damage: &dyn Fn(&mut Vec<u8>), which: usize, at: usize| {
+            for (file, content) in files.iter().zip(&contents) {
+                fs::write(file, content).unwrap();
+            }
+            let mut content = contents[which].clone();
+            damage(&mut content);
+            fs::write(&files[which], content).unwrap();
+            let past = damaged(folder.path(), LAST, full);
+            let found: Vec<_> = past.iter().map(shown).collect();
+            assert!(whole.ends_with(&found), "{which} {at}: {found:?}");
+        };
+        for (which, content) in contents.iter().enumerate() {
+            for at in 0..content.len() {
+                check(&|content| content[at] ^= 1 << (at % 8), which, at);
+                if at % 5 != 0 {
+                    continue;
+                }
+                check(&|content| content.truncate(at), which, at);
+                // As a file system leaves it that has lost the end.
+                check(&|content| content[at..].fill(0), which, at);
+                check(
+                    &|content| content.splice(at..=at, []).for_each(drop),
+                    which,
+                    at,
+                );
+            }
+            check(&|content| content.extend([0; 64]), which, content.len());
+            check(
+                &|content| content.extend_from_within(..),
+                which,
+                content.len(),
+            );
+        }
+    }
+
     #[test]
     fn the_files_do_not_grow_without_bounds() {
         let folder = tempfile::tempdir().unwrap();

@@ -32,6 +32,21 @@ impl Change {
         }
     }
 
+    /// The change that undoes this one.
+    pub(crate) fn inverse(&self) -> Self {
+        match self {
+            Self::Added(new) => Self::Deleted {
+                old: new.clone(),
+                last: new.clone(),
+            },
+            Self::Modified { old, new } => Self::Modified {
+                old: new.clone(),
+                new: old.clone(),
+            },
+            Self::Deleted { old, .. } => Self::Added(old.clone()),
+        }
+    }
+
     /// The object before the change.
     pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
         match self {
@@ -78,6 +93,13 @@ impl History {
                 self.bytes -= gone.current().bytes.len();
                 self.horizon = gone.version();
             }
+        }
+    }
+
+    /// Forgets the latest event, if it is of this version.
+    pub(crate) fn forget(&mut self, version: u64) {
+        if let Some(gone) = self.events.pop_back_if(|last| last.version() == version) {
+            self.bytes -= gone.current().bytes.len();
         }
     }
 

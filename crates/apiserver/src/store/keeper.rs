@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::{Change, Stored, TableName};
+use super::{Change, Mark, Stored, TableName};
 use crate::storage::{Progress, Record, Storage, StorageError, Written};
 
 /// See the module documentation.
@@ -20,32 +20,58 @@ impl Keeper {
         }
     }
 
-    /// Waits until everything up to a version is kept, or cannot be.
-    pub(super) async fn kept(&self, version: u64) -> Result<(), StorageError> {
+    /// Waits until everything up to a mark is kept, or cannot be.
+    pub(super) async fn kept(&self, mark: Mark) -> Result<(), Unkept> {
         let Some(mut progress) = self.progress.clone() else {
             return Ok(());
         };
-        let settled = |p: &Progress| match p {
-            Progress::UpTo(kept) => *kept >= version,
-            Progress::Failed(_) => true,
-        };
+        let settled = |p: &Progress| p.losses > mark.losses || p.kept >= mark.version;
         match progress.wait_for(settled).await.as_deref() {
-            Ok(Progress::UpTo(_)) => Ok(()),
-            Ok(Progress::Failed(error)) => Err(error.clone()),
-            Err(_) => Err(closed()),
+            Ok(now) if now.losses > mark.losses => Err(lost(now)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Unkept::Closed(closed())),
         }
     }
 
-    /// Why changes are not kept any more; waits until that is so.
+    /// Returns why changes were undone.
+    pub(super) fn lost(&self) -> Unkept {
+        match &self.progress {
+            Some(progress) => lost(&progress.borrow()),
+            None => Unkept::Closed(closed()),
+        }
+    }
+
+    /// Returns the last version that is kept; none where nothing is.
+    pub(super) fn kept_version(&self) -> Option<u64> {
+        self.progress
+            .as_ref()
+            .map(|progress| progress.borrow().kept)
+    }
+
+    /// Reports whether changes are refused now.
+    pub(super) fn refuses(&self) -> bool {
+        let progress = self.progress.as_ref();
+        progress.is_some_and(|progress| progress.borrow().refusing.is_some())
+    }
+
+    /// Waits until changes are accepted.
+    pub(super) async fn accepts(&self) -> Result<(), Unkept> {
+        let Some(mut progress) = self.progress.clone() else {
+            return Ok(());
+        };
+        match progress.wait_for(|now| now.refusing.is_none()).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Unkept::Closed(closed())),
+        }
+    }
+
+    /// Why the storage has ended; waits until that is so.
     pub(super) async fn failure(&self) -> StorageError {
         let Some(mut progress) = self.progress.clone() else {
             return std::future::pending().await;
         };
-        let failed = |p: &Progress| matches!(p, Progress::Failed(_));
-        match progress.wait_for(failed).await.as_deref() {
-            Ok(Progress::Failed(error)) => error.clone(),
-            _ => closed(),
-        }
+        while progress.changed().await.is_ok() {}
+        closed()
     }
 
     /// Keeps what was written; what comes later is refused.
@@ -55,14 +81,8 @@ impl Keeper {
 
     /// Hands a change to the storage. Called with the store locked, so that the order is that of the versions.
     pub(super) fn keep(&self, table: &TableName, change: &Change) -> Result<(), StorageError> {
-        let Some(progress) = &self.progress else {
+        if self.progress.is_none() {
             return Ok(());
-        };
-        if progress.has_changed().is_err() {
-            return Err(closed());
-        }
-        if let Progress::Failed(error) = &*progress.borrow() {
-            return Err(error.clone());
         }
         let bytes = |stored: &Stored| stored.bytes.clone();
         let current = change.current();
@@ -82,9 +102,25 @@ impl Keeper {
                     last: bytes(last),
                 },
             },
-        });
-        Ok(())
+        })
     }
+}
+
+/// Why something that was seen is not kept.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Unkept {
+    /// It was undone, and others may be accepted later.
+    #[error(transparent)]
+    Lost(StorageError),
+    /// The storage has ended.
+    #[error(transparent)]
+    Closed(StorageError),
+}
+
+fn lost(now: &Progress) -> Unkept {
+    // It may have been repaired since.
+    let unknown = || StorageError("changes could not be kept: try again".to_owned());
+    Unkept::Lost(now.refusing.clone().unwrap_or_else(unknown))
 }
 
 fn closed() -> StorageError {

@@ -12,8 +12,8 @@ mod owners;
 mod restore;
 mod table;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 pub(crate) use history::{Change, TooOld};
 use keeper::Keeper;
+pub(crate) use keeper::Unkept;
 pub(crate) use object::{Key, Stored};
 pub(crate) use owners::Dependent;
 use owners::OwnerIndex;
@@ -52,16 +53,30 @@ struct Inner {
     version: u64,
     tables: HashMap<TableName, Table>,
     owners: OwnerIndex,
+    /// Changes that may not be kept yet, in order.
+    pending: VecDeque<(TableName, Change)>,
+    /// How often pending changes were undone.
+    losses: u64,
 }
 
 /// Told of each change while the store is locked: must be quick, and must not call the store.
 pub(crate) type Observer = Box<dyn Fn(&TableName, &Change) + Send + Sync>;
 
+/// What a request may have seen: everything up to a version, unless changes were undone since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) version: u64,
+    /// How often changes had been undone.
+    pub(crate) losses: u64,
+}
+
 /// See the module documentation.
 pub(crate) struct Store {
-    inner: Mutex<Inner>,
+    inner: Arc<Mutex<Inner>>,
     keeper: Keeper,
-    observer: Observer,
+    observer: Arc<Observer>,
+    /// Called after changes were undone, with the store unlocked.
+    after_loss: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -87,6 +102,8 @@ impl Store {
             version: kept.version.max(1),
             tables: HashMap::new(),
             owners: OwnerIndex::default(),
+            pending: VecDeque::new(),
+            losses: 0,
         };
         for object in kept.objects {
             let (key, stored) = restored(&object)?;
@@ -99,11 +116,29 @@ impl Store {
                 .insert(key, stored);
         }
         remember(&mut inner.tables, &kept.tables, kept.past)?;
+        let (inner, observer) = (Arc::new(Mutex::new(inner)), Arc::new(observer));
+        let after_loss: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+        storage.on_loss(Box::new({
+            let (inner, observer) = (Arc::clone(&inner), Arc::clone(&observer));
+            let after_loss = Arc::clone(&after_loss);
+            move |version| {
+                inner.lock().undo_after(version, &observer);
+                if let Some(after_loss) = after_loss.get() {
+                    after_loss();
+                }
+            }
+        }));
         Ok(Self {
-            inner: Mutex::new(inner),
+            inner,
             keeper: Keeper::new(storage),
             observer,
+            after_loss,
         })
+    }
+
+    /// Calls this after changes were undone, with the store unlocked. Only the first that is given counts.
+    pub(crate) fn after_loss(&self, call: impl Fn() + Send + Sync + 'static) {
+        drop(self.after_loss.set(Box::new(call)));
     }
 
     /// Every object with its table, in any order.
@@ -115,12 +150,47 @@ impl Store {
             .collect()
     }
 
-    /// Waits until everything up to a version is kept, or cannot be.
-    pub(crate) async fn kept(&self, version: u64) -> Result<(), StorageError> {
-        self.keeper.kept(version).await
+    /// Returns a mark for everything that can be seen now.
+    pub(crate) fn mark(&self) -> Mark {
+        let inner = self.inner.lock();
+        Mark {
+            version: inner.version,
+            losses: inner.losses,
+        }
     }
 
-    /// Why changes are not kept any more; waits until that is so.
+    /// Waits until everything that can have been seen since a mark is kept.
+    pub(crate) async fn kept_since(&self, mark: Mark) -> Result<(), Unkept> {
+        let version = self.version();
+        // In this order: what was undone before this was not undone unnoticed.
+        self.kept(Mark { version, ..mark }).await?;
+        if self.mark().losses == mark.losses {
+            return Ok(());
+        }
+        Err(self.keeper.lost())
+    }
+
+    /// Waits until everything up to a mark is kept, or cannot be.
+    pub(crate) async fn kept(&self, mark: Mark) -> Result<(), Unkept> {
+        self.keeper.kept(mark).await
+    }
+
+    /// Returns the last version that is kept for sure.
+    pub(crate) fn kept_version(&self) -> u64 {
+        self.keeper.kept_version().unwrap_or_else(|| self.version())
+    }
+
+    /// Waits until changes are accepted.
+    pub(crate) async fn accepts(&self) -> Result<(), Unkept> {
+        self.keeper.accepts().await
+    }
+
+    /// Reports whether changes are refused now.
+    pub(crate) fn refuses(&self) -> bool {
+        self.keeper.refuses()
+    }
+
+    /// Why the storage has ended; waits until that is so.
     pub(crate) async fn failure(&self) -> StorageError {
         self.keeper.failure().await
     }
@@ -317,6 +387,11 @@ impl Store {
         change: Change,
     ) -> Result<(), StorageError> {
         self.keeper.keep(name, &change)?;
+        if let Some(kept) = self.keeper.kept_version() {
+            let is_kept = |(_, change): &mut (TableName, Change)| change.version() <= kept;
+            while inner.pending.pop_front_if(is_kept).is_some() {}
+            inner.pending.push_back((name.clone(), change.clone()));
+        }
         inner.version = change.version();
         let after = match &change {
             Change::Deleted { .. } => None,
@@ -331,6 +406,33 @@ impl Store {
         (self.observer)(name, &change);
         table.tell(change);
         Ok(())
+    }
+}
+
+impl Inner {
+    /// Undoes what was written after a version, as if it had never been.
+    fn undo_after(&mut self, version: u64, observer: &Observer) {
+        let is_lost = |(_, change): &mut (TableName, Change)| change.version() > version;
+        while let Some((name, change)) = self.pending.pop_back_if(is_lost) {
+            let back = change.inverse();
+            let after = match &back {
+                Change::Deleted { .. } => None,
+                other => Some(other.current()),
+            };
+            self.owners.replace(&name, back.before(), after);
+            if let Some(table) = self.tables.get_mut(&name) {
+                table.replace(&back);
+                table.history.forget(change.version());
+            }
+            observer(&name, &back);
+        }
+        self.pending.clear();
+        self.version = version.max(1);
+        self.losses += 1;
+        // Watches that have gone further have to go back.
+        for table in self.tables.values() {
+            table.wake.send_replace(self.version);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::shared::Shared;
-use crate::store::{Change, Key, Store, TableName};
+use crate::store::{Change, Key, Store, TableName, Unkept};
 
 const EVENTS: &str = "events";
 /// Between two sweeps, unless events live for less than that.
@@ -95,10 +95,18 @@ pub(super) async fn expire(shared: Arc<Shared>, lifetime: Duration) {
     loop {
         tokio::select! {
             () = shared.stopping.cancelled() => return,
-            () = tokio::time::sleep(SWEEP.min(lifetime)) => sweep(&shared, &table, lifetime),
+            () = tokio::time::sleep(SWEEP.min(lifetime)) => {}
         }
-        if shared.store.kept(shared.store.version()).await.is_err() {
-            return;
+        if shared.store.refuses() {
+            continue;
+        }
+        let before = shared.store.mark();
+        sweep(&shared, &table, lifetime);
+        match shared.store.kept_since(before).await {
+            Ok(()) => {}
+            // Those that are there again expire another time.
+            Err(Unkept::Lost(_)) => shared.last_writes.load(&shared.store),
+            Err(Unkept::Closed(_)) => return,
         }
     }
 }

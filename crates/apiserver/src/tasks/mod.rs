@@ -30,7 +30,7 @@ use crate::http::accept::Rendering;
 use crate::http::query::{FieldValidation, WriteOptions};
 use crate::registry::Resource;
 use crate::shared::{Identity, Shared};
-use crate::store::{Key, TableName};
+use crate::store::{Key, TableName, Unkept};
 use crate::verbs::{Call, Origin, Write, insert, modify};
 use queue::Work;
 
@@ -58,6 +58,7 @@ async fn work(shared: Arc<Shared>) {
     // Whether an item that waits has come up again.
     let mut again: HashMap<Work, bool> = HashMap::new();
     let (mut pause, mut retry_at) = (RETRY.0, None);
+    let mut lost = false;
     loop {
         if retry_at.is_none() && shared.work.has_failed() {
             retry_at = Some(Instant::now() + pause);
@@ -68,7 +69,7 @@ async fn work(shared: Arc<Shared>) {
         let retry = tokio::time::sleep_until(retry_at.unwrap_or_else(Instant::now));
         tokio::select! {
             () = shared.stopping.cancelled() => return,
-            () = shared.work.wait(), if waiting.len() < MOST_WAITING => {}
+            () = shared.work.wait(), if !lost && waiting.len() < MOST_WAITING => {}
             Some(item) = waiting.next() => {
                 if again.remove(&item) == Some(true) {
                     shared.work.push(item);
@@ -78,7 +79,19 @@ async fn work(shared: Arc<Shared>) {
                 retry_at = None;
                 shared.work.retry();
             }
+            accepted = shared.store.accepts(), if lost => {
+                if accepted.is_err() {
+                    return;
+                }
+                lost = false;
+                // What was done meanwhile is undone.
+                shared.resume();
+            }
         }
+        if lost {
+            continue;
+        }
+        let before = shared.store.mark();
         for _ in 0..TURN {
             if waiting.len() >= MOST_WAITING {
                 break;
@@ -96,9 +109,13 @@ async fn work(shared: Arc<Shared>) {
         }
         tokio::task::yield_now().await;
         // Not further ahead of the storage than one turn.
-        if let Err(error) = shared.store.kept(shared.store.version()).await {
-            tracing::debug!(%error, "background work ends");
-            return;
+        match shared.store.kept_since(before).await {
+            Ok(()) => lost = shared.store.refuses(),
+            Err(Unkept::Lost(_)) => lost = true,
+            Err(Unkept::Closed(error)) => {
+                tracing::debug!(%error, "background work ends");
+                return;
+            }
         }
     }
 }

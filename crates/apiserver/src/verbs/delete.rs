@@ -107,7 +107,7 @@ pub(crate) async fn collection(
         .shared
         .store
         .list(&call.resource.table, call.namespace.as_deref());
-    page.items.retain(|o| selector.matches(o));
+    page.items.retain(|o| selector.matches(o, &call.resource));
     for object in &page.items {
         match remove(call, &object.key, &options).await {
             Err(error) if error.reason != Reason::NotFound => return Err(error),
@@ -153,13 +153,13 @@ fn is_answered_with_itself(resource: &Resource) -> bool {
 pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<Deleted, ApiError> {
     let (resource, store) = (&call.resource, &call.shared.store);
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
-    let mut attempts = Attempts::default();
+    let mut attempts = Attempts::new();
     loop {
         let stored = store
             .get(&resource.table, key)
             .ok_or_else(|| ApiError::not_found(group, plural, &key.name))?;
         check(call, key, &stored, options)?;
-        let mut value = stored.value();
+        let mut value = resource.read(&stored);
         let reviewed = pipeline::admit_delete(call, key, &value, options).await?;
         let mut finalizers = finalizers_after(resource, &stored, options.propagation);
         if &*resource.table == CRDS
@@ -215,6 +215,7 @@ pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<
             Err(CommitError::Stale) if attempts.another(reviewed) => {}
             Err(CommitError::Stale) => return Err(ApiError::stale(group, plural, &key.name)),
             Err(CommitError::Gone) => return Err(ApiError::not_found(group, plural, &key.name)),
+            Err(CommitError::Storage(error)) => return Err(ApiError::unkept(error)),
             Err(error) => return Err(ApiError::internal(error.to_string())),
         }
     }

@@ -157,7 +157,7 @@ impl Call {
             Rendering::Full => respond::json_bytes(code, view_bytes(object, &self.resource)),
             Rendering::Partial => respond::json_value(code, &table::partial(&object.value())),
             Rendering::Table => {
-                let value = object.value();
+                let value = self.resource.read(object);
                 let table = serde_json::json!({
                     "kind": "Table", "apiVersion": "meta.k8s.io/v1",
                     "metadata": {"resourceVersion": value["metadata"]["resourceVersion"]},

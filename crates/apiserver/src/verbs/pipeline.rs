@@ -16,6 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::Call;
 use crate::error::ApiError;
+use crate::http::MAX_BODY;
+use crate::patch;
 use crate::store::{CommitError, Key, Stored};
 
 pub(crate) use admission::admit_delete;
@@ -50,9 +52,23 @@ fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {
         CommitError::Exists => ApiError::already_exists(group, plural, &key.name),
         CommitError::Gone => ApiError::not_found(group, plural, &key.name),
         CommitError::Stale => ApiError::stale(group, plural, &key.name),
-        CommitError::Storage(e) => ApiError::internal(e.to_string()),
+        CommitError::Storage(e) => ApiError::unkept(e),
         CommitError::Encode(e) => ApiError::internal(e.to_string()),
     }
+}
+
+/// Refuses an object that has become deeper or larger than what a request can send, managed fields included, unless the
+/// one before it was as large.
+fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
+    let size = patch::json::size(value);
+    if size > MAX_BODY && old.is_none_or(|old| size > old.bytes.len()) {
+        let why = format!("the object has {size} bytes, and the limit is {MAX_BODY}");
+        return Err(ApiError::too_large(&why));
+    }
+    if patch::json::depth(value) > patch::json::MAX_DEPTH {
+        return Err(ApiError::bad_request("exceeded max depth"));
+    }
+    Ok(())
 }
 
 /// The body says another namespace than the URL.

@@ -27,7 +27,7 @@ pub(crate) fn get(call: &Call, query: &Query) -> Result<Response<Body>, ApiError
     }
     let object = call.find()?;
     if call.subresource == Some(Subresource::Scale) {
-        let scale = scale::of(&object.value(), &call.resource);
+        let scale = scale::of(&call.resource.read(&object), &call.resource);
         let shown = match call.rendering {
             Rendering::Table => scale::table(&scale),
             Rendering::Full | Rendering::Partial => scale,
@@ -190,7 +190,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
     let Page { mut items, version } = page(call, query, after.as_ref())?;
     let select_all = selector.is_empty();
     if !select_all {
-        items.retain(|o| selector.matches(o));
+        items.retain(|o| selector.matches(o, &call.resource));
     }
     let limit = limit(query)?;
     let mut meta = list_meta(call, version);

@@ -10,14 +10,19 @@ use crate::store::Stored;
 
 /// The bytes of `object` as served for `resource`; almost always those that are stored.
 pub(crate) fn bytes(object: &Stored, resource: &Resource) -> Bytes {
-    if *object.api_version == *resource.api_version() {
+    if *object.api_version == *resource.api_version() && !resource.may_lack_defaults(object) {
         return object.bytes.clone();
     }
-    let value = to_view(object.value(), resource);
+    let value = value(object, resource);
     serde_json::to_vec(&value).map_or_else(|_| object.bytes.clone(), Bytes::from)
 }
 
 /// A stored object as served for `resource`.
+pub(crate) fn value(object: &Stored, resource: &Resource) -> Value {
+    to_view(resource.read(object), resource)
+}
+
+/// An object in the version that it is stored in, as served for `resource`.
 pub(crate) fn to_view(mut value: Value, resource: &Resource) -> Value {
     match resource.view {
         View::NewEvent => new_event(&value),

@@ -23,7 +23,7 @@ use crate::http::respond;
 use crate::registry::Resource;
 use crate::selector::Selector;
 use crate::shared::Shared;
-use crate::store::{Change, Stored};
+use crate::store::{Change, Mark, Stored, Unkept};
 use crate::table::{self, Include};
 use event::{EventType, at_version, encode};
 
@@ -82,6 +82,12 @@ struct Watcher {
     headers_sent: bool,
     bookmarks: bool,
     seen: u64,
+    /// Up to here everything that was seen is kept for sure.
+    sure: u64,
+    /// How often changes had been undone when it looked last.
+    losses: u64,
+    /// Whether a bookmark says where the state at the beginning ends; none without such a state, or when it is kept.
+    begin: Option<bool>,
     /// Whether there may be changes after `seen` that `wake` says nothing of.
     behind: bool,
     pace: Pace,
@@ -113,6 +119,9 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         headers_sent: false,
         bookmarks,
         seen: from.unwrap_or(0),
+        sure: from.unwrap_or(0),
+        losses: call.shared.store.mark().losses,
+        begin: None,
         behind: true,
         pace: Pace { due: now },
         wake,
@@ -130,12 +139,21 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Response<Body>, ApiErr
         watcher.take_state(streaming && bookmarks);
     } else if unset {
         watcher.seen = call.shared.store.version();
+        watcher.sure = watcher.seen.min(call.shared.store.kept_version());
     }
     let body = stream::unfold(watcher, |mut w| async move {
-        let chunk = w.next().await?;
-        // A client that has seen a version may come back for what follows it.
-        w.shared.store.kept(w.seen).await.ok()?;
-        Some((Ok::<_, Infallible>(chunk), w))
+        loop {
+            let chunk = w.next().await?;
+            // A client that has seen a version may come back for what follows it.
+            match w.shared.store.kept(w.mark()).await {
+                Ok(()) => {
+                    (w.sure, w.begin) = (w.seen, None);
+                    return Some((Ok::<_, Infallible>(chunk), w));
+                }
+                Err(Unkept::Lost(_)) => w.rewind(),
+                Err(Unkept::Closed(_)) => return None,
+            }
+        }
     });
     Ok(read::warn_deprecated(
         call,
@@ -148,11 +166,29 @@ impl Watcher {
         self.namespace
             .as_deref()
             .is_none_or(|n| *object.key.namespace == *n)
-            && self.selector.matches(object)
+            && self.selector.matches(object, &self.resource)
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            version: self.seen,
+            losses: self.losses,
+        }
+    }
+
+    /// Goes back to what is kept for sure, after changes were undone.
+    fn rewind(&mut self) {
+        self.losses = self.shared.store.mark().losses;
+        self.behind = true;
+        match self.begin {
+            Some(mark_end) => self.take_state(mark_end),
+            None => self.seen = self.sure,
+        }
     }
 
     /// Notes what exists now, to be told as ADDED events.
     fn take_state(&mut self, mark_end: bool) {
+        self.begin = Some(mark_end);
         let namespace = self.namespace.as_deref();
         let page = self.shared.store.list(&self.resource.table, namespace);
         self.seen = page.version;
@@ -170,7 +206,7 @@ impl Watcher {
         while out.len() < STATE_CHUNK
             && let Some(object) = state.left.next()
         {
-            if self.selector.matches(&object) {
+            if self.selector.matches(&object, &self.resource) {
                 self.tell(&mut out, EventType::Added, object);
             }
         }
@@ -264,7 +300,14 @@ impl Watcher {
     /// What has happened since `seen`, as far as the client wants to know it.
     fn advance(&mut self) -> Option<Bytes> {
         self.wake.borrow_and_update();
+        if self.losses != self.shared.store.mark().losses {
+            self.rewind();
+            return None;
+        }
         let store = &self.shared.store;
+        if self.seen <= store.kept_version() {
+            (self.sure, self.begin) = (self.seen, None);
+        }
         match store.changes_after(&self.resource.table, self.seen, BATCH) {
             Err(_) => {
                 (self.done, self.behind) = (true, false);

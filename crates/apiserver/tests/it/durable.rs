@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use berth_apiserver::{
-    DataDir, Durability, Kept, Progress, Record, Server, ServerConfig, Storage, StorageError,
+    DataDir, Durability, Kept, Progress, Record, Server, ServerConfig, Storage, StorageError, Undo,
 };
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
@@ -293,18 +294,59 @@ async fn what_was_under_way_goes_on() {
 struct Held {
     taken: watch::Sender<u64>,
     progress: watch::Sender<Progress>,
+    undo: Arc<Mutex<Option<Undo>>>,
 }
 
 impl Held {
     fn new() -> Self {
         Self {
             taken: watch::Sender::new(0),
-            progress: watch::Sender::new(Progress::UpTo(u64::MAX)),
+            progress: watch::Sender::new(Progress {
+                kept: u64::MAX,
+                ..Progress::default()
+            }),
+            undo: Arc::default(),
         }
     }
 
     fn taken(&self) -> watch::Receiver<u64> {
         self.taken.subscribe()
+    }
+
+    /// Keeps changes up to here and no others.
+    fn keep(&self, version: u64) {
+        self.progress
+            .send_modify(|progress| progress.kept = version);
+    }
+
+    /// Waits until a change after this one is in memory.
+    async fn until_ahead_of(&self, version: u64) {
+        let mut taken = self.taken();
+        let ahead = taken.wait_for(|taken| *taken > version);
+        tokio::time::timeout(PATIENCE, ahead)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
+    /// Fails, as a full disk does.
+    fn fail(&self, why: &str) {
+        let error = StorageError(why.to_owned());
+        let mut progress = self.progress.borrow().clone();
+        progress.refusing = Some(error);
+        self.progress.send_replace(progress.clone());
+        let undo = self.undo.lock().unwrap();
+        undo.as_ref().unwrap()(progress.kept);
+        progress.losses += 1;
+        self.progress.send_replace(progress);
+    }
+
+    /// Accepts changes again, and keeps all of them.
+    fn repair(&self) {
+        self.progress.send_modify(|progress| {
+            progress.refusing = None;
+            progress.kept = u64::MAX;
+        });
     }
 }
 
@@ -313,8 +355,16 @@ impl Storage for Held {
         Ok(Kept::default())
     }
 
-    fn write(&self, record: Record) {
+    fn on_loss(&self, undo: Undo) {
+        *self.undo.lock().unwrap() = Some(undo);
+    }
+
+    fn write(&self, record: Record) -> Result<(), StorageError> {
+        if let Some(error) = &self.progress.borrow().refusing {
+            return Err(error.clone());
+        }
         self.taken.send_replace(record.version);
+        Ok(())
     }
 
     fn progress(&self) -> Option<watch::Receiver<Progress>> {
@@ -351,7 +401,7 @@ async fn nothing_is_told_before_it_is_kept() {
         .unwrap()
         .boxed();
     let before = *held.taken().borrow();
-    held.progress.send_replace(Progress::UpTo(before));
+    held.keep(before);
     let writing = tokio::spawn({
         let maps = maps.clone();
         async move {
@@ -359,18 +409,14 @@ async fn nothing_is_told_before_it_is_kept() {
                 .await
         }
     });
-    let mut taken = held.taken();
-    tokio::time::timeout(PATIENCE, taken.wait_for(|version| *version > before))
-        .await
-        .unwrap()
-        .unwrap();
+    held.until_ahead_of(before).await;
     // It is in memory now. Neither its writer, nor a reader, nor a watch may hear of it.
     let soon = std::time::Duration::from_millis(200);
     let read = maps.get_opt("second");
     assert!(tokio::time::timeout(soon, read).await.is_err());
     assert!(tokio::time::timeout(soon, events.next()).await.is_err());
     assert!(!writing.is_finished());
-    held.progress.send_replace(Progress::UpTo(u64::MAX));
+    held.keep(u64::MAX);
     tokio::time::timeout(PATIENCE, writing)
         .await
         .unwrap()
@@ -381,26 +427,139 @@ async fn nothing_is_told_before_it_is_kept() {
 }
 
 #[tokio::test]
-async fn a_storage_that_fails_ends_all_promises() {
+async fn what_cannot_be_kept_has_never_been() {
     let (held, h) = with_held().await;
-    let failure = tokio::time::timeout(PATIENCE, h.server.storage_failure());
-    let fail = async {
-        held.progress.send_replace(Progress::Failed(StorageError(
-            "the disk is full".to_owned(),
-        )));
+    let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
+    let create = async |name: &str| maps.create(&PostParams::default(), &config_map(name)).await;
+    create("changed").await.unwrap();
+    create("deleted").await.unwrap();
+    let first = create("first").await.unwrap();
+    let from = first.metadata.resource_version.clone().unwrap();
+    let mut events = maps
+        .watch(&WatchParams::default(), &from)
+        .await
+        .unwrap()
+        .boxed();
+    // One that everything passes by: its place is further than what is kept.
+    let nothing = WatchParams::default().labels("colour=none");
+    let mut quiet = maps.watch(&nothing, &from).await.unwrap().boxed();
+    // Of each way to write one, and of a definition that makes the server serve more.
+    let before = *held.taken().borrow();
+    held.keep(before);
+    let one = |name: &str| format!("/api/v1/namespaces/default/configmaps/{name}");
+    let (changed, deleted) = (one("changed"), one("deleted"));
+    let all = "/api/v1/namespaces/default/configmaps";
+    let mut gadgets = serde_json::to_value(crate::harness::widgets()).unwrap();
+    gadgets["metadata"]["name"] = json!("gadgets.test.example.com");
+    gadgets["spec"]["names"] = json!({"plural": "gadgets", "kind": "Gadget"});
+    gadgets["apiVersion"] = json!("apiextensions.k8s.io/v1");
+    gadgets["kind"] = json!("CustomResourceDefinition");
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let json_type = "application/json";
+    let new = serde_json::to_vec(&config_map("new")).unwrap();
+    let patch = br#"{"data": {"a": "c"}}"#.to_vec();
+    let writes = async {
+        futures::join!(
+            h.raw("POST", all, json_type, new.clone()),
+            h.raw(
+                "PATCH",
+                &changed,
+                "application/merge-patch+json",
+                patch.clone()
+            ),
+            h.raw("DELETE", &deleted, json_type, Vec::new()),
+            h.raw("POST", definitions, json_type, gadgets.to_string().into()),
+        )
     };
-    let (failure, ()) = tokio::join!(failure, fail);
-    assert_eq!(failure.unwrap().to_string(), "the disk is full");
-    let path = "/api/v1/namespaces/default/configmaps";
-    let body = serde_json::to_vec(&config_map("a")).unwrap();
-    for (method, body) in [("POST", body), ("GET", Vec::new())] {
-        let (code, answer): (u16, Value) = h.raw(method, path, "application/json", body).await;
-        assert_eq!(code, 500, "{answer}");
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        let maps = items.map(|map| &map["metadata"]["name"]);
+        maps.map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    let fail = async {
+        held.until_ahead_of(before + 3).await;
+        // A reader who has seen what is undone then.
+        let read = h.raw("GET", all, json_type, Vec::new());
+        let mut read = std::pin::pin!(read);
+        let soon = std::time::Duration::from_millis(200);
+        assert!(tokio::time::timeout(soon, &mut read).await.is_err());
+        held.fail("cannot write to objects.redb: No space left on device");
+        tokio::time::timeout(PATIENCE, read).await.unwrap()
+    };
+    let (answers, (code, list)) = futures::join!(writes, fail);
+    for (code, answer) in <[_; 4]>::from(answers) {
+        assert_eq!(code, 507, "{answer}");
+        let said = answer["message"].as_str().unwrap();
+        assert!(said.contains("objects.redb: No space left"), "{said}");
+    }
+    let as_before = ["changed", "deleted", "first", "kube-root-ca.crt"];
+    let is_as_before = |list: &Value| {
+        let names = names(list);
+        names.iter().all(|name| as_before.contains(&name.as_str())) && names.len() >= 3
+    };
+    assert_eq!(code, 200, "{list}");
+    assert!(is_as_before(&list), "{list}");
+
+    // Reads go on, and nothing else does.
+    for (method, path, body) in [
+        ("POST", all, new.clone()),
+        ("DELETE", &one("first"), Vec::new()),
+    ] {
+        let (code, answer) = h.raw(method, path, json_type, body).await;
         assert_eq!(
-            answer["message"],
-            "Internal error occurred: the disk is full"
+            (code, &answer["reason"]),
+            (507, &json!("InsufficientStorage")),
+            "{answer}"
         );
     }
+    let (code, list) = h.raw("GET", all, json_type, Vec::new()).await;
+    assert_eq!(code, 200);
+    assert!(is_as_before(&list), "{list}");
+    assert_eq!(list["items"][0]["data"]["a"], "b");
+    let gadget = "/apis/test.example.com/v1/namespaces/default/gadgets";
+    assert_eq!(h.raw("GET", gadget, json_type, Vec::new()).await.0, 404);
+
+    // When there is room again, the same watches go on where they were.
+    held.repair();
+    create("second").await.unwrap();
+    assert_eq!(next_of(&mut events).await, "added second");
+    let labels = Patch::Merge(json!({"metadata": {"labels": {"colour": "none"}}}));
+    maps.patch("deleted", &PatchParams::default(), &labels)
+        .await
+        .unwrap();
+    assert_eq!(next_of(&mut events).await, "modified deleted");
+    assert_eq!(next_of(&mut quiet).await, "added deleted");
+    let (_, answer) = h
+        .raw("POST", definitions, json_type, gadgets.to_string().into())
+        .await;
+    assert_eq!(answer["kind"], "CustomResourceDefinition", "{answer}");
+    assert_eq!(h.raw("GET", gadget, json_type, Vec::new()).await.0, 200);
+}
+
+#[tokio::test]
+async fn background_work_goes_on_when_there_is_room_again() {
+    let (held, h) = with_held().await;
+    let namespaces: Api<Namespace> = Api::all(h.client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "going"}})).unwrap();
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(h.client.clone(), "going");
+    let params = PostParams::default();
+    maps.create(&params, &config_map("inside")).await.unwrap();
+    let before = *held.taken().borrow();
+    // The deletion itself is kept, what follows from it is not.
+    held.keep(before + 1);
+    let delete = DeleteParams::default();
+    let uid = namespaces.delete("going", &delete).await.unwrap();
+    let uid = uid.left().unwrap().metadata.uid.unwrap();
+    held.until_ahead_of(before + 1).await;
+    held.fail("full");
+    maps.get("inside").await.unwrap();
+    held.repair();
+    let gone = await_condition(namespaces, "going", conditions::is_deleted(&uid));
+    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
 }
 
 #[tokio::test]

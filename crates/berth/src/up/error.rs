@@ -44,7 +44,7 @@ pub enum UpError {
     /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// What clients write cannot be kept any more.
+    /// The storage of a server has ended.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The API server cannot start.

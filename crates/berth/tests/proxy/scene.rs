@@ -105,8 +105,8 @@ impl Scene {
     /// Binds a new ClusterRole with a rule to a user of any kind.
     pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, holder: Value) {
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
-        let role = json!({ "metadata": { "name": name }, "rules": [rule] });
-        self.create(client, &format!("{rbac}/clusterroles"), &role)
+        let cluster_role = json!({ "metadata": { "name": name }, "rules": [rule] });
+        self.create(client, &format!("{rbac}/clusterroles"), &cluster_role)
             .await;
         let binding = json!({ "metadata": { "name": name }, "subjects": [holder],
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name } });

@@ -147,7 +147,7 @@ fn manifests(lines: &[&str], name: &str) -> String {
             let fields = fields.trim_matches(['{', '}']).split(", ");
             let more: String = fields
                 .filter(|field| !field.is_empty())
-                .map(|field| format!("  {field}\n"))
+                .flat_map(|field| ["  ", field, "\n"])
                 .collect();
             let (own, selected) = match policy_name {
                 // The policy `p`, which selects another Deployment.

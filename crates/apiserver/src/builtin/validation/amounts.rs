@@ -164,7 +164,7 @@ fn scope_expression(expression: &Place<'_>, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn limit_range(value: &Value, causes: &mut Vec<Cause>) {
-    let mut kinds: Vec<&str> = Vec::new();
+    let mut kinds: BTreeSet<&str> = BTreeSet::new();
     for limit in Place::new(&value["spec"], "spec").items("limits") {
         let kind = limit.field("type");
         let problems = names::qualified_name(kind.text());
@@ -173,10 +173,9 @@ pub(super) fn limit_range(value: &Value, causes: &mut Vec<Cause>) {
             kind.invalid("must be a standard limit type or fully qualified", causes);
         }
         kind.problems(problems, causes);
-        if kinds.contains(&kind.text()) {
+        if !kinds.insert(kind.text()) {
             kind.duplicate(causes);
         }
-        kinds.push(kind.text());
         self::limit(&limit, causes);
     }
 }

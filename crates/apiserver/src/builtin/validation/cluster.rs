@@ -1,5 +1,6 @@
 //! The checks of what a cluster consists of: nodes, classes of storage, and slices of endpoints; and what holds namespaces.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -124,14 +125,13 @@ pub(super) fn slice(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
         let host = endpoint.field("hostname");
         host.optional(names::dns_label, causes);
     }
-    let mut taken: Vec<&str> = Vec::new();
+    let mut taken: HashSet<&str> = HashSet::new();
     for port in Place::new(&value["ports"], "ports").each() {
         let name = port.field("name");
         name.optional(names::dns_label, causes);
-        if taken.contains(&name.text()) {
+        if !taken.insert(name.text()) {
             name.duplicate(causes);
         }
-        taken.push(name.text());
         port.field("protocol")
             .one_of(&["SCTP", "TCP", "UDP"], causes);
     }

@@ -17,7 +17,7 @@ pub(super) fn one(
     container: &Place<'_>,
     list: &str,
     spec: &Place<'_>,
-    volumes: &[&str],
+    volumes: &HashSet<&str>,
     causes: &mut Vec<Cause>,
 ) {
     image(container, causes);
@@ -35,7 +35,7 @@ pub(super) fn one(
 pub(super) fn common(
     container: &Place<'_>,
     spec: &Place<'_>,
-    volumes: &[&str],
+    volumes: &HashSet<&str>,
     causes: &mut Vec<Cause>,
 ) {
     image(container, causes);
@@ -51,7 +51,12 @@ fn image(container: &Place<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn settings(container: &Place<'_>, spec: &Place<'_>, volumes: &[&str], causes: &mut Vec<Cause>) {
+fn settings(
+    container: &Place<'_>,
+    spec: &Place<'_>,
+    volumes: &HashSet<&str>,
+    causes: &mut Vec<Cause>,
+) {
     container
         .field("imagePullPolicy")
         .one_of(PULL_POLICIES, causes);
@@ -65,17 +70,16 @@ fn settings(container: &Place<'_>, spec: &Place<'_>, volumes: &[&str], causes: &
 }
 
 fn ports(container: &Place<'_>, host_network: bool, causes: &mut Vec<Cause>) {
-    let mut taken: Vec<&str> = Vec::new();
+    let mut taken: HashSet<&str> = HashSet::new();
     let mut on_host: HashSet<String> = HashSet::new();
     for port in container.items("ports") {
         let name = port.field("name");
         if !name.text().is_empty() {
             let problems = names::port_name(name.text());
-            if problems.is_empty() && taken.contains(&name.text()) {
+            if !taken.insert(name.text()) && problems.is_empty() {
                 name.duplicate(causes);
             }
             name.problems(problems, causes);
-            taken.push(name.text());
         }
         let number = port.field("containerPort");
         if number.number().unwrap_or(0) == 0 {

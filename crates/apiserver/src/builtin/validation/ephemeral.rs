@@ -1,5 +1,7 @@
 //! The checks of containers that are added to a running pod to look into it.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::place::Place;
@@ -22,7 +24,7 @@ const FORBIDDEN: [&str; 9] = [
 const WHY: &str = "cannot be set for an Ephemeral Container";
 
 /// All of them in a spec.
-pub(super) fn containers(spec: &Place<'_>, volumes: &[&str], causes: &mut Vec<Cause>) {
+pub(super) fn containers(spec: &Place<'_>, volumes: &HashSet<&str>, causes: &mut Vec<Cause>) {
     let lists = ["containers", "initContainers"];
     let others = lists.iter().flat_map(|list| spec.items(list));
     let others: Vec<&str> = others.map(|other| other.field("name").text()).collect();

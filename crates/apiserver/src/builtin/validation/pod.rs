@@ -1,5 +1,7 @@
 //! The checks of the spec of a pod, alone or in a template.
 
+use std::collections::HashSet;
+
 use super::place::Place;
 use super::{container, ephemeral, placement, resources, security, volume};
 use crate::builtin::names;
@@ -12,7 +14,7 @@ const MAX_SEARCHES: usize = 32;
 
 /// Everything in it.
 pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
-    let mut volumes: Vec<&str> = Vec::new();
+    let mut volumes: HashSet<&str> = HashSet::new();
     let account = !spec.field("serviceAccountName").text().is_empty();
     for volume in spec.items("volumes") {
         named(&volume, &mut volumes, causes);
@@ -22,7 +24,7 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
     if containers.count() == 0 {
         containers.required("", causes);
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for list in ["containers", "initContainers"] {
         for container in spec.items(list) {
             named(&container, &mut names, causes);
@@ -41,15 +43,14 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
     for gate in spec.items("readinessGates") {
         gate.field("conditionType").qualified(causes);
     }
-    let mut gates: Vec<&str> = Vec::new();
+    let mut gates: HashSet<&str> = HashSet::new();
     for gate in spec.items("schedulingGates") {
         let name = gate.field("name");
         let shown = Place::new(name.value, gate.path.as_str());
         shown.qualified(causes);
-        if gates.contains(&name.text()) {
+        if !gates.insert(name.text()) {
             shown.duplicate(causes);
         }
-        gates.push(name.text());
     }
     resources::of_container(&spec.field("resources"), causes);
     let account = spec.field("serviceAccountName");
@@ -87,16 +88,16 @@ pub(super) fn spec(spec: &Place<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Its name is a label, and nobody else's.
-fn named<'a>(place: &Place<'a>, taken: &mut Vec<&'a str>, causes: &mut Vec<Cause>) {
+fn named<'a>(place: &Place<'a>, taken: &mut HashSet<&'a str>, causes: &mut Vec<Cause>) {
     let name = place.field("name");
+    let is_new = taken.insert(name.text());
     if name.text().is_empty() {
         name.required("", causes);
     } else if let Some(problem) = names::dns_label(name.text()) {
         name.invalid(&problem, causes);
-    } else if taken.contains(&name.text()) {
+    } else if !is_new {
         name.duplicate(causes);
     }
-    taken.push(name.text());
 }
 
 fn dns(spec: &Place<'_>, causes: &mut Vec<Cause>) {

@@ -1,5 +1,7 @@
 //! The checks of volumes, and of where containers mount them.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::claim;
@@ -304,14 +306,14 @@ fn token(token: &Place<'_>, source: &Place<'_>, account: bool, causes: &mut Vec<
 }
 
 /// Where a container mounts the volumes of its pod.
-pub(super) fn mounts(container: &Place<'_>, volumes: &[&str], causes: &mut Vec<Cause>) {
+pub(super) fn mounts(container: &Place<'_>, volumes: &HashSet<&str>, causes: &mut Vec<Cause>) {
     let all = container.field("volumeMounts");
     let privileged = container.value["securityContext"]["privileged"] == true;
-    let mut paths: Vec<&str> = Vec::new();
+    let mut paths: HashSet<&str> = HashSet::new();
     for mount in container.items("volumeMounts") {
         let name = mount.field("name");
         name.not_empty(causes);
-        if !volumes.contains(&name.text()) {
+        if !volumes.contains(name.text()) {
             causes.push(Cause {
                 field: name.path.clone(),
                 reason: "FieldValueNotFound".to_owned(),
@@ -320,10 +322,9 @@ pub(super) fn mounts(container: &Place<'_>, volumes: &[&str], causes: &mut Vec<C
         }
         let path = mount.field("mountPath");
         path.not_empty(causes);
-        if paths.contains(&path.text()) {
+        if !paths.insert(path.text()) {
             path.invalid("must be unique", causes);
         }
-        paths.push(path.text());
         // A server leaves out which mount it speaks of.
         let at = |field: &str| Place::new(&mount.value[field], format!("{}.{field}", all.path));
         let (sub, expression) = (at("subPath"), at("subPathExpr"));

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::schema::shape::join;
+use crate::schema::shape::{MOST_NOTED, MOST_NOTED_BYTES, join};
+
+/// Most bytes of the paths of a body that are looked through for the order in which to tell of them.
+const MOST_PATHS: usize = 16 << 20;
 
 /// A field that is written twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,20 @@ impl fmt::Display for Twice {
             Some((name, line)) => write!(f, "line {line}: key \"{name}\" already set in map"),
             None => write!(f, "duplicate field \"{}\"", self.path),
         }
+    }
+}
+
+/// Notes a field that is written twice. A body may have many of them below long names: after the first ones, or some
+/// long ones, no more are noted.
+pub(super) fn note(
+    duplicates: &mut Vec<Twice>,
+    path: &dyn fmt::Display,
+    line: Option<(String, u64)>,
+) {
+    let noted: usize = duplicates.iter().map(|twice| twice.path.len()).sum();
+    if duplicates.len() < MOST_NOTED && noted < MOST_NOTED_BYTES {
+        let path = path.to_string();
+        duplicates.push(Twice { path, line });
     }
 }
 
@@ -63,6 +80,7 @@ fn in_order(body: &[u8], unknown: &[String]) -> Option<Vec<String>> {
     let all = Paths {
         path: "",
         found: &mut paths,
+        left: &mut { MOST_PATHS },
     };
     all.deserialize(&mut deserializer).ok()?;
     let unknown: BTreeSet<&str> = unknown.iter().map(String::as_str).collect();
@@ -94,6 +112,17 @@ fn in_order(body: &[u8], unknown: &[String]) -> Option<Vec<String>> {
 struct Paths<'a> {
     path: &'a str,
     found: &'a mut Vec<String>,
+    /// How many bytes they may still have.
+    left: &'a mut usize,
+}
+
+impl Paths<'_> {
+    /// Makes room for a path.
+    fn spend<E: Error>(&mut self, length: usize) -> Result<(), E> {
+        let left = self.left.checked_sub(length);
+        *self.left = left.ok_or_else(|| E::custom("the paths are too long"))?;
+        Ok(())
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Paths<'_> {
@@ -135,13 +164,15 @@ impl<'de> Visitor<'de> for Paths<'_> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
         let mut at = 0;
         loop {
+            self.spend(self.path.len())?;
             let path = format!("{}[{at}]", self.path);
-            let found = &mut *self.found;
+            let (found, left) = (&mut *self.found, &mut *self.left);
+            let path = &path;
             if seq
-                .next_element_seed(Paths { path: &path, found })?
+                .next_element_seed(Paths { path, found, left })?
                 .is_none()
             {
                 return Ok(());
@@ -150,12 +181,14 @@ impl<'de> Visitor<'de> for Paths<'_> {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<(), A::Error> {
         while let Some(key) = access.next_key::<String>()? {
+            self.spend(self.path.len() + key.len())?;
             let path = join(self.path, &key);
             self.found.push(path.clone());
-            let found = &mut *self.found;
-            access.next_value_seed(Paths { path: &path, found })?;
+            let (found, left) = (&mut *self.found, &mut *self.left);
+            let path = &path;
+            access.next_value_seed(Paths { path, found, left })?;
         }
         Ok(())
     }
@@ -164,6 +197,16 @@ impl<'de> Visitor<'de> for Paths<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_above_many_fields_cost_no_more_than_the_body() {
+        let (name, fields) = ("n".repeat(1 << 20), r#""d":1,"d":1,"#.repeat(100_000));
+        let body = format!(r#"{{"{name}":{{{fields}"e":1}}}}"#);
+        let decoded = crate::http::body::parsed(body.as_bytes()).unwrap();
+        assert_eq!(decoded.duplicates.len(), 1, "the first is long");
+        let unknown = ["a", "b"].map(str::to_owned);
+        assert_eq!(told(Some(body.as_bytes()), &unknown, &[]).len(), 2);
+    }
 
     #[test]
     fn strange_fields_are_told_in_the_order_of_the_body() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::admission::{Reviewed, Subject, admit, mutate};
-use super::{Write, Written, commit_error, edit_meta, elsewhere, webhooks};
+use super::{Write, Written, check_size, commit_error, edit_meta, elsewhere, webhooks};
 use crate::allocation::Reserved;
 use crate::authorization;
 use crate::authorization::attributes::Attributes;
@@ -125,6 +125,7 @@ fn store(
     }
     let warnings = warnings(resource, &value, None, call.subresource);
     let mut stored_value = to_stored(value, resource);
+    check_size(&stored_value, None)?;
     let store = &call.shared.store;
     if call.options.dry_run {
         if store.get(&resource.table, &key).is_some() {

@@ -1,13 +1,14 @@
 //! A change of an object: read, change, check and write, and again when somebody else was faster.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::admission::{Reviewed, Subject, admit, mutate};
 use super::unchanged::{bump_generation, carry_over, same_but_times};
-use super::{Write, Written, commit_error, elsewhere, webhooks};
+use super::{Write, Written, check_size, commit_error, elsewhere, webhooks};
 use crate::allocation::Reserved;
 use crate::builtin::warnings::warnings;
 use crate::error::ApiError;
@@ -17,29 +18,42 @@ use crate::registry::{Resource, custom};
 use crate::resizing;
 use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
-use crate::verbs::view::{to_stored, to_view};
+use crate::verbs::view::{self, to_stored};
 use crate::verbs::{Call, text};
 
-/// How often a write without a version of its own is retried when others write the same object.
+/// How often and how long a write without a version of its own is retried when others write the same object.
 const MAX_ATTEMPTS: usize = 64;
+const MIN_ATTEMPTS: usize = 5;
+const MAX_TIME: Duration = Duration::from_millis(500);
 
 /// How often that is done if webhooks are called each time.
 const MAX_REVIEWED: usize = 6;
 
 /// The attempts at a write that others may overtake.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Attempts {
+    began: Instant,
     made: usize,
     reviewed: bool,
 }
 
 impl Attempts {
+    pub(crate) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            made: 0,
+            reviewed: false,
+        }
+    }
+
     /// Counts an attempt that was overtaken, and reports whether there may be another one.
     pub(crate) fn another(&mut self, reviewed: Reviewed) -> bool {
         self.made += 1;
         self.reviewed |= reviewed == Reviewed::Yes;
         let most = if self.reviewed {
             MAX_REVIEWED
+        } else if self.began.elapsed() > MAX_TIME {
+            MIN_ATTEMPTS
         } else {
             MAX_ATTEMPTS
         };
@@ -56,14 +70,14 @@ pub(crate) async fn modify(
     mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
 ) -> Result<Written, ApiError> {
     let resource = &*call.resource;
-    let mut attempts = Attempts::default();
+    let mut attempts = Attempts::new();
     loop {
         let stored = call
             .shared
             .store
             .get(&resource.table, key)
             .ok_or_else(|| call.not_found())?;
-        let old = to_view(stored.value(), resource);
+        let old = view::value(&stored, resource);
         let mut new = change(&old)?;
         check_preconditions(call, key, &stored, &old, &new)?;
         carry_over(call, &old, &mut new);
@@ -116,6 +130,7 @@ fn store(
     let resource = &*call.resource;
     let turn = make_room(call, key, old, &new)?;
     let mut new = to_stored(new, resource);
+    check_size(&new, Some(stored))?;
     if call.options.dry_run {
         let object = Stored::new(key.clone(), stored.version, &new)
             .map_err(|e| ApiError::internal(e.to_string()))?;

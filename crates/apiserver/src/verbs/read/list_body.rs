@@ -97,7 +97,7 @@ impl Chunks {
                 out.put_slice(table::partial(&object.value()).to_string().as_bytes());
             }
             Rendering::Table => {
-                let row = table::row(&self.resource, &object.value(), self.include);
+                let row = table::row(&self.resource, &self.resource.read(object), self.include);
                 out.put_slice(row.to_string().as_bytes());
             }
         }

@@ -58,7 +58,7 @@ pub(super) fn encode(
                 table::definitions(resource)
             };
             *headers_sent = true;
-            let value = object.value();
+            let value = resource.read(object);
             let table = json!({
                 "kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns,
                 "metadata": {"resourceVersion": object.version.to_string()},

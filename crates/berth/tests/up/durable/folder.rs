@@ -4,12 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::{PATIENCE, Place};
 use crate::program::{Up, berth, line, refused, until};
 
 #[test]
@@ -119,19 +120,37 @@ fn fsync_needs_a_folder() {
 /// A file may not get larger than this: as if the disk were full.
 const FULL: usize = 12 << 20;
 
+/// Makes room on the disk of a process, or none beyond a size.
+fn room(process: u32, size: &str) -> bool {
+    let limit = format!("--fsize={size}:unlimited");
+    let pid = format!("--pid={process}");
+    let changed = Command::new("prlimit").args([pid, limit]).status();
+    changed.is_ok_and(|status| status.success())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_ends_it_and_loses_nothing_acknowledged() {
-    let place = Place::new(&["--members=0"]);
+async fn a_full_disk_refuses_writes_until_there_is_room() {
+    let place = Place::new(&["--members=1"]);
     let mut command = Command::new("bash");
-    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", FULL / 1024);
+    // Too large a file is an error then, and no signal.
+    let script = "trap '' XFSZ; exec \"$@\"";
     command
-        .args(["-c", &script, "bash", env!("CARGO_BIN_EXE_berth")])
+        .args(["-c", script, "bash", env!("CARGO_BIN_EXE_berth")])
         .args(place.arguments())
         .env("HOME", place.home.path())
         .env_remove("KUBECONFIG");
     let mut up = Up::with(place.home.clone(), command);
     let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
     let text = "x".repeat(200_000);
+    let create = async |name: &str| {
+        let object = json!({"metadata": {"name": name}, "data": {"text": text}});
+        let object = serde_json::from_value(object).unwrap();
+        maps.create(&PostParams::default(), &object).await
+    };
+    let process = up.child.id();
+    if !room(process, &FULL.to_string()) {
+        return;
+    }
     let mut acknowledged = Vec::new();
     loop {
         let name = format!("m{}", acknowledged.len());
@@ -139,39 +158,63 @@ async fn a_full_disk_ends_it_and_loses_nothing_acknowledged() {
             acknowledged.len() * text.len() < 2 * FULL,
             "the disk is never full"
         );
-        let object = json!({"metadata": {"name": name}, "data": {"text": text}});
-        let object = serde_json::from_value(object).unwrap();
-        match maps.create(&PostParams::default(), &object).await {
+        match create(&name).await {
             Ok(_) => acknowledged.push(name),
             Err(kube::Error::Api(status)) => {
-                assert_eq!(status.code, 500, "{status:?}");
-                assert!(status.message.contains("cannot write to"), "{status:?}");
+                assert_eq!(status.code, 507, "{status:?}");
+                let named = status.message.starts_with("cannot write to");
+                assert!(
+                    named && status.message.contains("objects.redb"),
+                    "{status:?}"
+                );
                 break;
             }
-            // It has ended before it could answer.
-            Err(_) => break,
+            Err(other) => panic!("{other}"),
         }
     }
-    let status = until("the end", || {
-        let status = up.child.try_wait().unwrap();
-        status.ok_or_else(|| "it still runs".to_owned())
-    });
-    assert_eq!(status.code(), Some(1));
-    let log = up.log();
-    let last = log.lines().last().unwrap();
-    assert!(last.starts_with("error: cannot write to"), "{log}");
-    assert!(last.contains("objects.redb"), "{log}");
+    let listed = async |maps: &Api<ConfigMap>| -> Vec<String> {
+        let all = maps.list(&ListParams::default()).await.unwrap();
+        let names = all.items.into_iter().filter_map(|map| map.metadata.name);
+        let mut names: Vec<String> = names.filter(|name| name.starts_with('m')).collect();
+        names.sort();
+        names
+    };
+    acknowledged.sort();
+    assert_eq!(listed(&maps).await, acknowledged, "reads go on");
+    assert!(up.child.try_wait().unwrap().is_none(), "{}", up.log());
+
+    assert!(room(process, "unlimited"));
+    let end = Instant::now() + PATIENCE;
+    while let Err(refused) = create("more").await {
+        assert!(Instant::now() < end, "{refused}: {}", up.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    acknowledged.push("more".to_owned());
+    acknowledged.sort();
+    assert_eq!(listed(&maps).await, acknowledged);
     drop(up);
 
     let _up = place.start();
     let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
-    let all = maps.list(&ListParams::default()).await.unwrap();
-    let names: Vec<_> = all
-        .items
-        .iter()
-        .filter_map(|m| m.metadata.name.clone())
-        .collect();
-    for name in &acknowledged {
-        assert!(names.contains(name), "{name} is lost");
+    assert_eq!(listed(&maps).await, acknowledged);
+}
+
+#[test]
+fn damaged_credentials_are_named() {
+    let place = Place::new(&["--members=0"]);
+    drop(place.start());
+    let folder = place.home.path().join("data/control-plane/credentials");
+    for name in ["admin.token", "ca.key", "ca.crt", "service-account.key"] {
+        let path = folder.join(name);
+        let whole = fs::read(&path).unwrap();
+        for left in [0, whole.len() / 2] {
+            fs::write(&path, &whole[..left]).unwrap();
+            let said = line(&refused(place.home.path(), &place.arguments()));
+            let path = path.display().to_string();
+            assert!(said.contains(&path), "{said}");
+            assert!(said.contains("put the file back"), "{said}");
+        }
+        fs::write(&path, &whole).unwrap();
     }
+    drop(place.start());
 }
