@@ -247,9 +247,15 @@ impl WorkQueue {
             }
         }
         if !object.deleting {
-            // A hook may have refused its deletion, and may not after this change.
-            if self.inner.lock().is_emptied(&object.key.namespace) {
-                self.push(Work::Namespace((&*object.key.namespace).into()));
+            // A hook may have refused its deletion, and may not after this change. Its author may have more to change, such as
+            // the namespace.
+            let again = {
+                let mut inner = self.inner.lock();
+                let grace = inner.terminating.get_mut(&object.key.namespace);
+                grace.is_some_and(|grace| std::mem::replace(grace, Grace::Running) == Grace::Over)
+            };
+            if again {
+                self.push(Work::Terminating((&*object.key.namespace).into()));
             }
             return;
         }

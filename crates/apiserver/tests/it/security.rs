@@ -135,7 +135,8 @@ async fn many_watches_share_one_http2_connection() {
     };
     let mut watches = Vec::new();
     for _ in 0..50 {
-        let path = "/api/v1/namespaces/default/configmaps?watch=true";
+        let path =
+            "/api/v1/namespaces/default/configmaps?watch=true&fieldSelector=metadata.name%3Dnews";
         let response = sender.send_request(request(path)).await.unwrap();
         assert_eq!(response.status(), 200);
         watches.push(response.into_body());

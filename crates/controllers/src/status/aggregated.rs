@@ -162,8 +162,8 @@ mod tests {
             json!(items),
             json!([
             {"clusterName": "m1", "status": {"readyReplicas": 2}, "applied": true, "health": "Healthy"},
-            {"clusterName": "m2", "applied": false, "appliedMessage": "no", "health": "Unknown"},
-            {"clusterName": "m3", "applied": false, "health": "Unknown"}])
+            {"clusterName": "m2", "appliedMessage": "no", "health": "Unknown"},
+            {"clusterName": "m3", "health": "Unknown"}])
         );
     }
 

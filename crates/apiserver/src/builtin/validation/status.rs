@@ -138,7 +138,8 @@ pub(super) fn status(
     for (part, whole, named) in counts.at_most {
         if number(part) > number(whole) {
             let why = format!("cannot be greater than {named}");
-            status.field(part).invalid(&why, causes);
+            let count = number(part).into();
+            status.field(part).invalid_as(&count, &why, causes);
         }
     }
     // It makes the names of revisions unique, so that no number may come twice.
