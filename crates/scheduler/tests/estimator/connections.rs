@@ -95,7 +95,7 @@ async fn clusters_in_pull_mode_can_be_left_out() {
 async fn a_service_that_leads_nowhere_is_the_reason() {
     let fixture = Fixture::start().await;
     let ports = json!([{ "port": 10352, "targetPort": 1 }]);
-    let spec = json!({ "type": "ClusterIP", "clusterIP": "10.96.0.1", "ports": ports });
+    let spec = json!({ "type": "ClusterIP", "clusterIP": "10.96.77.1", "ports": ports });
     fixture.service("m1", spec).await;
     fixture.client.follow(&member("m1", "Push"));
     assert_eq!(
