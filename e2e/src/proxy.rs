@@ -72,6 +72,8 @@ pub enum Fault {
     CutInLine(usize),
     /// A watch gets the news that its version is gone.
     Expired,
+    /// It is passed on, and each object of the answer is changed by this.
+    Forge(fn(&mut serde_json::Value)),
 }
 
 type Rule = dyn Fn(&Asked) -> Fault + Send + Sync;
@@ -283,12 +285,17 @@ async fn answer(
             Fault::Silence => std::future::pending().await,
             Fault::Late(pause) => tokio::time::sleep(pause).await,
             Fault::Expired => return Ok(expired()),
-            Fault::None | Fault::LoseAnswer | Fault::CutInLine(_) => {}
+            Fault::None | Fault::LoseAnswer | Fault::CutInLine(_) | Fault::Forge(_) => {}
         }
         let response = pass_on(&shared, request).await.map_err(|_| Cut)?;
         match fault {
             Fault::LoseAnswer => Err(Cut),
             Fault::CutInLine(line) => Ok(response.map(|body| body.cut_in_line(line))),
+            Fault::Forge(forge) => {
+                let (mut parts, body) = response.into_parts();
+                parts.headers.remove(header::CONTENT_LENGTH);
+                Ok(Response::from_parts(parts, body.forged(forge)))
+            }
             _ => Ok(response),
         }
     };

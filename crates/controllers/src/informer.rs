@@ -52,6 +52,27 @@ impl<'a> FromIterator<&'a DynamicObject> for Listing {
     }
 }
 
+/// How a watch goes on after the server could not be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterOutage {
+    /// At the version that was seen last.
+    Resume,
+    /// With a list: the server may have been replaced by one with other objects and lower versions.
+    List,
+}
+
+/// Watches objects of a member, as [`inform`] does, and lists them after each outage. A member may come back emptied,
+/// or from a backup, at the same address: watched from the last version, it would report nothing.
+pub(crate) async fn inform_of_member<M: Send>(
+    api: Api<DynamicObject>,
+    config: watcher::Config,
+    message: impl Fn(Observation) -> M + Send,
+    sender: mpsc::Sender<M>,
+    shutdown: CancellationToken,
+) {
+    watch(api, config, AfterOutage::List, message, sender, shutdown).await;
+}
+
 /// Watches objects and sends what it sees, made into messages. Errors of the server are waited out; a slow
 /// receiver slows the watch down, and nothing is lost.
 pub(crate) async fn inform<M: Send>(
@@ -61,10 +82,21 @@ pub(crate) async fn inform<M: Send>(
     sender: mpsc::Sender<M>,
     shutdown: CancellationToken,
 ) {
+    watch(api, config, AfterOutage::Resume, message, sender, shutdown).await;
+}
+
+async fn watch<M: Send>(
+    api: Api<DynamicObject>,
+    config: watcher::Config,
+    after_outage: AfterOutage,
+    message: impl Fn(Observation) -> M + Send,
+    sender: mpsc::Sender<M>,
+    shutdown: CancellationToken,
+) {
     let watching = async {
         let url = api.resource_url().to_owned();
-        let stream = watcher(api, config.any_semantic()).default_backoff();
-        let mut stream = std::pin::pin!(stream);
+        let start = || watcher(api.clone(), config.clone().any_semantic()).default_backoff();
+        let mut stream = std::pin::pin!(start());
         let mut listing = Listing::default();
         loop {
             let event = match stream.try_next().await {
@@ -72,6 +104,9 @@ pub(crate) async fn inform<M: Send>(
                 Ok(None) => return,
                 Err(error) => {
                     tracing::debug!(url, %error, "watch failed, trying again");
+                    if after_outage == AfterOutage::List && is_outage(&error) {
+                        stream.set(start());
+                    }
                     if !says_unserved(&error) {
                         continue;
                     }
@@ -108,6 +143,16 @@ fn says_unserved(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
+    }
+}
+
+/// Whether a watch broke, or could not go on, without an answer of the server. A list that fails is tried again anyway.
+fn is_outage(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            !matches!(error, kube::Error::Api(_))
+        }
         _ => false,
     }
 }

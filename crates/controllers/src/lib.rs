@@ -20,6 +20,7 @@ pub mod failover;
 mod fingerprint;
 mod informer;
 pub mod interpreter;
+mod json_size;
 mod kinds;
 pub mod member_client;
 mod merge_diff;

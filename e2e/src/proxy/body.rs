@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame};
+use serde_json::Value;
 use tokio::sync::watch;
 
 type Chunks = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
@@ -60,6 +61,26 @@ impl ProxyBody {
         Self(cut.boxed())
     }
 
+    /// Changes each object: of an event, of a list, or the one of the answer.
+    pub(super) fn forged(self, forge: fn(&mut Value)) -> Self {
+        let next = move |(mut chunks, mut text, mut ended): (Chunks, Vec<u8>, bool)| async move {
+            while !ended && !text.contains(&b'\n') {
+                match chunks.next().await {
+                    Some(Ok(chunk)) => text.extend_from_slice(&chunk),
+                    Some(Err(error)) => return Some((Err(error), (chunks, Vec::new(), true))),
+                    None => ended = true,
+                }
+            }
+            if text.is_empty() {
+                return None;
+            }
+            let end = text.iter().position(|byte| *byte == b'\n');
+            let rest = text.split_off(end.map_or(text.len(), |end| end + 1));
+            Some((Ok(forged_document(text, forge)), (chunks, rest, ended)))
+        };
+        Self(stream::unfold((self.0, Vec::new(), false), next).boxed())
+    }
+
     /// Stops without an end when connections up to this number are frozen.
     pub(super) fn frozen_when(self, frozen: watch::Receiver<u64>, connection: u64) -> Self {
         let next = move |(mut chunks, mut frozen): (Chunks, watch::Receiver<u64>)| async move {
@@ -83,6 +104,20 @@ pub(super) async fn frost(frozen: &mut watch::Receiver<u64>, connection: u64) {
         // The proxy is gone and its connections are cut.
         std::future::pending::<()>().await;
     }
+}
+
+fn forged_document(text: Vec<u8>, forge: fn(&mut Value)) -> Bytes {
+    let Ok(mut document) = serde_json::from_slice::<Value>(&text) else {
+        return text.into();
+    };
+    if let Some(object) = document.get_mut("object") {
+        forge(object);
+    } else if let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
+        items.iter_mut().for_each(forge);
+    } else {
+        forge(&mut document);
+    }
+    format!("{document}\n").into()
 }
 
 fn lines_of(bytes: &[u8]) -> usize {

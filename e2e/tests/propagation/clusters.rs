@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::fleet::Fleet;
-use crate::manifests::{config_map, policy};
+use crate::manifests::{cluster_role, config_map, deployment, policy};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_never_answers_holds_up_nobody_else() {
@@ -223,5 +223,43 @@ async fn a_cluster_that_is_removed_gets_nothing_any_more_although_a_binding_name
     })
     .await;
     keeping.abort();
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_was_emptied_at_its_address_is_filled_again() {
+    let mut fleet = Fleet::start(2).await;
+    let (web, map, role) = (
+        deployment("web", 1),
+        config_map("settings"),
+        cluster_role("reader"),
+    );
+    for object in [&web, &map, &role] {
+        fleet.apply(object.clone()).await;
+        fleet.apply(policy(object, &["m1", "m2"])).await;
+        for member in &fleet.members {
+            member.has(object).await;
+        }
+    }
+    // The empty server has an older version than what was seen of this one.
+    for round in 0..100 {
+        let changes = json!({ "metadata": { "annotations": { "round": round.to_string() } } });
+        fleet.members[0].edit(&map, changes).await;
+    }
+    let m1 = fleet.members.remove(0);
+    let Some(m1) = m1.replace_by_empty().await else {
+        println!("skipped: an etcd of a real server is not emptied here");
+        return fleet.stop().await;
+    };
+    for object in [&web, &map, &role] {
+        m1.has(object).await;
+    }
+    fleet.edit(&map, json!({ "data": { "a": "2" } })).await;
+    m1.until(&map, "changed", |map| map["data"]["a"] == "2")
+        .await;
+    // What somebody deletes there is seen again, too.
+    m1.delete(&web).await;
+    m1.has(&web).await;
+    fleet.members.push(m1);
     fleet.stop().await;
 }

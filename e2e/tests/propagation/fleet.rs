@@ -1,5 +1,7 @@
 //! A control plane with Karmada's admission rules, and members with API servers of their own.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use berth::admission::KarmadaAdmission;
@@ -25,7 +27,8 @@ pub const NAMESPACE: &str = "default";
 
 /// The API server of a member.
 enum Backend {
-    Embedded(Box<Server>),
+    /// With the folder of its credentials.
+    Embedded(Box<Server>, tempfile::TempDir),
     Real(
         RealServer,
         #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
@@ -197,7 +200,7 @@ impl Fleet {
     pub async fn stop(mut self) {
         self.stop_controllers().await;
         for member in self.members {
-            if let Backend::Embedded(server) = member.backend {
+            if let Backend::Embedded(server, _) = member.backend {
                 server.shutdown().await;
             }
         }
@@ -298,17 +301,33 @@ impl Member {
                 backend: Backend::Real(server, folder),
             };
         }
-        let server = Server::start(ServerConfig::default()).await.unwrap();
+        let credentials = tempfile::tempdir().unwrap();
+        let server = embedded("127.0.0.1:0", credentials.path()).await;
         Self {
             name,
             client: server.client(),
-            backend: Backend::Embedded(Box::new(server)),
+            backend: Backend::Embedded(Box::new(server), credentials),
         }
+    }
+
+    /// Replaces the server by an empty one with the same address and credentials; returns whether it could.
+    pub async fn replace_by_empty(self) -> Option<Self> {
+        let Backend::Embedded(server, credentials) = self.backend else {
+            return None;
+        };
+        let url = server.url();
+        server.shutdown().await;
+        let server = embedded(url.trim_start_matches("https://"), credentials.path()).await;
+        Some(Self {
+            name: self.name,
+            client: server.client(),
+            backend: Backend::Embedded(Box::new(server), credentials),
+        })
     }
 
     fn access(&self) -> Access {
         match &self.backend {
-            Backend::Embedded(server) => Access {
+            Backend::Embedded(server, _) => Access {
                 url: server.url(),
                 ca_pem: server.ca_pem().to_owned(),
                 token: server.token().to_owned(),
@@ -402,6 +421,15 @@ impl Member {
         )
         .await;
     }
+}
+
+async fn embedded(address: &str, credentials: &Path) -> Server {
+    let config = ServerConfig {
+        listen: address.parse().unwrap(),
+        credentials: Some(credentials.to_owned()),
+        ..ServerConfig::default()
+    };
+    Server::start(config).await.unwrap()
 }
 
 async fn until(

@@ -21,6 +21,7 @@ mod evicting;
 mod faults;
 mod fleet;
 mod following;
+mod forging;
 mod kinds;
 mod manifests;
 mod namespaces;

@@ -21,7 +21,7 @@ use super::job::{Report, Task, Worker};
 use super::objects::{KindView, Known, ObjectKey};
 use super::record::WorkRecord;
 use super::step::{Standing, step};
-use crate::informer::{Observation, inform};
+use crate::informer::{Observation, inform_of_member};
 use crate::interpreter::kind_of;
 use crate::kinds::Kinds;
 use crate::member_client;
@@ -386,7 +386,7 @@ impl Member {
         };
         let sightings = self.sightings.clone();
         self.watches
-            .spawn(inform(api, config, message, sightings, end));
+            .spawn(inform_of_member(api, config, message, sightings, end));
     }
 
     /// Starts what waits, as far as it may be on its way at once.

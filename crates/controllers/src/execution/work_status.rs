@@ -129,7 +129,10 @@ pub fn next_status(work: &Work, news: &News) -> (WorkStatus, Told) {
         .seen
         .iter()
         .enumerate()
-        .filter_map(|(ordinal, object)| manifest_status(ordinal, object.as_ref()?))
+        .zip(&work.spec.workload.manifests)
+        .filter_map(|((ordinal, object), manifest)| {
+            manifest_status(ordinal, manifest, object.as_ref()?)
+        })
         .collect();
     if !statuses.is_empty() && statuses != status.manifest_statuses {
         status.manifest_statuses = statuses;
@@ -138,11 +141,12 @@ pub fn next_status(work: &Work, news: &News) -> (WorkStatus, Told) {
     (status, told)
 }
 
-fn manifest_status(ordinal: usize, object: &Value) -> Option<ManifestStatus> {
-    let (api_version, kind) = kind_of(object);
+/// Returns what is reported of a manifest. The manifest names the object, because the member may answer with another name.
+fn manifest_status(ordinal: usize, manifest: &Value, object: &Value) -> Option<ManifestStatus> {
+    let (api_version, kind) = kind_of(manifest);
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let text = |pointer: &str| {
-        let value = object.pointer(pointer).and_then(Value::as_str);
+        let value = manifest.pointer(pointer).and_then(Value::as_str);
         value.unwrap_or_default().to_owned()
     };
     Some(ManifestStatus {
@@ -172,14 +176,15 @@ mod tests {
 
     fn work() -> Work {
         serde_json::from_value(
-            json!({"metadata": {"name": "w"}, "spec": {"workload": {"manifests": [{}, {}]}}}),
+            json!({"metadata": {"name": "w"}, "spec": {"workload": {"manifests": [{}, {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}]}}}),
         )
         .unwrap()
     }
 
     #[test]
     fn what_is_told_once_is_not_told_again() {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of another", "namespace": "n"}});
         let news = News {
             dispatching: Some(true),
             applied: Some(Applied::All),

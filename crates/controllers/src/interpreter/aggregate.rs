@@ -4,12 +4,13 @@ mod job;
 mod phases;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use berth_api::binding::AggregatedStatusItem;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use super::counters::{Counters, number, put};
+use super::counters::{Counters, counter, number, put};
 use super::reflect::generation;
 use super::revise::kind_of;
 
@@ -51,17 +52,21 @@ fn reports(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value
         .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
 }
 
+/// Returns the sum of a counter, within what a counter can be.
+fn total(items: &[AggregatedStatusItem], field: &str) -> i64 {
+    let sum: i64 = reports(items)
+        .map(|(_, report)| counter(report, field))
+        .sum();
+    sum.min(i64::from(i32::MAX))
+}
+
 /// Adds counters up. The observed generation is the template's own once every member has seen it. A kind without
 /// generations has nothing but what is added up.
 fn sum(template: &Value, counters: Counters, items: &[AggregatedStatusItem]) -> Value {
     let old = template.get("status").and_then(Value::as_object);
     let old = old.filter(|_| counters.generations);
     let mut status = old.cloned().unwrap_or_default();
-    counters.write(&mut status, |field| {
-        reports(items)
-            .map(|(_, report)| number(report, field))
-            .sum()
-    });
+    counters.write(&mut status, |field| total(items, field));
     if counters.generations {
         let wanted = generation(template);
         let up_to_date = reports(items).filter(|(_, report)| {
@@ -97,7 +102,8 @@ fn addresses(items: &[AggregatedStatusItem]) -> Value {
     let mut all: BTreeMap<AddressKey, Value> = BTreeMap::new();
     for (_, report) in reports(items) {
         let ingress = report.pointer("/loadBalancer/ingress");
-        for entry in ingress.and_then(Value::as_array).into_iter().flatten() {
+        let entries = ingress.and_then(Value::as_array).into_iter().flatten();
+        for entry in entries.filter(|entry| is_address(entry)) {
             let text = |field: &str| {
                 let text = entry.get(field).and_then(Value::as_str);
                 text.unwrap_or_default().to_owned()
@@ -114,6 +120,19 @@ fn addresses(items: &[AggregatedStatusItem]) -> Value {
     } else {
         json!({ "loadBalancer": { "ingress": all } })
     }
+}
+
+/// Reports whether an entry has the shape of an address. The control plane would refuse the addresses of all members
+/// because of one that has not.
+fn is_address(entry: &Value) -> bool {
+    let is_ip = |ip: &Value| {
+        let text = ip.as_str();
+        text.is_some_and(|ip| ip.is_empty() || ip.parse::<IpAddr>().is_ok())
+    };
+    entry.is_object()
+        && entry.get("ip").is_none_or(is_ip)
+        && entry.get("hostname").is_none_or(Value::is_string)
+        && entry.get("ports").is_none_or(Value::is_array)
 }
 
 fn unite_ports(known: &mut Value, entry: &Value) {

@@ -91,6 +91,11 @@ pub(super) fn put(into: &mut Map<String, Value>, field: &str, number: i64) {
     }
 }
 
+/// Returns a counter that a member reports, within what a counter can be: a member may report anything.
+pub(super) fn counter(object: &Value, field: &str) -> i64 {
+    number(object, field).clamp(0, i64::from(i32::MAX))
+}
+
 /// A number of an object, 0 where it is missing.
 pub(super) fn number(object: &Value, field: &str) -> i64 {
     object.get(field).and_then(Value::as_i64).unwrap_or(0)

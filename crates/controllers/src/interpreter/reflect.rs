@@ -3,11 +3,20 @@
 use berth_api::well_known::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 
-use super::counters::{Counters, number, put};
+use super::counters::{Counters, counter, number, put};
 use super::revise::kind_of;
+use crate::json_size::json_size;
 
-/// The status to report; nothing where there is none yet, or the kind has none to report.
+/// The largest status of one object that is reported, in bytes of JSON. Works and bindings have to fit into a request
+/// to the control plane, whatever a member answers.
+const LARGEST_REPORT: usize = 256 * 1024;
+
+/// The status to report; nothing where there is none yet, the kind has none to report, or it is too large.
 pub fn reflect(object: &Value) -> Option<Value> {
+    report(object).filter(|report| json_size(report) <= LARGEST_REPORT)
+}
+
+fn report(object: &Value) -> Option<Value> {
     let (api_version, kind) = kind_of(object);
     let status = object.get("status")?;
     if let Some(counters) = Counters::of(api_version, kind) {
@@ -16,10 +25,10 @@ pub fn reflect(object: &Value) -> Option<Value> {
             put(&mut report, "generation", generation(object));
             let template = template_generation(object);
             put(&mut report, "resourceTemplateGeneration", template);
-            let observed = number(status, "observedGeneration");
+            let observed = number(status, "observedGeneration").max(0);
             put(&mut report, "observedGeneration", observed);
         }
-        counters.write(&mut report, |field| number(status, field));
+        counters.write(&mut report, |field| counter(status, field));
         if let Some(pods) = status.get("disruptedPods") {
             report.insert("disruptedPods".to_owned(), pods.clone());
         }
@@ -33,19 +42,18 @@ pub fn reflect(object: &Value) -> Option<Value> {
             })
         }
         ("batch/v1", "Job") => {
-            let fields = [
-                "active",
-                "succeeded",
-                "failed",
-                "conditions",
-                "startTime",
-                "completionTime",
-            ];
-            let present = fields.iter().filter_map(|field| {
-                let value = status.get(field).filter(|value| !value.is_null())?;
-                Some(((*field).to_owned(), value.clone()))
-            });
-            Some(Value::Object(present.collect()))
+            let mut report = Map::new();
+            for field in ["active", "succeeded", "failed"] {
+                if status.get(field).is_some_and(Value::is_number) {
+                    report.insert(field.to_owned(), json!(counter(status, field)));
+                }
+            }
+            for field in ["conditions", "startTime", "completionTime"] {
+                if let Some(value) = status.get(field).filter(|value| !value.is_null()) {
+                    report.insert(field.to_owned(), value.clone());
+                }
+            }
+            Some(Value::Object(report))
         }
         _ => status.is_object().then(|| status.clone()),
     }
@@ -125,5 +133,32 @@ mod tests {
             reflect(&json!({"apiVersion": "apps/v1", "kind": "Deployment"})),
             None
         );
+    }
+
+    #[test]
+    fn reports_are_bounded_whatever_a_member_says() {
+        let reported = |api_version: &str, kind: &str, status: Value| {
+            reflect(&json!({"apiVersion": api_version, "kind": kind, "status": status}))
+        };
+        assert_eq!(
+            reported(
+                "apps/v1",
+                "Deployment",
+                json!({"replicas": i64::MAX, "readyReplicas": -1, "updatedReplicas": "many",
+                    "availableReplicas": 1e300, "observedGeneration": i64::MIN})
+            ),
+            Some(json!({"replicas": i32::MAX}))
+        );
+        assert_eq!(
+            reported(
+                "batch/v1",
+                "Job",
+                json!({"active": -1, "failed": "x", "succeeded": i64::MAX})
+            ),
+            Some(json!({"active": 0, "succeeded": i32::MAX}))
+        );
+        let filled = |size: usize| reported("x/v1", "Thing", json!({"text": "x".repeat(size)}));
+        assert!(filled(LARGEST_REPORT - 16).is_some());
+        assert!(filled(LARGEST_REPORT).is_none());
     }
 }

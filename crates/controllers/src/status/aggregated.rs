@@ -14,6 +14,10 @@ use serde_json::Value;
 
 use crate::binding::targets::expected_clusters;
 use crate::condition;
+use crate::json_size::json_size;
+
+/// The most that the statuses in one binding take, in bytes of JSON: a binding has to fit into a request.
+const LARGEST_REPORTS: usize = 1024 * 1024;
 
 /// What the members report of a resource, by the names of the clusters. Works that are going do not count.
 pub fn aggregated_items(
@@ -26,7 +30,23 @@ pub fn aggregated_items(
         .filter_map(|work| item(work, resource))
         .collect();
     items.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
+    leave_out_largest(&mut items);
     items
+}
+
+/// Leaves out the largest statuses until the others fit.
+fn leave_out_largest(items: &mut [AggregatedStatusItem]) {
+    let size = |item: &AggregatedStatusItem| item.status.as_ref().map_or(0, json_size);
+    let mut sizes: Vec<(usize, usize)> = items.iter().map(size).zip(0..).collect();
+    let mut all: usize = sizes.iter().map(|(size, _)| size).sum();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    for (size, index) in sizes {
+        if all <= LARGEST_REPORTS {
+            return;
+        }
+        items[index].status = None;
+        all -= size;
+    }
 }
 
 fn item(work: &Work, resource: &ObjectReference) -> Option<AggregatedStatusItem> {
@@ -188,6 +208,30 @@ mod tests {
             let items = aggregated_items(&works, &spec.resource);
             assert_eq!(is_fully_applied(&spec, &items), expected, "{clusters:?}");
         }
+    }
+
+    #[test]
+    fn the_largest_statuses_are_left_out_until_the_others_fit() {
+        let filled = |size: usize| {
+            let mut status = applied(1);
+            status["manifestStatuses"][0]["status"] = json!({"text": "x".repeat(size)});
+            status
+        };
+        let third = LARGEST_REPORTS / 3;
+        let sizes = [third, third + 3, 100, third + 2, third + 1];
+        let works: Vec<_> = (1..)
+            .zip(sizes)
+            .map(|(n, size)| work(&format!("m{n}"), filled(size)))
+            .collect();
+        let items = aggregated_items(&works, &spec(&[]).resource);
+        let kept = items.iter().filter(|item| item.status.is_some());
+        let kept: Vec<&str> = kept.map(|item| item.cluster_name.as_str()).collect();
+        assert_eq!(kept, ["m1", "m3", "m5"]);
+        assert!(
+            items
+                .iter()
+                .all(|item| item.health == Some(ResourceHealth::Healthy))
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use berth_api::binding::AggregatedStatusItem;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use super::super::counters::{number, put};
-use super::reports;
+use super::super::counters::put;
+use super::{reports, total};
 
 /// The status of a Job; nothing where it is finished already, for that is final.
 pub(super) fn status(
@@ -18,10 +18,7 @@ pub(super) fn status(
     }
     let mut status = Map::new();
     for field in ["active", "succeeded", "failed"] {
-        let total = reports(items)
-            .map(|(_, report)| number(report, field))
-            .sum();
-        put(&mut status, field, total);
+        put(&mut status, field, total(items, field));
     }
     let conditions = conditions(items, now);
     if !conditions.is_empty() {
@@ -29,6 +26,7 @@ pub(super) fn status(
     }
     let times = |field: &str| {
         let times = reports(items).filter_map(|(_, report)| report.get(field)?.as_str());
+        let times = times.filter(|time| time.parse::<jiff::Timestamp>().is_ok());
         let times: Vec<&str> = times.collect();
         (!items.is_empty() && times.len() == items.len()).then_some(times)
     };

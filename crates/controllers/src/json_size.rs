@@ -1,0 +1,29 @@
+//! The size of JSON values, for bounds on what members report.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+/// Counts the bytes written to it.
+struct Count(usize);
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the length of a value as compact JSON.
+pub(crate) fn json_size(value: &Value) -> usize {
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        // A value that cannot be written does not fit anywhere.
+        Err(_) => usize::MAX,
+    }
+}
