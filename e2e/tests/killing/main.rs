@@ -13,12 +13,15 @@
     reason = "this is how a test fails"
 )]
 
+mod clock;
 mod election;
 mod numbers;
 mod processes;
 mod scene;
 mod state;
 mod story;
+#[path = "../service/clock/wall_clock.rs"]
+mod wall_clock;
 
 use std::time::Duration;
 

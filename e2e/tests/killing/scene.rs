@@ -139,16 +139,7 @@ impl Scene {
 
     /// Creates an object, or changes it by a merge patch where it is there.
     pub(crate) async fn apply(&self, member: Option<&str>, manifest: &Value) {
-        let (api, name) = handle(self.client(member), manifest);
-        let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
-        match api.create(&PostParams::default(), &object).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                let patch = Patch::Merge(manifest);
-                let parameters = PatchParams::default();
-                api.patch(&name, &parameters, &patch).await.unwrap();
-            }
-            created => drop(created.unwrap()),
-        }
+        apply(self.client(member), manifest).await.unwrap();
     }
 
     /// Changes an object where it is there.
@@ -175,6 +166,20 @@ impl Scene {
         })
         .await;
     }
+}
+
+/// Creates an object, or changes it by a merge patch where it is there.
+pub(crate) async fn apply(client: Client, manifest: &Value) -> kube::Result<()> {
+    let (api, name) = handle(client, manifest);
+    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
+    match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            let patch = Patch::Merge(manifest);
+            api.patch(&name, &PatchParams::default(), &patch).await?;
+        }
+        created => drop(created?),
+    }
+    Ok(())
 }
 
 fn unless_gone<T>(outcome: Result<T, kube::Error>) {

@@ -94,6 +94,43 @@ async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_is_preserved_as_long_as_the_policy_asks_for_it() {
+    let fleet = Fleet::start(2).await;
+    let [m1, m2] = &fleet.members[..] else {
+        panic!("two members")
+    };
+    let map = config_map("settings");
+    let placing = with_spec(
+        policy(&map, &["m1", "m2"]),
+        json!({ "preserveResourcesOnDeletion": true }),
+    );
+    fleet.apply(map.clone()).await;
+    fleet.apply(placing.clone()).await;
+    for member in [m1, m2] {
+        member.has(&map).await;
+    }
+    // A cluster that is not chosen any more keeps its copy.
+    let only_m1 = json!({ "placement": { "clusterAffinity": { "clusterNames": ["m1"] } } });
+    fleet.edit(&placing, json!({ "spec": only_m1 })).await;
+    let unmanaged = |map: &Value| map["metadata"]["labels"]["karmada.io/managed"].is_null();
+    m2.until(&map, "unmanaged", unmanaged).await;
+
+    // Without the flag the remaining copy goes with the template, and the preserved one stays.
+    let unset = json!({ "spec": { "preserveResourcesOnDeletion": null } });
+    fleet.edit(&placing, unset).await;
+    let work = berth_api::names::work_name("ConfigMap", "settings", "default");
+    fleet
+        .until_typed(&fleet.works("m1"), &work, "no flag", |work| {
+            work.spec.preserve_resources_on_deletion != Some(true)
+        })
+        .await;
+    fleet.delete(&map).await;
+    m1.lacks(&map).await;
+    assert!(m2.get(&map).await.is_some());
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_came_from_here_is_put_right_and_made_anew() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];

@@ -1,9 +1,7 @@
 //! The wall clock of a running scheduler jumps. Nothing is decided by it, so nothing changes but the times that
 //! others read.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod wall_clock;
 
 use berth_e2e::{Bare, eventually};
 use jiff::Timestamp;
@@ -13,49 +11,12 @@ use kube::api::Api;
 use crate::objects::{binding, fleet, on};
 use crate::process::{ANY_PORT, Program};
 use crate::watching::is_settled;
+use wall_clock::Clock;
 
 /// An hour, as clocks are set by it.
 const HOUR: i64 = 3600;
 /// Far more than a test takes, and far less than a jump.
 const NEAR: i64 = 1200;
-
-/// A wall clock that can be set, for one process.
-struct Clock {
-    library: PathBuf,
-    offset: PathBuf,
-}
-
-impl Clock {
-    fn make(folder: &Path) -> Self {
-        let clock = Self {
-            library: folder.join("libwall_clock.so"),
-            offset: folder.join("wall-clock-offset"),
-        };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/clock/shim.rs");
-        let compiled = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
-            .args(["--edition=2024", "--crate-type=cdylib", "-o"])
-            .args([&clock.library, &source])
-            .status()
-            .unwrap();
-        assert!(compiled.success(), "the shim does not compile");
-        clock.jump_to(0);
-        clock
-    }
-
-    /// So many seconds away from the machine's clock. All at once: nobody reads half a number.
-    fn jump_to(&self, seconds: i64) {
-        let next = self.offset.with_extension("next");
-        fs::write(&next, seconds.to_string()).unwrap();
-        fs::rename(&next, &self.offset).unwrap();
-    }
-
-    fn environment(&self) -> [(&'static str, &Path); 2] {
-        [
-            ("LD_PRELOAD", self.library.as_path()),
-            ("WALL_CLOCK_OFFSET", self.offset.as_path()),
-        ]
-    }
-}
 
 /// How many seconds a time is ahead of the machine's clock.
 fn ahead(time: Timestamp) -> i64 {

@@ -1,12 +1,12 @@
 //! `berth status` and `berth down`, a second `berth up`, and what is logged.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{Up, berth, line, refused, until};
+use crate::program::{Up, berth, line, refused, root, until};
 
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -323,6 +323,41 @@ fn it_can_be_bound_to_another_address_and_says_so() {
     if let Some(nodes) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]) {
         assert_eq!(nodes.lines().count(), 4, "{nodes}");
     }
+}
+
+#[test]
+fn it_can_be_bound_to_an_address_of_ipv6() {
+    if let Err(reason) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
+        eprintln!("skipped: ::1 cannot be bound: {reason}");
+        return;
+    }
+    let up = Up::start(&["--members=2", "--bind-address=::1"]);
+    let status = asked(&up, &["status"]);
+    assert!(status.status.success(), "{status:?}");
+    let text = stdout(&status);
+    assert_eq!(text.matches("https://[::1]:").count(), 3, "{text}");
+    let kubeconfig = std::fs::read_to_string(up.kubeconfig()).unwrap();
+    assert_eq!(
+        kubeconfig.matches("https://[::1]:").count(),
+        3,
+        "{kubeconfig}"
+    );
+    assert!(!up.log().contains("other machines"), "{}", up.log());
+
+    // The control plane reaches the members at their addresses.
+    let example = root().join("examples/nginx.yaml");
+    if up
+        .kubectl(&["apply", "-f", example.to_str().unwrap()])
+        .is_none()
+    {
+        return;
+    }
+    let ready = "--for=jsonpath={.status.readyReplicas}=2";
+    up.kubectl(&["wait", "deployment/nginx", ready, "--timeout=60s"]);
+    let nodes = up
+        .in_member("member1", &["get", "nodes", "-o", "name"])
+        .unwrap();
+    assert_eq!(nodes.lines().count(), 4, "{nodes}");
 }
 
 #[test]

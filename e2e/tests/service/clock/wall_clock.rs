@@ -1,0 +1,45 @@
+//! A wall clock that a test moves while a process runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A wall clock that can be set, for one process.
+pub(crate) struct Clock {
+    library: PathBuf,
+    offset: PathBuf,
+}
+
+impl Clock {
+    /// Compiles the library, and sets the clock to that of the machine.
+    pub(crate) fn make(folder: &Path) -> Self {
+        let clock = Self {
+            library: folder.join("libwall_clock.so"),
+            offset: folder.join("wall-clock-offset"),
+        };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/clock/shim.rs");
+        let compiled = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
+            .args(["--edition=2024", "--crate-type=cdylib", "-o"])
+            .args([&clock.library, &source])
+            .status()
+            .unwrap();
+        assert!(compiled.success(), "the shim does not compile");
+        clock.jump_to(0);
+        clock
+    }
+
+    /// Moves it so many seconds away from the machine's clock; the rename is atomic for readers.
+    pub(crate) fn jump_to(&self, seconds: i64) {
+        let next = self.offset.with_extension("next");
+        fs::write(&next, seconds.to_string()).unwrap();
+        fs::rename(&next, &self.offset).unwrap();
+    }
+
+    /// The environment of the process.
+    pub(crate) fn environment(&self) -> [(&'static str, &Path); 2] {
+        [
+            ("LD_PRELOAD", self.library.as_path()),
+            ("WALL_CLOCK_OFFSET", self.offset.as_path()),
+        ]
+    }
+}
