@@ -51,7 +51,7 @@ async fn arrives(member: &Client, object: &Value, value: &str) {
         let found = content(member, object).await?;
         (found.as_deref() == Some(value))
             .then_some(())
-            .ok_or(format!("{found:?}"))
+            .ok_or_else(|| format!("{found:?}"))
     })
     .await;
 }
@@ -186,7 +186,7 @@ async fn exactly_one_leads_after_the_api_server_was_killed_and_started_again() {
         let found = content(&member, &object).await?;
         (found.as_deref() == Some("2"))
             .then_some(())
-            .ok_or(format!("{found:?}"))
+            .ok_or_else(|| format!("{found:?}"))
     })
     .await;
     next_leader(&plane, &leader).await;

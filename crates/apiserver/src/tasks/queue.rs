@@ -251,7 +251,7 @@ impl WorkQueue {
             // the namespace.
             let again = {
                 let mut inner = self.inner.lock();
-                let grace = inner.terminating.get_mut(&object.key.namespace);
+                let grace = inner.terminating.get_mut(&*object.key.namespace);
                 grace.is_some_and(|grace| std::mem::replace(grace, Grace::Running) == Grace::Over)
             };
             if again {
