@@ -8,7 +8,7 @@ use berth_e2e::eventually::never;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, Member};
-use crate::manifests::{config_map, deployment, policy};
+use crate::manifests::{config_map, deployment, policy, with_spec};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
