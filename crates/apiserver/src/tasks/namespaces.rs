@@ -18,7 +18,7 @@ use crate::verbs::{Subresource, Write, modify};
 use conditions::Remaining;
 
 /// How long a deleted namespace keeps its content, so that clients that poll see it terminate.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(2);
 /// The table of pods.
 const PODS: &str = "pods";
 
