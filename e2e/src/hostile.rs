@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 const MANY: usize = 200;
 /// The receive buffer of a client, in bytes.
 const WINDOW: u32 = 4096;
-/// What everybody who is authenticated may create.
+/// A resource that every authenticated user may create.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 /// A large answer for everybody who is authenticated.
 const LARGE: &str = "/openapi/v2";

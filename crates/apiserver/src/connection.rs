@@ -36,9 +36,9 @@ const RESETS: usize = 20;
 const STREAM_ERRORS: usize = 100;
 /// The largest head of an HTTP/2 request, in bytes.
 const HTTP2_HEAD: u32 = 16 << 10;
-/// What an HTTP/1.1 connection holds of heads and of answers that the client has not taken, each.
+/// Most bytes of request heads, and of unread responses, that an HTTP/1.1 connection buffers.
 const HTTP1_BUFFER: usize = 64 << 10;
-/// What a stream of an HTTP/2 connection holds of an answer that the client has not taken.
+/// Most bytes of an unread response that an HTTP/2 stream buffers.
 const HTTP2_BUFFER: usize = 64 << 10;
 /// How long the answers under way may take at the end of a connection.
 const LINGER: Duration = Duration::from_secs(5);

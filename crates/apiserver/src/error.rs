@@ -329,7 +329,7 @@ impl ApiError {
         )
     }
 
-    /// What was asked for cannot be kept: a write, or what is read was undone at that moment.
+    /// Storage failed: the write is not durable, or the version read was rolled back.
     pub(crate) fn unkept(why: impl std::fmt::Display) -> Self {
         Self::new(Reason::InsufficientStorage, why.to_string())
     }

@@ -46,7 +46,7 @@ pub enum TlsError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
         /// The folder that it is in.
         folder: PathBuf,

@@ -147,7 +147,7 @@ async fn draw(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std
                 }
                 due.get_or_insert_with(|| Instant::now() + FRAME);
             }
-            // Whoever presses a key looks at the screen: nothing is waited for.
+            // A key press redraws at once.
             Some(key) = keys.recv() => match view.press(key) {
                 Reaction::Quit => return Ok(()),
                 Reaction::Draw => due = Some(Instant::now()),

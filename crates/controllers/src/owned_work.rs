@@ -11,7 +11,7 @@ use crate::binding::sync::has_code;
 use crate::binding::work_change;
 use crate::said::said;
 
-/// What a Work should be, and who owns it.
+/// A desired Work and its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedWork {
     /// Content of the Work.

@@ -19,7 +19,7 @@ use crate::options::Patience;
 use crate::reachability::Reachability;
 use crate::rotation::Rotating;
 
-/// What carries the requests of a client.
+/// The transport of a client.
 type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
 /// Where the control plane is.
@@ -295,7 +295,7 @@ fn named_by(
 /// A client of a component for a configuration, for a command that has no use for a control plane that begins to answer later.
 ///
 /// # Errors
-/// When the client cannot be built, or nobody answers. Whoever refuses does answer.
+/// When the client cannot be built, or the server does not answer. A refusal is an answer.
 pub async fn reach(
     config: kube::Config,
     component: Component,

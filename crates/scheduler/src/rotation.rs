@@ -1,6 +1,6 @@
 //! A transport whose certificates follow their files: what a kubeconfig names is read again when it changes.
 //!
-//! The client library reads certificates and keys once, so whoever renews a client certificate would have to restart the
+//! The client library reads certificates and keys once, so a renewed client certificate would take a restart of the
 //! process. Token files are no concern of this module: the library reads those again itself.
 
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ impl Files {
     }
 }
 
-/// Replaces the transport when a file has changed, for as long as there is somebody to use it.
+/// Replaces the transport when a file has changed, until its last user is gone.
 async fn follow(
     files: Files,
     mut seen: Vec<Option<Vec<u8>>>,

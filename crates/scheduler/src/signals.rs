@@ -10,7 +10,7 @@ use crate::logging;
 /// The exit code after a second signal, as shells count it for SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Cancels the token at the first signal, or when nobody reads the log any more.
+/// Cancels the token at the first signal, or when the reader of the log is gone.
 ///
 /// # Errors
 /// When signals cannot be listened to.

@@ -1,7 +1,7 @@
 //! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
 //! none of them. Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, CronJobs get
 //! Jobs, pods get nodes with room for them, claims get volumes, services get the addresses of their pods, load balancers and
-//! ingresses get addresses, budgets for disruptions are counted, and all of them get a status, and events tell of it.
+//! ingresses get addresses, budgets for disruptions are counted, and all of them get a status and events.
 //! Nothing runs.
 //!
 //! ```text

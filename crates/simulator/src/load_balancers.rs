@@ -15,7 +15,7 @@ use crate::scope::Scope;
 use crate::template;
 use crate::world::World;
 
-/// The networks for documentation (RFC 5737), which nobody routes.
+/// The networks for documentation (RFC 5737), which are never routed.
 const NETWORKS: [[u8; 3]; 3] = [[203, 0, 113], [198, 51, 100], [192, 0, 2]];
 const HOSTS: u16 = 254;
 

@@ -13,12 +13,12 @@ use super::server_process::{Keeping, ServerProcess};
 use super::{LoadError, at_most, millis, percentile};
 use crate::hostile::{Attack, Attacker, Misdeed};
 
-/// What others work on meanwhile.
+/// The requests of other clients meanwhile.
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const RIGHTS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
-/// No request of anybody else may take longer.
+/// Bound on the requests of other clients.
 const LATEST: Duration = Duration::from_secs(20);
 /// How long the hostile clients may take to get ready.
 const READY: Duration = Duration::from_mins(2);

@@ -1,4 +1,4 @@
-//! Hostile clients: nobody else waits for them. How long an administrator waits on an idle machine, `load hostile`
+//! Hostile clients do not delay others. How long an administrator waits on an idle machine, `load hostile`
 //! measures.
 
 use std::time::Duration;

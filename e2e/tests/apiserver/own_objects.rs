@@ -1,4 +1,4 @@
-//! What a cluster contains without anybody creating it: the service of the API, and the certificate to trust it by.
+//! Objects that the server creates in every cluster: the service of the API, and the certificate of its authority.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};

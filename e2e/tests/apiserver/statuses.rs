@@ -1,4 +1,4 @@
-//! What controllers report of workloads: counts that cannot be are refused, by the field that is wrong.
+//! Status of workloads: impossible counts are refused, with the field.
 
 use serde_json::{Value, json};
 

@@ -257,7 +257,7 @@ async fn a_member_that_was_emptied_at_its_address_is_filled_again() {
     fleet.edit(&map, json!({ "data": { "a": "2" } })).await;
     m1.until(&map, "changed", |map| map["data"]["a"] == "2")
         .await;
-    // What somebody deletes there is seen again, too.
+    // A deletion in the member is noticed again, too.
     m1.delete(&web).await;
     m1.has(&web).await;
     fleet.members.push(m1);

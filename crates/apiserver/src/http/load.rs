@@ -1,7 +1,7 @@
 //! How much the server takes on at once, and how that is shared between identities.
 //!
 //! A request has a [`Seat`] from its head to the end of its answer. Its body is received before it waits for one of the
-//! [places](turns) at which requests are worked on, so that a slow body keeps nobody else waiting. The threads of the
+//! [places](turns) at which requests are worked on, so that a slow body delays no other request. The threads of the
 //! runtime are shared in the same way while there is something to compute. Administrators, the clients within the process
 //! and health checks are exempt from all of this; leases wait for no place.
 
@@ -52,7 +52,7 @@ pub struct Limits {
     pub slow_client: Duration,
 }
 
-/// What one identity may have of a server at once. Members of `system:masters` may have more.
+/// The share of one identity. Members of `system:masters` may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Requests that are worked on.
@@ -167,7 +167,7 @@ pub(crate) struct Load {
     refusals: Arc<Refusals>,
 }
 
-/// What goes on now.
+/// Requests and watches in progress.
 #[derive(Debug, Clone, Default)]
 struct Now {
     read_only: Arc<AtomicUsize>,
@@ -227,7 +227,7 @@ impl Load {
         })
     }
 
-    /// What is refused so far.
+    /// Returns the counts of refusals so far.
     pub(crate) fn refusals(&self) -> &Arc<Refusals> {
         &self.refusals
     }

@@ -68,8 +68,8 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Most strange fields of an object that are noted, and most bytes of their paths together: whoever sends more is told
-/// of the first ones.
+/// Most unknown and repeated fields of an object that are reported, and most bytes of their paths together; further ones
+/// are not named.
 pub(crate) const MOST_NOTED: usize = 100;
 pub(crate) const MOST_NOTED_BYTES: usize = 64 << 10;
 

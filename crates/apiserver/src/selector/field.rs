@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::registry::Resource;
 
-/// What an absent field reads as.
+/// The value of an absent field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Empty,

@@ -446,7 +446,7 @@ mod tests {
                 if found.version == kept {
                     assert_eq!(objects(&found), now, "{durability:?} {operations}");
                 } else {
-                    // Nobody was told whether the last one is kept.
+                    // The last batch was never acknowledged, in either way.
                     assert_eq!((found.version, operations % 2), (kept + 1, 1));
                     drop(record(kept + 1, &mut now));
                     assert_eq!(objects(&found), now);

@@ -62,7 +62,7 @@ struct Inner {
 /// Told of each change while the store is locked: must be quick, and must not call the store.
 pub(crate) type Observer = Box<dyn Fn(&TableName, &Change) + Send + Sync>;
 
-/// What a request may have seen: everything up to a version, unless changes were undone since.
+/// The state that a request may have read: everything up to a version, unless changes were undone since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u64,

@@ -10,7 +10,7 @@ use super::matching::Rule;
 use super::review::Version;
 use crate::schema::rules::Condition;
 
-/// What becomes of a request when its webhook cannot be called.
+/// The effect on a request when its webhook cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
     Fail,

@@ -7,7 +7,7 @@ use crate::builtin::selected;
 use crate::registry::Resource;
 use crate::schema::rules::About;
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -44,7 +44,7 @@ pub(super) struct Rule {
     scope: Scope,
 }
 
-/// What of a request rules look at.
+/// The parts of a request that rules match.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) operation: Operation,

@@ -41,7 +41,7 @@ pub(crate) fn review(version: Version, uid: &str, mut request: Value) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request})
 }
 
-/// What a webhook decided.
+/// The decision of a webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Why not, as it was answered, if the request is refused.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What a webhook answers.
+/// The answer of a webhook.
 pub(crate) enum Answer {
     /// The `response` of a review, whose uid is added.
     Review(Value),

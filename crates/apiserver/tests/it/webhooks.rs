@@ -784,7 +784,7 @@ async fn mutations_come_in_order_are_defaulted_and_seen_by_those_who_validate() 
     assert_eq!(containers[1]["unknown"], Value::Null);
     assert_eq!(validated["spec"], made["spec"]);
     assert_eq!(made["metadata"]["labels"], json!({"hook": "1"}));
-    // What webhooks add belongs to nobody, so that the same is applied without a conflict and without a change.
+    // Fields that webhooks add have no manager, so applying the same object again conflicts with nothing and changes nothing.
     let managed = made["metadata"]["managedFields"].to_string();
     assert!(
         !managed.contains("side") && !managed.contains("hook"),

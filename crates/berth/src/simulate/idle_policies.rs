@@ -11,7 +11,7 @@ use super::catalogue::{Catalogue, Known};
 use super::detect::{self, ApiKind, Detector};
 use super::error::SimulateError;
 
-/// What the APIs of a simulation are known from.
+/// The source of the APIs that a simulation serves.
 pub(crate) struct Apis {
     /// The kinds that Kubernetes, Karmada and the manifests define.
     pub(crate) defined: Catalogue,

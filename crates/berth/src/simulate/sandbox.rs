@@ -41,7 +41,7 @@ pub(crate) struct Sandbox {
     client: Client,
     validates: bool,
     namespaces: HashSet<String>,
-    /// What it serves without any definition: what a simulated member serves.
+    /// APIs served without any definition, as by a simulated member.
     member_apis: Vec<ApiEnablement>,
 }
 

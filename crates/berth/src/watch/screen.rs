@@ -29,7 +29,7 @@ const HELP: [&str; 10] = [
     "m1 1/2: one of the two replicas that cluster m1 should have is ready",
 ];
 
-/// What happened lately, the newest last.
+/// Recent events, the newest last.
 #[derive(Debug, Default)]
 pub(super) struct Events(VecDeque<Line>);
 

@@ -1,4 +1,4 @@
-//! What of the board the user looks at: the part that is scrolled, the filter, the help.
+//! The view of the dashboard: scroll position, filter, help.
 
 use super::keys::Key;
 
@@ -11,14 +11,14 @@ pub(super) enum Pane {
     Events,
 }
 
-/// What follows from a key.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reaction {
     Draw,
     Quit,
 }
 
-/// What the user looks at.
+/// The state of the view.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) focus: Pane,

@@ -19,7 +19,7 @@ const ACCOUNT: &str = "karmada-member1";
 const STAYS: &str = "member1: ServiceAccount karmada-cluster/karmada-member1 stays: another control plane uses it\n";
 const UNKNOWN: &str = "member1: ServiceAccount karmada-cluster/karmada-member1 stays: nothing shows that this control plane uses it\n";
 
-/// What tells a control plane from others.
+/// The label that names a control plane.
 async fn id_of(server: &Server) -> String {
     let namespaces: Api<Namespace> = Api::all(server.client());
     namespaces.get("kube-system").await.unwrap().uid().unwrap()

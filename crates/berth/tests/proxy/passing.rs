@@ -1,4 +1,4 @@
-//! What gets from a client to a member and back, seen from a member that records it.
+//! Requests and responses that pass through the proxy, recorded by a member.
 
 use http::{Method, Request};
 use http_body_util::BodyExt as _;

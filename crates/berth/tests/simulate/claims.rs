@@ -69,7 +69,7 @@ async fn the_policy_that_holds_a_template_decides_although_another_one_would_win
     plane.server.stop().await;
 }
 
-/// What is there, what is applied to it, and on which member `web` is then.
+/// Existing manifests, applied manifests, and the member that runs `web` afterwards.
 const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "a higher priority takes nothing that is held",

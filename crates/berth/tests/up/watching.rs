@@ -188,7 +188,7 @@ impl OnTerminal {
         stdin.flush().unwrap();
     }
 
-    /// What comes when it has ended: the terminal is as it was.
+    /// Output after the end: the terminal is restored.
     fn ends_well(&self) {
         let shown = self.shows("that is all");
         let (picture, after) = shown.split_once("ended with 0").unwrap();

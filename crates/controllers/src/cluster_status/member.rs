@@ -72,7 +72,7 @@ struct Member {
     cluster: Arc<Cluster>,
     options: ClusterStatusOptions,
     readiness: Readiness,
-    /// What the last look found.
+    /// The result of the last probe.
     reachable: Option<bool>,
     connection: Option<Connection>,
 }

@@ -1,4 +1,4 @@
-//! What the detector knows, and which templates a change makes it decide again.
+//! The state of the detector, and the templates that a change makes it decide again.
 //!
 //! A running detector fills this from informers and carries the decisions out on a server; a simulation fills it
 //! from manifests and carries them out on copies. It must not know clients, tasks or events.
@@ -32,7 +32,7 @@ pub enum WorkKey {
     Policy(PolicyKey),
 }
 
-/// What the queue yields. The caller calls [`State::finish`] when the work is done.
+/// The next item of the queue. The caller calls [`State::finish`] when the work is done.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// A template was decided.
@@ -41,7 +41,7 @@ pub enum Work {
         template: Arc<Template>,
         /// Why it was looked at.
         cause: Cause,
-        /// What is to be done about it.
+        /// The plan for it.
         plan: Plan,
     },
     /// A policy came or changed that cannot be applied as it is.
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// What was seen.
+    /// The observed object.
     pub fn index(&self) -> &Index {
         &self.index
     }

@@ -58,7 +58,7 @@ fn innermost(error: &legacy::Error) -> String {
     cause.to_string()
 }
 
-/// A user, as a member is told.
+/// A user, as named to the member.
 #[derive(Clone, Copy, Debug)]
 pub struct User<'a> {
     /// Name of the user.

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use crate::schema::shape::{MOST_NOTED, MOST_NOTED_BYTES, join};
 
-/// Most bytes of the paths of a body that are looked through for the order in which to tell of them.
+/// Most bytes of field paths that are sorted into the order of the body.
 const MOST_PATHS: usize = 16 << 20;
 
 /// A field that is written twice.

@@ -15,7 +15,7 @@ pub(super) const CHUNK: usize = 64 << 10;
 /// See the module documentation.
 pub(super) struct Answer {
     body: Body,
-    /// What is left of the last frame.
+    /// The unsent rest of the last frame.
     rest: Bytes,
     _seat: Seat,
 }

@@ -1,4 +1,4 @@
-//! What each identity has of the server now: requests, watches, bytes in memory.
+//! Current usage of each identity: requests, watches, bytes in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 
-/// What a namespace still contains after a round of deletion.
+/// The content of a namespace that is left after a round of deletion.
 #[derive(Debug, Default)]
 pub(super) struct Remaining {
     /// Number of objects of each resource, by `plural.group`.

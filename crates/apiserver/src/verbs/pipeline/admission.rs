@@ -49,7 +49,7 @@ pub(super) async fn mutate(
         value["metadata"]["managedFields"] = json!([{}]);
     }
     complete(resource, value);
-    // What the system adds from here on belongs to nobody.
+    // Fields that the system adds from here on have no manager.
     if subject.write == Write::Plain {
         managed::record(call, old, value);
     }

@@ -118,7 +118,7 @@ pub(crate) async fn modify(
     }
 }
 
-/// Stores a changed object, if there is room for what it has grown by and nobody has changed it meanwhile.
+/// Stores a changed object, if quotas allow its growth and no other write came first.
 fn store(
     call: &Call,
     key: &Key,

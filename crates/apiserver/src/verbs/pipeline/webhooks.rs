@@ -1,7 +1,7 @@
 //! A request in front of its admission webhooks.
 //!
-//! What a webhook is sent is a request of a resource in the version that its rule names; what it answers with is a
-//! refusal or a patch. It must not know how webhooks are reached.
+//! A webhook receives the object in the version that its rule names, and responds with a refusal or a patch. This module
+//! must not know how webhooks are reached.
 
 mod calls;
 mod request;
@@ -15,7 +15,7 @@ use crate::verbs::{Call, delete};
 use crate::webhooks::matching::Operation;
 use request::Request;
 
-/// What a subresource that is not stored is sent as.
+/// The form in which webhooks receive a subresource that is not stored.
 pub(crate) struct Part<'a> {
     /// The table of the resource that it belongs to.
     table: &'a str,
@@ -64,7 +64,7 @@ pub(super) async fn mutate(
     reviewed
 }
 
-/// What the server gives a new object. It is not there yet when mutating webhooks are called.
+/// Metadata that the server adds to a new object. Mutating webhooks do not see it.
 struct Given(Vec<(&'static str, Value)>);
 
 impl Given {

@@ -217,7 +217,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a webhook changes belongs to nobody; it may change who owns what only to something that can be read.
+/// Fields that a webhook changes have no manager; managed fields that it writes must be decodable.
 fn keep_managed(object: &mut Value, before: Option<Value>) {
     let readable = |entry: &Value| {
         matches!(entry["operation"].as_str(), Some("Apply" | "Update"))
