@@ -1,6 +1,7 @@
 //! A control plane with Karmada's admission rules, and members with API servers of their own.
 
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,6 +35,12 @@ enum Backend {
         #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
     ),
 }
+
+/// Connections that are refused while a server is replaced: the few watches of a test have the same backoff, so each fails
+/// at least once.
+const REFUSED: usize = 12;
+/// Time for that.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A member: its name, and a client with all rights.
 pub struct Member {
@@ -317,7 +324,17 @@ impl Member {
         };
         let url = server.url();
         server.shutdown().await;
-        let server = embedded(url.trim_start_matches("https://"), credentials.path()).await;
+        let address = url.trim_start_matches("https://");
+        // A watch that never fails would go on at its last version, and report nothing.
+        let gap = tokio::net::TcpListener::bind(address).await.unwrap();
+        let refused = async {
+            for _ in 0..REFUSED {
+                drop(gap.accept().await.unwrap());
+            }
+        };
+        tokio::time::timeout(PATIENCE, refused).await.unwrap();
+        drop(gap);
+        let server = embedded(address, credentials.path()).await;
         Some(Self {
             name: self.name,
             client: server.client(),
