@@ -40,7 +40,7 @@ enum Backend {
 /// at least once.
 const REFUSED: usize = 12;
 /// Time for that.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A member: its name, and a client with all rights.
 pub struct Member {
