@@ -1,0 +1,52 @@
+# Frequent commands. `just` lists them; each is one line that also works without just.
+
+_default:
+    @just --list
+
+# Start a control plane with three simulated members
+up *ARGS:
+    cargo run --release -- up {{ARGS}}
+
+# Run everything that CI runs
+ci:
+    .ci/run
+
+# Format the code
+fmt:
+    cargo fmt --all
+
+# Lint the code
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Lint the prose
+words *ARGS:
+    hack/check-words.sh {{ARGS}}
+
+# Run all tests, or those of the given arguments
+test *ARGS="--workspace":
+    cargo test {{ARGS}}
+
+# Compare decisions with Karmada's
+conformance:
+    cargo test -p berth-e2e --test conformance
+
+# Write crds/ from the API types
+crds:
+    hack/update-crds.sh
+
+# Write docs/schemas/ from the configuration and message types
+schemas:
+    BERTH_WRITE_SCHEMAS=1 cargo test -p berth-scheduler published_schema
+
+# Measure a scenario: burst, steady, herd, scale, server, hostile, propagation, members, expressions
+load SCENARIO *ARGS:
+    cargo run --release -p berth-e2e --bin load -- {{SCENARIO}} {{ARGS}}
+
+# Check licences, advisories and sources of dependencies; needs cargo-deny
+deny:
+    cargo deny check
+
+# Bring Berth up on kind; needs docker, kind and kubectl
+kind *ARGS:
+    hack/local-up.sh {{ARGS}}
