@@ -10,7 +10,7 @@ NETWORK=${KIND_EXPERIMENTAL_DOCKER_NETWORK:-kind}
 SYSTEM_NAMESPACE=karmada-system
 # The file name that the manifests in deploy/ expect inside the secret.
 CONFIG_KEY=karmada.config
-# How often, once a second, a value is asked for that something in the cluster fills in.
+# Attempts, one per second, to read a value that the cluster fills in.
 TRIES=60
 
 DRY_RUN=false
@@ -55,7 +55,7 @@ Without Docker: `cargo run --release -- up` starts a control plane with simulate
 USAGE
 }
 
-# --- talking to the user -------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------------------
 
 say() {
   printf '%s\n' "$*"
@@ -78,7 +78,7 @@ refuse_command_line() {
 
 on_error() {
   local code=$?
-  # A subshell leaves the telling to the shell that waits for it.
+  # The parent shell reports errors of a subshell.
   if [ "$BASH_SUBSHELL" -gt 0 ]; then
     exit "$code"
   fi
@@ -89,9 +89,9 @@ on_error() {
   exit "$code"
 }
 
-# --- running commands, or saying what would run --------------------------------------------------------
+# --- running or printing commands ------------------------------------------------------------------------
 
-# The command line as one could type it.
+# Prints a command line with shell quoting.
 quoted() {
   local word line=""
   for word in "$@"; do
@@ -111,7 +111,7 @@ run() {
   fi
 }
 
-# run_into FILE COMMAND...: the output goes to the file.
+# run_into FILE COMMAND...: writes the output into the file.
 run_into() {
   local file=$1
   shift
@@ -122,7 +122,7 @@ run_into() {
   fi
 }
 
-# capture VARIABLE COMMAND...: waits until the command succeeds and prints something, and keeps that.
+# capture VARIABLE COMMAND...: repeats the command until it prints something, and stores the output.
 capture() {
   local variable=$1 try output
   shift
@@ -143,7 +143,7 @@ capture() {
   return 1
 }
 
-# write FILE: the standard input goes to the file.
+# write FILE: writes the standard input into the file.
 write() {
   if $DRY_RUN; then
     printf '+ cat > %s\n' "$(quoted "$1")"
@@ -153,7 +153,7 @@ write() {
   fi
 }
 
-# --- settings ------------------------------------------------------------------------------------------
+# --- settings --------------------------------------------------------------------------------------------
 
 absolute() {
   case $1 in
@@ -177,13 +177,13 @@ read_settings() {
     "${MEMBER_CLUSTER_2_NAME:-member2}"
     "${MEMBER_CLUSTER_3_NAME:-${PULL_MODE_CLUSTER_NAME:-member3}}"
   )
-  # What an earlier run made: one line for each cluster, of its name, kubeconfig and contexts.
+  # Clusters created by this script: one line each, with name, kubeconfig and contexts.
   RECORD=$KUBECONFIG_PATH/berth-local-up.clusters
   HOST=(kubectl "--kubeconfig=$MAIN_KUBECONFIG" "--context=$HOST_CLUSTER_NAME")
   check_names
 }
 
-# A name becomes a cluster, a context and a Cluster object; the last is the strictest.
+# A name is used for a cluster, a context and a Cluster object, which has the strictest rules.
 check_names() {
   local name seen=" "
   for name in "$HOST_CLUSTER_NAME" "$KARMADA_APISERVER_CLUSTER_NAME" "${MEMBERS[@]}"; do
@@ -212,9 +212,9 @@ read_command_line() {
   done
 }
 
-# --- tools ---------------------------------------------------------------------------------------------
+# --- tools -----------------------------------------------------------------------------------------------
 
-where_to_get() {
+download_url() {
   case $1 in
   docker) printf 'https://docs.docker.com/get-docker/' ;;
   kind) printf 'https://kind.sigs.k8s.io/docs/user/quick-start/#installation' ;;
@@ -222,12 +222,12 @@ where_to_get() {
   esac
 }
 
-# Names everything that is missing at once.
+# Reports all missing tools at once.
 check_tools() {
   local tool problems="" no_docker=false
   for tool in docker kind kubectl; do
     if ! command -v "$tool" >/dev/null; then
-      problems+="  $tool is not installed; get it from $(where_to_get "$tool")"$'\n'
+      problems+="  $tool is not installed; get it from $(download_url "$tool")"$'\n'
       [ "$tool" != docker ] || no_docker=true
     elif [ "$tool" = docker ] && ! docker info >/dev/null 2>&1; then
       problems+="  docker is installed, but its engine does not answer; start it, or see what 'docker info' says"$'\n'
@@ -244,7 +244,7 @@ check_tools() {
   exit 1
 }
 
-# --- the record of what this script made ---------------------------------------------------------------
+# --- record of created clusters --------------------------------------------------------------------------
 
 recorded() {
   [ -f "$RECORD" ] && cut -f1 "$RECORD" | grep -qxF -- "$1"
@@ -269,14 +269,14 @@ forget() {
   fi
 }
 
-# --- clusters ------------------------------------------------------------------------------------------
+# --- clusters --------------------------------------------------------------------------------------------
 
 exists() {
   grep -qxF -- "$1" <<<"$EXISTING"
 }
 
-# Finds the clusters that are there already. A dry run asks nobody, and plans for none.
-look_for_clusters() {
+# Finds existing clusters. A dry run assumes that there are none.
+find_clusters() {
   local name strangers=""
   EXISTING=""
   if $DRY_RUN; then
@@ -294,7 +294,7 @@ Choose other names (see --help), or delete each of them with: kind delete cluste
   fi
 }
 
-# ensure_cluster NAME KUBECONFIG CONTEXT...: the cluster, and contexts of these names that lead to it.
+# ensure_cluster NAME KUBECONFIG CONTEXT...: creates the cluster, and contexts for it.
 ensure_cluster() {
   local name=$1 kubeconfig=$2 context
   shift 2
@@ -303,7 +303,7 @@ ensure_cluster() {
     run kind export kubeconfig "--name=$name" "--kubeconfig=$kubeconfig"
   else
     say "$name is created"
-    # Recorded first, so that --down also finds what an interrupted run leaves behind.
+    # Recorded first, so that --down also removes a cluster of an interrupted run.
     record "$name" "$kubeconfig" "$*"
     run kind create cluster "--name=$name" "--image=$CLUSTER_VERSION" "--kubeconfig=$kubeconfig" --wait=5m
   fi
@@ -323,11 +323,11 @@ create_clusters() {
   run kubectl config "--kubeconfig=$MAIN_KUBECONFIG" use-context "$KARMADA_APISERVER_CLUSTER_NAME"
 }
 
-# --- Berth on the host ---------------------------------------------------------------------------------
+# --- Berth on the host -----------------------------------------------------------------------------------
 
 build_image() {
   step "building the image $IMAGE"
-  # Without attestations: not every kind can load an image that has them.
+  # Without attestations, because not every version of kind can load an image with them.
   run env DOCKER_BUILDKIT=1 BUILDX_NO_DEFAULT_ATTESTATIONS=1 \
     docker build --file=deploy/Dockerfile "--tag=$IMAGE" .
 }
@@ -344,7 +344,7 @@ apply_api() {
   run "${HOST[@]}" wait --for=condition=Established --timeout=60s --filename=crds
 }
 
-# give_kubeconfig ACCOUNT SECRET: the kubeconfig with which a component finds the control plane.
+# give_kubeconfig ACCOUNT SECRET: stores a kubeconfig for the account in the secret.
 give_kubeconfig() {
   local account=$1 secret=$2 token="" ca=""
   write "$WORK/token.yaml" <<MANIFEST
@@ -380,7 +380,7 @@ contexts:
     cluster: control-plane
     user: $account
 MANIFEST
-  # From a file, because everybody can read a command line; and server-side, so that no annotation repeats it.
+  # From a file, because command lines are public; and server-side, so that no annotation contains a copy.
   run_into "$WORK/secret.yaml" "${HOST[@]}" create secret generic "$secret" "--namespace=$SYSTEM_NAMESPACE" \
     "--from-file=$CONFIG_KEY=$WORK/$CONFIG_KEY" --dry-run=client --output=yaml
   run "${HOST[@]}" apply --server-side --force-conflicts "--filename=$WORK/secret.yaml"
@@ -394,7 +394,7 @@ deploy_components() {
   give_kubeconfig berth-controllers berth-controllers-config
   run "${HOST[@]}" apply --filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml
   if exists "$HOST_CLUSTER_NAME"; then
-    # The image has the same name as before, so the pods would go on with the old one.
+    # The image keeps its name, so running pods would keep the old one.
     run "${HOST[@]}" rollout restart "--namespace=$SYSTEM_NAMESPACE" "${deployments[@]}"
   fi
   for deployment in "${deployments[@]}"; do
@@ -402,11 +402,11 @@ deploy_components() {
   done
 }
 
-# --- members -------------------------------------------------------------------------------------------
+# --- members ---------------------------------------------------------------------------------------------
 
-# joining COMMAND...: in a container of the network that the clusters are in, because the addresses that they
-# have there are the ones that the host's pods use, too.
-joining() {
+# join_in_container ARGUMENTS...: runs `berth join` in a container of the clusters' network, because the pods of the host
+# use the addresses of that network.
+join_in_container() {
   run docker run --rm "--network=$NETWORK" "--user=$UID:${GROUPS[0]}" "--volume=$WORK:/kubeconfigs:ro" "$IMAGE" join "$@"
 }
 
@@ -417,17 +417,17 @@ join_members() {
   for name in "${MEMBERS[@]}"; do
     say "$name"
     run_into "$WORK/$name" kind get kubeconfig --internal "--name=$name"
-    # Pods do not resolve the names of containers.
+    # Pods cannot resolve container names.
     capture address docker inspect "--format={{(index .NetworkSettings.Networks \"$NETWORK\").IPAddress}}" "$name-control-plane"
-    joining "$name" "--kubeconfig=/kubeconfigs/$HOST_CLUSTER_NAME" "--cluster-kubeconfig=/kubeconfigs/$name" \
+    join_in_container "$name" "--kubeconfig=/kubeconfigs/$HOST_CLUSTER_NAME" "--cluster-kubeconfig=/kubeconfigs/$name" \
       "--cluster-endpoint=https://$address:6443"
   done
   run "${HOST[@]}" wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io "${MEMBERS[@]}"
 }
 
-# --- up and down ---------------------------------------------------------------------------------------
+# --- up and down -----------------------------------------------------------------------------------------
 
-say_what_next() {
+print_next_steps() {
   cat <<NEXT
 
 Berth is up. To use it:
@@ -445,7 +445,7 @@ NEXT
 }
 
 up() {
-  look_for_clusters
+  find_clusters
   build_image
   create_clusters
   load_image
@@ -453,7 +453,7 @@ up() {
   deploy_components
   join_members
   if ! $DRY_RUN; then
-    say_what_next
+    print_next_steps
   fi
 }
 
@@ -470,7 +470,7 @@ remove_context() {
   if $DRY_RUN || is_current_context "$kubeconfig" "$context"; then
     run kubectl config "--kubeconfig=$kubeconfig" unset current-context
   fi
-  # A run that was interrupted may not have come to make it.
+  # An interrupted run may not have created it.
   run kubectl config "--kubeconfig=$kubeconfig" delete-context "$context" || say "there was no context $context"
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""An adapter for extenders that were written for kube-scheduler: it asks them about a Pod and Nodes.
+"""An adapter for extenders written for kube-scheduler, which expect a Pod and Nodes.
 
-Berth sends a binding and clusters (docs/extenders.md). The adapter makes a Pod of the binding, with its labels and the
-requests and node requirements of one replica, and a Node of each cluster, with its labels, taints and capacity. Filter and
-prioritize are passed on; kube-scheduler's preempt and bind are about single pods and have no counterpart.
+Berth sends a binding and clusters (docs/extenders.md). The adapter builds a Pod from the binding, with its labels and the
+requests and node requirements of one replica, and a Node from each cluster, with its labels, taints and capacity. It
+forwards filter and prioritize; kube-scheduler's preempt and bind concern single pods and have no counterpart.
 
     kube_scheduler.py --to http://127.0.0.1:8880/scheduler [--port 8889]
 """
@@ -15,12 +15,12 @@ import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Shorter than the httpTimeout of the scheduler, so that the reason of a failure gets through.
+# Shorter than the httpTimeout of the scheduler, so that the scheduler receives the reason of a failure.
 TIMEOUT_SECONDS = 4
 
 
 def pod_of(binding):
-    """One replica of the workload of a binding."""
+    """Returns a Pod for one replica of the workload of a binding."""
     spec = binding["spec"]
     resource = spec["resource"]
     needs = spec.get("replicaRequirements") or {}
@@ -45,7 +45,7 @@ def pod_of(binding):
 
 
 def node_of(cluster):
-    """A cluster as one large node."""
+    """Returns a cluster as one large Node."""
     status = cluster.get("status") or {}
     summary = status.get("resourceSummary") or {}
     metadata = {key: cluster["metadata"][key] for key in ("name", "uid", "labels", "annotations") if key in cluster["metadata"]}
@@ -64,7 +64,7 @@ def node_of(cluster):
 
 
 def field(answer, name):
-    """A field of an answer. Servers in Go write `NodeNames`, others `nodenames` or `nodeNames`."""
+    """Returns a field of a response. Servers in Go write `NodeNames`, others `nodenames` or `nodeNames`."""
     for key, value in (answer or {}).items():
         if key.lower() == name.lower():
             return value
@@ -72,7 +72,7 @@ def field(answer, name):
 
 
 class Adapter:
-    """The verbs: each takes what Berth sends, asks the other server, and returns what Berth reads."""
+    """The verbs: each translates a request of Berth, calls the other server, and translates the response."""
 
     def __init__(self, to):
         self.to = to.rstrip("/")

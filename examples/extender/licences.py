@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""An extender for something that Kubernetes does not know: licences that each cluster has a stock of.
+"""An extender for data that Kubernetes does not have: a stock of licences per cluster.
 
-It speaks all four verbs of Berth's extender protocol (docs/extenders.md) and needs nothing but Python's
-standard library; `bind` calls kubectl as well, because an extender that stores decisions writes to the control
-plane itself.
+It implements all four verbs of Berth's extender protocol (docs/extenders.md) with Python's standard library. `bind`
+also calls kubectl, because an extender that stores decisions writes to the control plane itself.
 
     licences.py --stock stock.json [--port 8888] [--kubeconfig FILE]
 """
@@ -15,12 +14,12 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Who has more licences than this has the highest score.
+# Clusters with more licences than this have the highest score.
 PLENTY = 10
 
 
 class Stock:
-    """How many licences each cluster has left. The file is read once and never written."""
+    """Remaining licences of each cluster. The file is read once and never written."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
@@ -29,12 +28,12 @@ class Stock:
         self.lock = threading.Lock()
 
     def free(self, cluster):
-        """What is left in a cluster; None where there is no licence server at all."""
+        """Returns the remaining licences of a cluster, or None if it has no licence server."""
         with self.lock:
             return self.left.get(cluster)
 
     def take(self, uid, clusters):
-        """Takes one licence in each cluster for a binding, all or none; what it had before goes back."""
+        """Takes one licence in each cluster for a binding, all or none, and returns its previous ones."""
         with self.lock:
             before = self.taken.get(uid, set())
             wanted = {cluster["name"] for cluster in clusters}
@@ -49,7 +48,7 @@ class Stock:
 
 
 class Extender:
-    """The verbs: each takes what Berth sends and returns what Berth reads."""
+    """The verbs: each takes a request of Berth and returns the response."""
 
     def __init__(self, stock, kubeconfig):
         self.stock = stock
@@ -76,7 +75,7 @@ class Extender:
         return [{"host": cluster, "score": min(self.stock.free(cluster) or 0, PLENTY)} for cluster in names(args)]
 
     def preempt(self, args):
-        # Where there is no licence server, room does not help: nobody has to leave.
+        # Preemption does not help a cluster without a licence server, so all victims are spared.
         victims = args["clusterNameToVictims"]
         return {"clusterNameToVictims": {name: victims[name] for name in victims if self.stock.free(name) is not None}}
 
@@ -91,7 +90,7 @@ class Extender:
     def store(self, args):
         if self.kubeconfig is None:
             raise RuntimeError("the extender was started without --kubeconfig and cannot store decisions")
-        # With the UID the server refuses the patch where the binding was made anew meanwhile.
+        # With the UID the server refuses the patch if the binding was recreated meanwhile.
         patch = {"metadata": {"uid": args["bindingUID"]}, "spec": {"clusters": args["clusters"]}}
         kind, scope = "clusterresourcebinding", []
         if args["bindingNamespace"]:
@@ -102,7 +101,7 @@ class Extender:
 
 
 def names(args):
-    """The names of the clusters, sent alone or within the objects."""
+    """Returns the names of the clusters, sent alone or within the objects."""
     if "clusterNames" in args:
         return args["clusterNames"]
     return [item["metadata"]["name"] for item in args["clusters"]["items"]]

@@ -1,5 +1,7 @@
-//! A scheduler whose decisions are stored only once somebody has approved them: PreFilter finds the ticket of a
-//! binding, which no placed binding may have used, hands it over to PreBind, and PreBind looks it up in the control plane.
+//! A scheduler that stores a decision only after its approval.
+//!
+//! PreFilter reads the ticket of the binding, which no placed binding may have used, and passes it to PreBind. PreBind
+//! looks it up in a ConfigMap on the control plane.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,11 +23,11 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct ApprovalArgs {
-    /// The annotation of bindings that names their ticket.
+    /// Annotation of bindings that holds their ticket.
     annotation: String,
-    /// The namespace of the ConfigMap with the approved tickets.
+    /// Namespace of the ConfigMap with the approved tickets.
     namespace: String,
-    /// The name of that ConfigMap. Its keys are tickets.
+    /// Name of that ConfigMap. Its keys are tickets.
     config_map: String,
 }
 
@@ -39,7 +41,7 @@ impl Default for ApprovalArgs {
     }
 }
 
-/// The plugin: its arguments, what all plugins see of the bindings, and a client for what it does outside of decisions.
+/// The plugin: its arguments, the state shared by all plugins, and a client for requests outside of decisions.
 struct Approval {
     args: ApprovalArgs,
     state: State,
@@ -52,7 +54,7 @@ impl std::fmt::Debug for Approval {
     }
 }
 
-/// What PreFilter leaves for PreBind.
+/// The ticket that PreFilter passes to PreBind.
 struct Ticket(String);
 
 impl Approval {
@@ -77,7 +79,7 @@ impl Approval {
     }
 }
 
-/// A binding may have got a ticket when it has changed, or another one may have left its ticket to it.
+/// Wakes a binding that may have received a ticket, or whose ticket another binding may have released.
 fn has_a_ticket(binding: &Binding, event: &Event) -> Hint {
     match event {
         Event::Binding(changed)

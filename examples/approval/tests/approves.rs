@@ -1,4 +1,4 @@
-//! The example as its Deployment runs it, on a control plane.
+//! The example with the command of its Deployment, on a control plane.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-/// The program; it is ended with the test.
+/// The program, killed with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -34,7 +34,7 @@ fn manifests() -> (ConfigMap, Deployment) {
     )
 }
 
-/// Runs the command of the Deployment, with the files that are mounted there.
+/// Runs the command of the Deployment, with the files mounted there.
 fn start(bare: &Bare) -> Running {
     let (config, deployment) = manifests();
     let file = bare.folder().join("config.yaml");
@@ -52,7 +52,7 @@ fn start(bare: &Bare) -> Running {
     });
     let child = Command::new(env!("CARGO_BIN_EXE_approval"))
         .args(arguments)
-        // Ports of its own; flags win over the file.
+        // Its own ports; flags take precedence over the file.
         .args([
             "--health-probe-bind-address=127.0.0.1:0",
             "--metrics-bind-address=0",
@@ -155,7 +155,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .unwrap();
     is_placed(&bare, "web").await;
 
-    // The ticket is good for one binding, until that is gone.
+    // The ticket is valid for one binding until the binding is deleted.
     let mut second = binding("second");
     second["metadata"]["annotations"] = json!({ "example.com/ticket": "T-1" });
     bare.bind(&serde_json::from_value(second).unwrap()).await;
@@ -172,7 +172,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .unwrap();
     is_placed(&bare, "second").await;
 
-    // Of those that come together one gets it: the others see what is decided and not stored yet.
+    // One of several concurrent bindings gets it: the others see the decision before it is stored.
     let together: Vec<_> = ["a", "b", "c", "d"]
         .into_iter()
         .map(|name| {

@@ -1,4 +1,4 @@
-//! A scheduler with a plugin of one's own: TestFilter keeps workloads out of clusters that have a label.
+//! A scheduler with its own plugin: `TestFilter` keeps workloads out of clusters with a given label.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct TestFilter {
-    /// Clusters with this label take nothing.
+    /// Clusters with this label get no workloads.
     label: String,
 }
 

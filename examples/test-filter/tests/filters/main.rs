@@ -1,4 +1,4 @@
-//! The example on a running control plane: it starts, says so, and filters.
+//! The example on a running control plane: start, log lines, filtering.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -17,7 +17,7 @@ const ANY_PORT: [&str; 3] = [
     "--leader-elect=false",
 ];
 
-/// The program; it is ended with the test.
+/// The program, killed with the test.
 struct Running {
     child: Child,
     log: PathBuf,
@@ -58,7 +58,7 @@ fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end, without a control plane.
+/// Runs the program until it exits, without a control plane.
 fn refused(config: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let (file, kubeconfig) = (
@@ -110,7 +110,7 @@ async fn control_plane() -> Bare {
     Bare::start(&members).await
 }
 
-/// Where a scheduler of this name puts a binding that may go anywhere.
+/// Returns the clusters in which the named scheduler places a binding without restrictions.
 async fn placed(bare: &Bare, running: &Running, scheduler: &str) -> Vec<String> {
     let binding = json!({
         "metadata": { "name": scheduler, "namespace": "default",
@@ -223,7 +223,7 @@ fn a_wrong_file_is_refused_with_line_and_column() {
             last.starts_with("error: ") && last.contains(words),
             "{said}"
         );
-        // Nobody is asked for anything before the file is found to be right.
+        // No request is sent before the file is checked.
         assert!(!said.contains("the watch broke"), "{said}");
     }
 }
