@@ -23,6 +23,10 @@ lint:
 words *ARGS:
     hack/check-words.sh {{ARGS}}
 
+# Check links and paths in the pages
+pages:
+    hack/check-docs.sh
+
 # Run all tests, or those of the given arguments
 test *ARGS="--workspace":
     cargo test {{ARGS}}
