@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Checks that links between pages lead to existing files and headings, and that paths in backticks exist.
+# Backticks below are text of the pages.
+# shellcheck disable=SC2016
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
