@@ -5,7 +5,9 @@
 use berth_api::Cluster;
 use berth_apiserver::{ApiError, Body, Connect, ConnectRequest, ConnectedSubresource, Reason};
 use berth_controllers::member_client::MemberClientError;
-use berth_controllers::member_client::on_behalf::{OnBehalf, OnBehalfError, User};
+use berth_controllers::member_client::impersonation::{
+    ImpersonatingClient, ImpersonationError, User,
+};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::{
@@ -57,7 +59,7 @@ async fn pass_on(asked: ConnectRequest) -> Result<Response<Body>, ApiError> {
     let found = clusters.get_opt(&asked.name).await;
     let found = found.map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;
     let cluster = found.ok_or_else(|| ApiError::not_found(GROUP, RESOURCE, &asked.name))?;
-    let way = OnBehalf::of(&asked.server, &cluster).await;
+    let way = ImpersonatingClient::of(&asked.server, &cluster).await;
     let way = way.map_err(|error| incomplete(&error))?;
     let mut request = asked.request;
     let upgrade = upgrade(request.headers());
@@ -133,11 +135,11 @@ fn redirect_to_root(asked: &Uri) -> Result<Response<Body>, ApiError> {
         .map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))
 }
 
-fn refusal(error: &OnBehalfError) -> ApiError {
+fn refusal(error: &ImpersonationError) -> ApiError {
     match error {
-        OnBehalfError::Way(error) => incomplete(error),
-        OnBehalfError::Unsendable(_) => ApiError::new(Reason::BadRequest, error.to_string()),
-        OnBehalfError::Unreachable { .. } => {
+        ImpersonationError::Client(error) => incomplete(error),
+        ImpersonationError::Unsendable(_) => ApiError::new(Reason::BadRequest, error.to_string()),
+        ImpersonationError::Unreachable { .. } => {
             ApiError::new(Reason::ServiceUnavailable, error.to_string())
         }
     }

@@ -1,23 +1,23 @@
-//! The status of Push clusters, collected from the members: whether they are ready, their version, their APIs, their
-//! nodes, what these offer and what is taken of it.
+//! The cluster status controller: collects readiness, version, APIs, and resources of the Push members into the status
+//! of their Clusters.
 //!
 //! ```text
-//! watch of Clusters ──> one task for each member ──> status of its Cluster
+//! watch of Clusters ──> one task per member ──> status of its Cluster
 //!                        ^ probe every 10 s
-//!                        ^ watches of its nodes and pods
+//!                        ^ watches of nodes and pods
 //! ```
 //!
-//! A task owns all that is known of its member, so that a dead or slow member delays no other. What to say about it
-//! is decided in pure functions: [`readiness`], [`summary`], [`grades`].
+//! Each task owns the state of its member, so that a slow or unreachable one delays no other. Pure functions decide on
+//! the content: `readiness`, `summary`, `model_grades`.
 
 pub mod apis;
-mod facts;
-pub mod grades;
 mod member;
+mod model_grades;
 mod probe;
-pub mod readiness;
-mod report;
-pub mod summary;
+mod readiness;
+mod status_writer;
+mod summary;
+mod summary_input;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,14 +33,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How often members are looked at, and how long they may be otherwise before that counts.
+/// Intervals of the cluster status controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterStatusOptions {
-    /// Time between two looks.
+    /// The interval between two probes of a member.
     pub update_frequency: Duration,
-    /// How long a member must have been reachable to count as ready again.
+    /// The time for which a member must succeed before it becomes ready.
     pub success_threshold: Duration,
-    /// How long a member must have been unreachable to count as not ready any more.
+    /// The time for which a member must fail before it becomes not ready.
     pub failure_threshold: Duration,
 }
 
@@ -59,7 +59,7 @@ pub async fn run(client: Client, options: ClusterStatusOptions, shutdown: Cancel
     let mut members = Members {
         client: client.clone(),
         options,
-        known: HashMap::new(),
+        senders: HashMap::new(),
         tasks: JoinSet::new(),
     };
     let clusters: Api<Cluster> = Api::all(client);
@@ -81,12 +81,12 @@ pub async fn run(client: Client, options: ClusterStatusOptions, shutdown: Cancel
             }
             Ok(Some(watcher::Event::InitDone)) => {
                 if let Some(listed) = listed.take() {
-                    members.known.retain(|name, _| listed.contains(name));
+                    members.senders.retain(|name, _| listed.contains(name));
                 }
             }
             Ok(Some(watcher::Event::Apply(cluster))) => members.apply(cluster),
             Ok(Some(watcher::Event::Delete(cluster))) => {
-                members.known.remove(&cluster.name_any());
+                members.senders.remove(&cluster.name_any());
             }
             Ok(None) => return,
             Err(error) => tracing::debug!(%error, "the watch of clusters broke; trying again"),
@@ -94,12 +94,12 @@ pub async fn run(client: Client, options: ClusterStatusOptions, shutdown: Cancel
     }
 }
 
-/// The tasks, each with the end of the line on which it hears of its Cluster. It ends when the line is cut.
+/// The tasks of the members.
 struct Members {
     client: Client,
     options: ClusterStatusOptions,
-    known: HashMap<String, watch::Sender<Arc<Cluster>>>,
-    /// All of them end when this is dropped.
+    /// Channels to the tasks, by cluster. A task ends when its channel is dropped.
+    senders: HashMap<String, watch::Sender<Arc<Cluster>>>,
     tasks: JoinSet<()>,
 }
 
@@ -107,20 +107,20 @@ impl Members {
     fn apply(&mut self, cluster: Cluster) {
         let name = cluster.name_any();
         if cluster.spec.sync_mode != SyncMode::Push || cluster.spec.secret_ref.is_none() {
-            self.known.remove(&name);
+            self.senders.remove(&name);
             return;
         }
         let cluster = Arc::new(cluster);
-        if let Some(line) = self.known.get(&name)
-            && line.send(cluster.clone()).is_ok()
+        if let Some(sender) = self.senders.get(&name)
+            && sender.send(cluster.clone()).is_ok()
         {
             return;
         }
-        let (line, hears) = watch::channel(cluster);
-        self.known.insert(name, line);
-        let task = member::watch(self.client.clone(), hears, self.options);
+        let (sender, receiver) = watch::channel(cluster);
+        self.senders.insert(name, sender);
+        let task = member::run(self.client.clone(), receiver, self.options);
         self.tasks.spawn(task);
-        // Those that have ended are let go.
+        // Drop the results of ended tasks.
         while self.tasks.try_join_next().is_some() {}
     }
 }

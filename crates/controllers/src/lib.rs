@@ -8,33 +8,32 @@
 //! nothing else: they know no engine, no scheduler and no embedded server. What can be decided without a server is
 //! decided in pure functions, which the tests hold to Karmada's behaviour.
 
-pub mod binding;
 pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;
 mod condition;
 pub mod dependencies;
 pub mod detector;
-pub mod execution;
 pub mod failover;
 mod fingerprint;
 mod informer;
 pub mod interpreter;
+mod json_fields;
 mod json_size;
 mod kinds;
 pub mod member_client;
 mod merge_diff;
 pub mod namespace_sync;
 pub mod nearest;
-pub mod overrides;
-pub mod owned_work;
+mod object_reference;
+mod overrides;
+mod owned_work;
 pub mod propagation;
 mod queue;
 pub mod resource_selector;
 pub mod resource_type;
 mod said;
 pub mod server_objects;
-pub mod status;
 pub mod taint_policy;
 pub mod unified_auth;
 pub mod workload_rebalancer;

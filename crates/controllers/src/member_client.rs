@@ -1,10 +1,10 @@
-//! A client for a member, made of its Cluster and the Secret that the Cluster names.
+//! Clients for members, built from a Cluster and its Secrets.
 //!
-//! `spec.proxyURL` may be a proxy for HTTP, HTTPS or SOCKS5. The first two are sent the headers of `spec.proxyHeader`; SOCKS5
-//! has none.
+//! `spec.proxyURL` may be an HTTP, HTTPS or SOCKS5 proxy. HTTP and HTTPS proxies receive the headers of
+//! `spec.proxyHeader`; SOCKS5 has no headers.
 
-pub mod on_behalf;
-mod through_proxy;
+pub mod impersonation;
+mod proxy_tunnel;
 
 use std::time::Duration;
 
@@ -22,97 +22,96 @@ use rustls_pki_types::pem::PemObject as _;
 
 use crate::said::said;
 
-/// How long a request to a member may take, as in Karmada.
-const PATIENCE: Duration = Duration::from_secs(32);
-/// How long until a member has taken up the connection.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long a watch of a member lasts before it is begun again. One that hears nothing for longer has lost its
-/// connection without a word.
+/// The time limit of a request to a member, as in Karmada.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);
+/// The time limit of connecting to a member.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The duration of a watch before it is renewed. A connection without data for longer is broken.
 const WATCH_SECONDS: u32 = 90;
-/// How long nothing at all may come on a connection: a little longer than a watch lasts.
-const SILENCE: Duration = Duration::from_secs(110);
+/// The time limit between two reads of a connection; longer than a watch.
+const READ_TIMEOUT: Duration = Duration::from_secs(110);
 
-/// Why there is no client for a member. The texts are those of a condition's message.
+/// An error in the Cluster or Secret of a member. The texts appear in condition messages.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberClientError {
-    /// It is not said where the member is.
+    /// The Cluster has no API endpoint.
     #[error("the api endpoint of cluster {0} is empty")]
     NoEndpoint(String),
-    /// The endpoint is no URL.
-    #[error("the api endpoint of cluster {cluster}, {url:?}, is no URL: {source}")]
+    /// The API endpoint is malformed.
+    #[error("the api endpoint of cluster {cluster}, {url:?}, is not a URL: {source}")]
     Endpoint {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// As written.
+        /// The malformed endpoint.
         url: String,
-        /// What is wrong.
+        /// The parser's error.
         source: http::uri::InvalidUri,
     },
-    /// The cluster names no secret.
+    /// The Cluster has no `secretRef`.
     #[error("cluster {0} does not have a secret")]
     NoSecret(String),
-    /// The cluster names no secret for impersonation.
+    /// The Cluster has no `impersonatorSecretRef`.
     #[error("the impersonatorSecretRef of cluster {0} is nil")]
     NoImpersonator(String),
-    /// The secret cannot be read.
+    /// The Secret cannot be read.
     #[error("cannot read the secret {name} of cluster {cluster}: {}", said(source))]
     Secret {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// Namespace and name of the secret.
+        /// Namespace and name of the Secret.
         name: String,
-        /// Why not.
+        /// The error of the request.
         source: Box<kube::Error>,
     },
-    /// The secret is not what it should be.
-    #[error("the secret {name} of cluster {cluster} {wrong}")]
+    /// The Secret is incomplete or malformed.
+    #[error("the secret {name} of cluster {cluster} {problem}")]
     Content {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// Namespace and name of the secret.
+        /// Namespace and name of the Secret.
         name: String,
-        /// What is wrong.
-        wrong: &'static str,
+        /// The problem, as a verb phrase.
+        problem: &'static str,
     },
-    /// The proxy is no URL of one.
+    /// The proxy URL is malformed.
     #[error(
-        "the proxyURL of cluster {cluster}, {url:?}, is no http, https or socks5 URL of a proxy"
+        "the proxyURL of cluster {cluster}, {url:?}, is not the http, https or socks5 URL of a proxy"
     )]
     Proxy {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// As written.
+        /// The malformed URL.
         url: String,
     },
-    /// What the proxy is to be told is no header.
-    #[error("the proxyHeader {header:?} of cluster {cluster} is no HTTP header")]
+    /// A proxy header is malformed.
+    #[error("the proxyHeader {header:?} of cluster {cluster} is not an HTTP header")]
     ProxyHeader {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// Its name, as written.
+        /// The name of the header.
         header: String,
     },
     /// The client cannot be built.
     #[error("cannot build a client for cluster {cluster}: {}", said(source))]
     Build {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// Why not.
+        /// The error of the client library.
         source: Box<kube::Error>,
     },
 }
 
-/// How the objects of members are watched.
-pub(crate) fn watching() -> watcher::Config {
+/// Returns the configuration for watches of a member.
+pub(crate) fn watch_config() -> watcher::Config {
     watcher::Config::default()
         .any_semantic()
         .timeout(WATCH_SECONDS)
 }
 
-/// Reads the secret of a cluster and makes a client for the member.
+/// Reads the Secret of a cluster and builds a client for the member.
 ///
 /// # Errors
-/// When the Cluster or its Secret do not say enough.
+/// When the Cluster or its Secret are incomplete or malformed.
 pub async fn connect(
     control_plane: &kube::Client,
     cluster: &Cluster,
@@ -131,7 +130,7 @@ pub async fn connect(
         has_headers && !headers.is_empty()
     });
     let client = match tunneled {
-        Some(proxy) => through_proxy::client(&config, proxy, headers),
+        Some(proxy) => proxy_tunnel::client(&config, proxy, headers),
         None => kube::Client::try_from(config),
     };
     client.map_err(|source| MemberClientError::Build {
@@ -140,7 +139,7 @@ pub async fn connect(
     })
 }
 
-/// Reads a secret of a cluster.
+/// Reads a Secret of a cluster.
 async fn secret(
     control_plane: &kube::Client,
     cluster: &Cluster,
@@ -155,22 +154,22 @@ async fn secret(
     })
 }
 
-/// What a Cluster and its Secret say about the way into the member.
+/// Returns the client configuration from a Cluster and its Secret.
 ///
 /// # Errors
-/// When they do not say enough.
+/// When the Cluster or its Secret are incomplete or malformed.
 pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, MemberClientError> {
     let mut config = endpoint(cluster)?;
     let agent = HeaderValue::try_from(Component::Controllers.user_agent());
     config.headers = agent.map(|agent| (USER_AGENT, agent)).into_iter().collect();
     config.auth_info.token = Some(token(cluster, secret)?.into());
-    config.root_cert = authorities(cluster, secret)?;
-    config.write_timeout = Some(PATIENCE);
-    config.read_timeout = Some(SILENCE);
+    config.root_cert = ca_certificates(cluster, secret)?;
+    config.write_timeout = Some(REQUEST_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
     Ok(config)
 }
 
-/// Returns how a member is reached, without certificates and credentials.
+/// Returns the client configuration without certificates and credentials.
 fn endpoint(cluster: &Cluster) -> Result<kube::Config, MemberClientError> {
     let name = cluster.name_any();
     let spec = &cluster.spec;
@@ -186,42 +185,43 @@ fn endpoint(cluster: &Cluster) -> Result<kube::Config, MemberClientError> {
     })?;
     let mut config = kube::Config::new(parsed);
     config.proxy_url = proxy;
-    config.accept_invalid_certs = trusts_anybody(cluster);
-    // Who asks decides when to ask again, not the transport.
+    config.accept_invalid_certs = skips_verification(cluster);
+    // Callers decide on retries.
     config.default_retry = false;
-    config.connect_timeout = Some(CONNECT);
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.reset_reader_on_write = true;
     Ok(config)
 }
 
-fn trusts_anybody(cluster: &Cluster) -> bool {
+fn skips_verification(cluster: &Cluster) -> bool {
     cluster.spec.insecure_skip_tls_verification.unwrap_or(false)
 }
 
-/// Returns the token of a secret.
+/// Returns the token of a Secret.
 fn token(cluster: &Cluster, secret: &Secret) -> Result<String, MemberClientError> {
-    let token = entry(secret, "token").ok_or_else(|| wrong(cluster, secret, "has no token"))?;
+    let token =
+        entry(secret, "token").ok_or_else(|| content_error(cluster, secret, "has no token"))?;
     String::from_utf8(token.to_vec())
-        .map_err(|_| wrong(cluster, secret, "has a token that is no text"))
+        .map_err(|_| content_error(cluster, secret, "has a token that is not text"))
 }
 
-/// Returns the certificates that the member is checked against; none where it is not checked.
-fn authorities(
+/// Returns the CA certificates that verify the member; none if it is not verified.
+fn ca_certificates(
     cluster: &Cluster,
     secret: &Secret,
 ) -> Result<Option<Vec<Vec<u8>>>, MemberClientError> {
     let Some(bundle) = entry(secret, "caBundle") else {
-        return if trusts_anybody(cluster) {
+        return if skips_verification(cluster) {
             Ok(None)
         } else {
-            Err(wrong(cluster, secret, "has no caBundle"))
+            Err(content_error(cluster, secret, "has no caBundle"))
         };
     };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle)
         .map(|certificate| certificate.map(|der| der.to_vec()))
         .collect();
-    let certificates =
-        certificates.map_err(|_| wrong(cluster, secret, "has a caBundle that is no PEM"))?;
+    let certificates = certificates
+        .map_err(|_| content_error(cluster, secret, "has a caBundle that is not PEM"))?;
     Ok(Some(certificates))
 }
 
@@ -230,7 +230,7 @@ fn entry<'a>(secret: &'a Secret, key: &str) -> Option<&'a [u8]> {
     (!bytes.0.is_empty()).then_some(bytes.0.as_slice())
 }
 
-fn wrong(cluster: &Cluster, secret: &Secret, wrong: &'static str) -> MemberClientError {
+fn content_error(cluster: &Cluster, secret: &Secret, problem: &'static str) -> MemberClientError {
     MemberClientError::Content {
         cluster: cluster.name_any(),
         name: format!(
@@ -238,18 +238,19 @@ fn wrong(cluster: &Cluster, secret: &Secret, wrong: &'static str) -> MemberClien
             secret.namespace().unwrap_or_default(),
             secret.name_any()
         ),
-        wrong,
+        problem,
     }
 }
 
-/// The proxy through which a member is reached, if there is one.
+/// Returns the proxy of a member, if it has one.
 fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, MemberClientError> {
     let spec = &cluster.spec;
     let Some(url) = spec.proxy_url.as_ref().filter(|url| !url.is_empty()) else {
         return Ok(None);
     };
-    let known = |uri: &http::Uri| matches!(uri.scheme_str(), Some("http" | "https" | "socks5"));
-    let parsed = url.parse().ok().filter(known);
+    let is_supported =
+        |uri: &http::Uri| matches!(uri.scheme_str(), Some("http" | "https" | "socks5"));
+    let parsed = url.parse().ok().filter(is_supported);
     let proxy = parsed.ok_or_else(|| MemberClientError::Proxy {
         cluster: cluster.name_any(),
         url: url.clone(),
@@ -257,17 +258,17 @@ fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, MemberClientError> {
     Ok(Some(proxy))
 }
 
-/// The headers that the proxy wants; several values of one are separated by commas.
+/// Returns the headers for the proxy. Commas separate several values of one header.
 fn proxy_headers(cluster: &Cluster) -> Result<HeaderMap, MemberClientError> {
     let mut headers = HeaderMap::new();
     for (name, values) in &cluster.spec.proxy_header {
-        let wrong = || MemberClientError::ProxyHeader {
+        let malformed = || MemberClientError::ProxyHeader {
             cluster: cluster.name_any(),
             header: name.clone(),
         };
-        let header = HeaderName::try_from(name).map_err(|_| wrong())?;
+        let header = HeaderName::try_from(name).map_err(|_| malformed())?;
         for value in values.split(',') {
-            let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            let mut value = HeaderValue::try_from(value).map_err(|_| malformed())?;
             value.set_sensitive(true);
             headers.append(header.clone(), value);
         }
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_in_is_what_cluster_and_secret_say() {
+    fn the_config_combines_cluster_and_secret() {
         let config = config(&cluster(), &secret(&[("token", "t"), ("caBundle", PEM)])).unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6444/");
         assert_eq!(config.root_cert.unwrap(), [vec![0, 0, 0]]);
@@ -318,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_ever_and_a_watch_is_over_before_its_silence_is_too_long() {
+    fn a_watch_ends_before_the_read_timeout() {
         let config = config(&cluster(), &secret(&[("token", "t"), ("caBundle", PEM)])).unwrap();
-        let watch = Duration::from_secs(watching().timeout.unwrap().into());
-        assert!(watch + CONNECT < config.read_timeout.unwrap());
+        let watch = Duration::from_secs(watch_config().timeout.unwrap().into());
+        assert!(watch + CONNECT_TIMEOUT < config.read_timeout.unwrap());
     }
 
     #[test]
-    fn a_proxy_is_gone_through() {
+    fn the_proxy_url_is_part_of_the_config() {
         for url in ["http://p:3128", "https://p:3129", "socks5://p:1080"] {
             let mut cluster = cluster();
             cluster.spec.proxy_url = Some(url.to_owned());
@@ -335,23 +336,23 @@ mod tests {
     }
 
     #[test]
-    fn headers_for_the_proxy_may_have_several_values() {
-        let told = |name: &str, values: &str| {
+    fn proxy_headers_may_have_several_values() {
+        let headers = |name: &str, values: &str| {
             let mut cluster = cluster();
             cluster.spec.proxy_header = [(name.to_owned(), values.to_owned())].into();
             proxy_headers(&cluster)
         };
-        let headers = told("X-Team", "a,b").unwrap();
-        let values: Vec<&HeaderValue> = headers.get_all("x-team").iter().collect();
+        let team = headers("X-Team", "a,b").unwrap();
+        let values: Vec<&HeaderValue> = team.get_all("x-team").iter().collect();
         assert_eq!(values, ["a", "b"]);
         for (name, values) in [("no header", "a"), ("X-Team", "a\nb")] {
-            let error = told(name, values).unwrap_err().to_string();
-            assert!(error.contains("is no HTTP header"), "{error}");
+            let error = headers(name, values).unwrap_err().to_string();
+            assert!(error.contains("is not an HTTP header"), "{error}");
         }
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_part() {
         let change = |edit: &dyn Fn(&mut ClusterSpec)| {
             let mut cluster = cluster();
             edit(&mut cluster.spec);
@@ -367,7 +368,7 @@ mod tests {
             (
                 change(&|s| s.proxy_url = Some("ftp://p".to_owned())),
                 whole,
-                "no http, https or socks5",
+                "http, https or socks5",
             ),
             (cluster(), secret(&[("caBundle", PEM)]), "no token"),
             (cluster(), secret(&[("token", "t")]), "no caBundle"),

@@ -4,7 +4,7 @@
 //! One task owns what is known of namespaces, clusters and overrides, and which pairs of a namespace and a cluster are
 //! due. Which Work a pair needs is decided in [`namespace_work`].
 
-pub mod namespace_work;
+pub(crate) mod namespace_work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use regex::Regex;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::happenings;
-use crate::overrides::{Applied, OverridePolicy, OverrideSet};
+use crate::overrides::events as override_events;
+use crate::overrides::{AppliedOverrides, OverridePolicy, OverrideSet};
 use crate::owned_work::{Ensured, WriteError};
 use namespace_work::{Desired, is_synced};
 
@@ -230,7 +230,7 @@ impl Sync {
         &mut self,
         pair: &Pair,
         namespace: &Namespace,
-        ensured: Result<(Ensured, Applied), EnsureError>,
+        ensured: Result<(Ensured, AppliedOverrides), EnsureError>,
     ) -> bool {
         let (name, cluster) = pair;
         let about = namespace.object_ref(&());
@@ -238,7 +238,7 @@ impl Sync {
         match ensured {
             Ok((Ensured::Unchanged, _)) => false,
             Ok((Ensured::Written, applied)) => {
-                happenings::overridden(&self.events, &about, cluster, &applied);
+                override_events::applied(&self.events, &about, cluster, &applied);
                 false
             }
             Ok((Ensured::Unfinished, _)) => true,
@@ -246,7 +246,7 @@ impl Sync {
                 // It is tried again and again, and told once.
                 let text = error.to_string();
                 if spoilt.as_ref() != Some(&text) {
-                    happenings::not_overridden(&self.events, &about, cluster, &error);
+                    override_events::failed(&self.events, &about, cluster, &error);
                 }
                 self.spoilt.insert(pair.clone(), text);
                 true
@@ -274,7 +274,7 @@ async fn ensure(
     namespace: &Namespace,
     cluster: &Cluster,
     overrides: &OverrideSet,
-) -> Result<(Ensured, Applied), EnsureError> {
+) -> Result<(Ensured, AppliedOverrides), EnsureError> {
     let desired = Desired::of(namespace, cluster, overrides)?;
     let ensured = desired.owned.ensure(client).await?;
     Ok((ensured, desired.applied))

@@ -1,126 +1,82 @@
-//! Override policies: which of them count for a resource and a cluster, and what they make of the resource.
+//! Override policies: selects those that apply to a resource in a cluster, and changes the resource.
 //!
-//! Pure functions over JSON: they must not know where policies and clusters come from, nor where the result
-//! goes. ClusterOverridePolicies are applied first, then the OverridePolicies of the resource's namespace, so
-//! that the latter win; within a kind the less precise selector goes first, then the smaller name.
+//! ClusterOverridePolicies are applied first, then the OverridePolicies of the resource's namespace, so that the latter
+//! win. Within a kind, less precise selectors come first, then smaller names. Everything but [`events`] is pure and must
+//! not know where policies and clusters come from.
 
-mod containers;
+pub(crate) mod events;
 mod image;
 mod json_text;
-mod metadata;
-mod text_field;
+mod overriders;
 mod yaml_text;
 
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_api::override_policy::{
-    OverrideSpec, OverriderOperator, Overriders, PlaintextOverrider, RuleWithCluster,
-};
+use berth_api::override_policy::{OverrideSpec, Overriders, RuleWithCluster};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use self::overriders::ApplyError;
 
 use crate::resource_selector::{Precision, ResourceIdentity, Selector};
 
-/// An override policy, ready to match. Which of the two kinds it is depends on who holds it.
+/// An override policy of either kind, with compiled selectors.
 #[derive(Clone, Debug)]
-pub struct OverridePolicy {
-    /// Its name.
-    pub name: String,
-    /// What it selects; none means everything. A selector that is not valid selects nothing.
+pub(crate) struct OverridePolicy {
+    pub(crate) name: String,
+    /// The valid selectors; an invalid one selects nothing.
     selectors: Vec<Selector>,
+    /// The policy has no selectors, and so selects everything.
     selects_all: bool,
     rules: Vec<RuleWithCluster>,
 }
 
 /// The two kinds of override policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OverrideKind {
-    /// OverridePolicy: counts for resources of its own namespace.
+pub(crate) enum OverrideKind {
+    /// OverridePolicy, for the resources of its namespace.
     Namespaced,
-    /// ClusterOverridePolicy: counts for any resource.
+    /// ClusterOverridePolicy, for all resources.
     Cluster,
 }
 
-/// The policies that may count for a resource.
+/// The policies that may apply to a resource.
 #[derive(Clone, Debug, Default)]
-pub struct OverrideSet {
+pub(crate) struct OverrideSet {
     /// ClusterOverridePolicies.
-    pub cluster: Vec<Arc<OverridePolicy>>,
+    pub(crate) cluster: Vec<Arc<OverridePolicy>>,
     /// OverridePolicies of the resource's namespace.
-    pub namespaced: Vec<Arc<OverridePolicy>>,
+    pub(crate) namespaced: Vec<Arc<OverridePolicy>>,
 }
 
-/// What was applied, as the annotations of a Work tell it.
+/// The policies that were applied to a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// ClusterOverridePolicies, as JSON; nothing where none was.
-    pub cluster: Option<String>,
-    /// OverridePolicies, as JSON; nothing where none was.
-    pub namespaced: Option<String>,
-    /// The names of ClusterOverridePolicies.
-    pub cluster_names: Vec<String>,
-    /// The names of OverridePolicies.
-    pub namespaced_names: Vec<String>,
+pub(crate) struct AppliedOverrides {
+    /// The annotation about ClusterOverridePolicies, as JSON; none without any.
+    pub(crate) cluster: Option<String>,
+    /// The annotation about OverridePolicies, as JSON; none without any.
+    pub(crate) namespaced: Option<String>,
+    /// Names of the ClusterOverridePolicies.
+    pub(crate) cluster_names: Vec<String>,
+    /// Names of the OverridePolicies.
+    pub(crate) namespaced_names: Vec<String>,
 }
 
-/// An overrider that cannot be applied.
+/// A policy that cannot be applied.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {policy:?} cannot be applied: {reason}", match kind {
     OverrideKind::Namespaced => "override policy",
     OverrideKind::Cluster => "cluster override policy",
 })]
-pub struct OverrideError {
-    /// The kind of policy.
-    pub kind: OverrideKind,
-    /// The policy.
-    pub policy: String,
-    /// Why not.
-    pub reason: Reason,
+pub(crate) struct OverrideError {
+    pub(crate) kind: OverrideKind,
+    /// The name of the policy.
+    pub(crate) policy: String,
+    pub(crate) reason: ApplyError,
 }
 
-/// Why an overrider cannot be applied.
-#[derive(Debug, thiserror::Error)]
-pub enum Reason {
-    /// A patch does not fit the resource.
-    #[error("{operator} {path}: {}", source.kind)]
-    Patch {
-        /// What was to be done.
-        operator: String,
-        /// The JSON pointer.
-        path: String,
-        /// What does not fit.
-        source: json_patch::PatchError,
-    },
-    /// A patch does not fit the text in a field.
-    #[error("{operator} {path}: {problem}")]
-    Text {
-        /// What was to be done.
-        operator: String,
-        /// The JSON pointer inside the text.
-        path: String,
-        /// What does not fit.
-        problem: String,
-    },
-    /// A patch is not one.
-    #[error("not a JSON patch: {0}")]
-    NotAPatch(#[from] serde_json::Error),
-    /// The name of an image is not one.
-    #[error("{0:?} is not the name of an image")]
-    Image(String),
-    /// A field is missing, or does not hold text.
-    #[error("{0}: there is no text in this field")]
-    NotText(String),
-    /// Text in a field is not what the overrider says.
-    #[error("{path}: {message}")]
-    Document {
-        /// The field.
-        path: String,
-        /// What the reader or writer says.
-        message: String,
-    },
-}
-
+/// An entry of the annotation about applied policies.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Record<'a> {
@@ -128,7 +84,7 @@ struct Record<'a> {
     overriders: Overriders,
 }
 
-/// Overriders as Karmada writes them down: with the values that `remove` does without.
+/// Returns overriders as Karmada records them: with a `value` also for `remove`.
 fn recorded(overriders: &Overriders) -> Overriders {
     let mut recorded = overriders.clone();
     let plain = recorded.plaintext.iter_mut().map(|one| &mut one.value);
@@ -141,8 +97,8 @@ fn recorded(overriders: &Overriders) -> Overriders {
 }
 
 impl OverridePolicy {
-    /// Makes a policy ready.
-    pub fn new(name: &str, spec: &OverrideSpec) -> Self {
+    /// Compiles the selectors of a policy.
+    pub(crate) fn new(name: &str, spec: &OverrideSpec) -> Self {
         let selectors = spec.resource_selectors.iter();
         Self {
             name: name.to_owned(),
@@ -152,8 +108,8 @@ impl OverridePolicy {
         }
     }
 
-    /// How precisely it selects a resource, if it does.
-    pub fn precision(&self, resource: &ResourceIdentity<'_>) -> Option<Precision> {
+    /// Returns how precisely the policy selects a resource, if it does.
+    pub(crate) fn precision(&self, resource: &ResourceIdentity<'_>) -> Option<Precision> {
         if self.selects_all {
             return Some(Precision::All);
         }
@@ -161,19 +117,29 @@ impl OverridePolicy {
         selectors.filter_map(|s| s.precision_of(resource)).max()
     }
 
-    /// Whether it may select a resource of this kind and name, whatever its labels are.
-    pub fn may_select(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
+    /// Reports whether the policy may select a resource of this kind and name, depending on its labels.
+    pub(crate) fn may_select(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> bool {
         let mut selectors = self.selectors.iter();
         self.selects_all || selectors.any(|s| s.may_match(api_version, kind, namespace, name))
     }
 }
 
 impl OverrideSet {
-    /// Changes a resource as the policies say for a cluster.
+    /// Applies the policies to a resource for a cluster.
     ///
     /// # Errors
-    /// When a change does not fit the resource.
-    pub fn apply(&self, resource: &mut Value, cluster: &Cluster) -> Result<Applied, OverrideError> {
+    /// When an overrider cannot be applied.
+    pub(crate) fn apply(
+        &self,
+        resource: &mut Value,
+        cluster: &Cluster,
+    ) -> Result<AppliedOverrides, OverrideError> {
         let (cluster_names, of_cluster) =
             apply_kind(OverrideKind::Cluster, &self.cluster, resource, cluster)?;
         let (namespaced_names, of_namespace) = apply_kind(
@@ -182,7 +148,7 @@ impl OverrideSet {
             resource,
             cluster,
         )?;
-        Ok(Applied {
+        Ok(AppliedOverrides {
             cluster: of_cluster,
             namespaced: of_namespace,
             cluster_names,
@@ -207,11 +173,11 @@ fn apply_kind(
     let mut records = Vec::new();
     for (_, policy) in selected {
         for rule in &policy.rules {
-            let counts = rule.target_cluster.as_ref();
-            if !counts.is_none_or(|affinity| affinity.matches(cluster)) {
+            let target = rule.target_cluster.as_ref();
+            if !target.is_none_or(|affinity| affinity.matches(cluster)) {
                 continue;
             }
-            apply_overriders(resource, &rule.overriders).map_err(|reason| OverrideError {
+            overriders::apply(resource, &rule.overriders).map_err(|reason| OverrideError {
                 kind,
                 policy: policy.name.clone(),
                 reason,
@@ -222,7 +188,7 @@ fn apply_kind(
             });
         }
     }
-    // Karmada tells of them by name.
+    // Karmada sorts the annotation by name.
     records.sort_by_key(|record| record.policy_name);
     let mut names: Vec<String> = records.iter().map(|r| r.policy_name.to_owned()).collect();
     names.dedup();
@@ -237,93 +203,5 @@ fn apply_kind(
     Ok((names, Some(json_text::compact(&text))))
 }
 
-fn apply_overriders(resource: &mut Value, overriders: &Overriders) -> Result<(), Reason> {
-    for overrider in &overriders.image_overrider {
-        image::apply(resource, overrider)?;
-    }
-    for overrider in &overriders.command_overrider {
-        containers::apply(resource, containers::List::Command, overrider);
-    }
-    for overrider in &overriders.args_overrider {
-        containers::apply(resource, containers::List::Args, overrider);
-    }
-    for overrider in &overriders.labels_overrider {
-        metadata::apply(resource, "labels", overrider);
-    }
-    for overrider in &overriders.annotations_overrider {
-        metadata::apply(resource, "annotations", overrider);
-    }
-    for overrider in &overriders.field_overrider {
-        text_field::apply(resource, overrider)?;
-    }
-    for PlaintextOverrider {
-        path,
-        operator,
-        value,
-    } in &overriders.plaintext
-    {
-        patch(resource, path, operator, value.as_ref())?;
-    }
-    Ok(())
-}
-
-/// One operation of a JSON patch. Indexes below zero count from the end of a list, which JSON patches do not know, but
-/// Karmada does.
-fn patch(
-    document: &mut Value,
-    path: &str,
-    operator: &OverriderOperator,
-    value: Option<&Value>,
-) -> Result<(), Reason> {
-    let path = &counted(document, path, operator);
-    let mut operation = json!({ "op": operator.as_str(), "path": path });
-    if *operator != OverriderOperator::Remove {
-        operation["value"] = value.cloned().unwrap_or_default();
-    }
-    let operation: json_patch::PatchOperation = serde_json::from_value(operation)?;
-    json_patch::patch(document, &[operation]).map_err(|source| Reason::Patch {
-        operator: operator.as_str().to_owned(),
-        path: path.to_owned(),
-        source,
-    })
-}
-
-/// A path with the indexes that JSON patches know.
-fn counted(document: &Value, path: &str, operator: &OverriderOperator) -> String {
-    let mut place = Some(document);
-    let mut tokens = path.split('/').peekable();
-    let mut result = Vec::new();
-    result.extend(tokens.next().map(str::to_owned));
-    while let Some(token) = tokens.next() {
-        // What is added may come after the last item.
-        let more = usize::from(tokens.peek().is_none() && *operator == OverriderOperator::Add);
-        let item = match place {
-            Some(Value::Array(items)) if token != "-" => {
-                json_text::index(token, items.len() + more)
-            }
-            _ => None,
-        };
-        place = match (place, item) {
-            (Some(Value::Array(items)), Some(index)) => items.get(index),
-            (Some(Value::Object(fields)), _) => fields.get(&json_text::unescaped(token)),
-            _ => None,
-        };
-        result.push(item.map_or_else(|| token.to_owned(), |index| index.to_string()));
-    }
-    result.join("/")
-}
-
-/// Where the containers of a resource are, for the kinds whose images and commands can be overridden.
-fn containers_of(resource: &Value) -> Option<&'static str> {
-    match resource.get("kind").and_then(Value::as_str)? {
-        "Pod" => Some("/spec/containers"),
-        "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" | "Job" => {
-            Some("/spec/template/spec/containers")
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
-#[path = "overrides/tests.rs"]
 mod tests;

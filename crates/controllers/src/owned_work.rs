@@ -6,16 +6,16 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::binding::desired_work::DesiredWork;
-use crate::binding::sync::has_code;
-use crate::binding::work_change;
+use crate::propagation::binding::desired_work::DesiredWork;
+use crate::propagation::binding::work_patch;
+use crate::said::has_code;
 use crate::said::said;
 
 /// A desired Work and its owner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnedWork {
+pub(crate) struct OwnedWork {
     /// Content of the Work.
-    pub work: DesiredWork,
+    pub(crate) work: DesiredWork,
     owner: OwnerReference,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum WriteError {
 
 impl OwnedWork {
     /// Returns the Work of an object that controls it.
-    pub fn new(work: DesiredWork, owner: &impl Resource<DynamicType = ()>) -> Self {
+    pub(crate) fn new(work: DesiredWork, owner: &impl Resource<DynamicType = ()>) -> Self {
         let owner = owner.controller_owner_ref(&()).unwrap_or_default();
         Self {
             work,
@@ -55,14 +55,14 @@ impl OwnedWork {
     }
 
     /// Returns the Work as it is created, with this permanent id.
-    pub fn new_work(&self, id: &str) -> Value {
-        let mut work = work_change::new_work(&self.work, id);
+    pub(crate) fn new_work(&self, id: &str) -> Value {
+        let mut work = work_patch::new_work(&self.work, id);
         work["metadata"]["ownerReferences"] = json!([self.owner]);
         work
     }
 
     /// Reports whether a Work has this owner, and not a former one of the same name.
-    pub fn owns(&self, work: &Work) -> bool {
+    pub(crate) fn owns(&self, work: &Work) -> bool {
         let owners = work.owner_references();
         owners.iter().any(|owner| owner.uid == self.owner.uid)
     }
@@ -82,7 +82,7 @@ impl OwnedWork {
                 return Ok(Ensured::Unfinished);
             }
             Some(work) if !self.owns(&work) => return Ok(Ensured::Unfinished),
-            Some(work) => match work_change::change(&work, &self.work) {
+            Some(work) => match work_patch::patch_for(&work, &self.work) {
                 None => return Ok(Ensured::Unchanged),
                 Some(patch) => {
                     let patch = Patch::Merge(patch);

@@ -1,21 +1,29 @@
-//! What happens after placement: a binding becomes Works, these get into the members, and what the members
-//! report comes back to the binding and the template.
+//! Propagation: placed bindings become Works, Works become objects in member clusters, and the objects' status
+//! returns to the binding and the template.
 //!
 //! ```text
-//! watches: bindings, Works,  ──> owner ──> Works of a binding      (binding)
-//!   Clusters, overrides            │  ├──> status, from the Works  (status)
-//!                                  │  └──> events
-//!                                  └────> one task for each member (execution)
+//! watches: bindings, Works,  ──> reconciler ──> Works of a binding     (binding)
+//!   Clusters, overrides             │  ├──────> status, from the Works (status)
+//!                                   │  └──────> events
+//!                                   └─────────> one task per member    (execution)
 //! ```
 //!
-//! One task owns what is known of the control plane ([`index`]) and hands out work, a bounded number of pieces
-//! at a time and never two for one binding. Each member has a task of its own with what is known of it. All of it
-//! is level-triggered: on a restart everything is looked at once more, and where nothing is to be done nothing is
-//! written. It must not run beside karmada-controller-manager, which does the same.
+//! | layer | modules |
+//! |---|---|
+//! | pure | [`binding`], [`binding::targets`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`execution::work_status`] |
+//! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::worker` |
+//! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
+//!
+//! The reconciler owns the state of the control plane and starts a bounded number of jobs, never two for one binding.
+//! Each member has a task with its own state. Everything is level-triggered: a restart reconciles every object once
+//! and writes only differences. Propagation must not run beside karmada-controller-manager, which does the same work.
 
+pub(crate) mod binding;
+pub(crate) mod execution;
 pub(crate) mod index;
-mod intake;
-mod owner;
+mod reconciler;
+pub(crate) mod status;
+mod watch_events;
 
 use std::num::NonZeroUsize;
 
@@ -23,19 +31,20 @@ use berth_events::EventRecorder;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::owner::{INBOX, Owner, Source};
-use crate::binding::sync::Syncer;
+use self::binding::sync::WorkSyncer;
+use self::reconciler::{CHANNEL_CAPACITY, Reconciler, Source};
+use self::status::writer::StatusWriter;
 use crate::kinds::Kinds;
-use crate::status::writer::StatusWriter;
 
-/// How much is done at the same time.
+/// Concurrency and feature gates of the propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropagationOptions {
-    /// Bindings whose Works or status are written.
+    /// Maximum bindings whose Works or status are written at once.
     pub concurrent_bindings: NonZeroUsize,
-    /// Works that are applied, in each member.
+    /// Maximum Works applied at once, per member.
     pub concurrent_works: NonZeroUsize,
-    /// Copies of what moved get the state of the old ones as labels; Karmada's gate `StatefulFailoverInjection`.
+    /// Adds preserved state as labels to the objects of a moved application; Karmada's gate
+    /// `StatefulFailoverInjection`.
     pub inject_state: bool,
 }
 
@@ -49,17 +58,17 @@ impl Default for PropagationOptions {
     }
 }
 
-/// Why propagation stopped although nobody asked it to.
+/// An unexpected end of the propagation.
 #[derive(Debug, thiserror::Error)]
 pub enum PropagationError {
-    /// One of its tasks panicked.
-    #[error("a task of the propagation failed: {0}")]
+    /// A task panicked.
+    #[error("a propagation task failed: {0}")]
     Task(#[from] tokio::task::JoinError),
 }
 
-/// Runs propagation until it is told to stop.
+/// Runs the propagation until `shutdown` is cancelled.
 ///
-/// The server need not be up, nor serve all APIs, when this is called: what is missing is waited for.
+/// The server may be down or lack some APIs at the start: the watches wait for them.
 ///
 /// # Errors
 /// When one of its tasks panics.
@@ -68,32 +77,32 @@ pub async fn run(
     options: PropagationOptions,
     shutdown: CancellationToken,
 ) -> Result<(), PropagationError> {
-    // Everything below ends with this call, however it ends.
+    // Dropping the guard ends every task started below.
     let shutdown = shutdown.child_token();
     let guard = shutdown.clone().drop_guard();
-    let (sender, inbox) = mpsc::channel(INBOX);
+    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
-    let telling = tokio::spawn(event_writer.run(shutdown.clone()));
+    let event_task = tokio::spawn(event_writer.run(shutdown.clone()));
     let kinds = Kinds::new(client.clone());
-    let execution = events.of("execution-controller");
-    let statuses = StatusWriter::new(kinds.clone(), events.clone());
-    let syncer = Syncer::new(kinds, events, options.inject_state);
-    let mut owner = Owner::new(
+    let execution_events = events.of("execution-controller");
+    let status_writer = StatusWriter::new(kinds.clone(), events.clone());
+    let syncer = WorkSyncer::new(kinds, events, options.inject_state);
+    let mut reconciler = Reconciler::new(
         client,
         options,
         syncer,
-        statuses,
-        execution,
+        status_writer,
+        execution_events,
         sender,
         shutdown.clone(),
     );
     for source in Source::ALL {
-        owner.watch(source);
+        reconciler.watch(source);
     }
     tracing::info!("propagation started");
-    let ended = owner.run(inbox).await;
+    let result = reconciler.run(receiver).await;
     drop(guard);
-    telling.await?;
+    event_task.await?;
     tracing::info!("propagation stopped");
-    ended
+    result
 }

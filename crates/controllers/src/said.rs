@@ -32,7 +32,13 @@ pub(crate) fn is_answer(error: &kube::Error) -> bool {
     )
 }
 
-fn root_cause(error: &dyn Error) -> String {
+/// Reports whether the server answered with this HTTP status code.
+pub(crate) fn has_code(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}
+
+/// Returns the message of the innermost error.
+pub(crate) fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -4,7 +4,7 @@
 //!
 //! One task owns the roles, bindings and clusters it has seen. What they amount to is decided in [`impersonation`].
 
-pub mod impersonation;
+pub(crate) mod impersonation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

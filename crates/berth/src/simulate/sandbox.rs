@@ -63,7 +63,7 @@ impl Sandbox {
         })
         .await
         .map_err(|error| failed(&error))?;
-        let member_apis = apis::served(&server.client()).await.enablements;
+        let member_apis = apis::discover(&server.client()).await.enablements;
         for mut definition in berth_api::crds::all().map_err(|error| failed(&error))? {
             if !validates {
                 definition = lenient::relax(&definition).map_err(|error| failed(&error))?;

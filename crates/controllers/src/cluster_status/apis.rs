@@ -1,21 +1,21 @@
-//! Which APIs a member serves.
+//! Discovery of the APIs that a member serves.
 
 use berth_api::cluster::{ApiEnablement, ApiResource};
 use kube::Client;
 use kube::discovery::{self, ApiGroup, Discovery};
 
-/// What was found, and whether that is all.
+/// The APIs of a member.
 #[derive(Debug)]
-pub struct Found {
-    /// The groups, versions and resources, sorted.
+pub struct ServedApis {
+    /// Groups, versions and resources, sorted.
     pub enablements: Vec<ApiEnablement>,
-    /// Whether that is all.
+    /// Every group could be read.
     pub complete: bool,
 }
 
-/// The condition `CompleteAPIEnablements`: whether it is true, its reason and its message.
-pub(super) fn condition(found: &Found) -> (bool, &'static str, String) {
-    match (found.enablements.len(), found.complete) {
+/// Returns status, reason and message of the condition `CompleteAPIEnablements`.
+pub(super) fn condition(served: &ServedApis) -> (bool, &'static str, String) {
+    match (served.enablements.len(), served.complete) {
         (0, _) => (
             false,
             "Empty",
@@ -34,22 +34,23 @@ pub(super) fn condition(found: &Found) -> (bool, &'static str, String) {
     }
 }
 
-/// All groups, versions and resources, sorted. Where some cannot be asked for, the others are kept.
-pub async fn served(client: &Client) -> Found {
+/// Discovers all APIs of a server. Groups that cannot be read are left out.
+pub async fn discover(client: &Client) -> ServedApis {
     let (mut enablements, complete): (Vec<_>, _) =
         match Discovery::new(client.clone()).run_aggregated().await {
             Ok(discovery) => (discovery.groups().flat_map(versions).collect(), true),
-            // Servers without aggregated discovery are asked group by group.
-            Err(_) => one_by_one(client).await,
+            // The server may lack aggregated discovery.
+            Err(_) => discover_groups(client).await,
         };
     enablements.sort_by(|a, b| a.group_version.cmp(&b.group_version));
-    Found {
+    ServedApis {
         enablements,
         complete,
     }
 }
 
-async fn one_by_one(client: &Client) -> (Vec<ApiEnablement>, bool) {
+/// Discovers the groups one by one. Reports also whether all of them responded.
+async fn discover_groups(client: &Client) -> (Vec<ApiEnablement>, bool) {
     let mut found = Vec::new();
     let (names, mut complete) = match client.list_api_groups().await {
         Ok(list) => (
@@ -62,7 +63,7 @@ async fn one_by_one(client: &Client) -> (Vec<ApiEnablement>, bool) {
         match discovery::group(client, &name).await {
             Ok(group) => found.extend(versions(&group)),
             Err(error) => {
-                tracing::debug!(%error, group = name, "an API group of a member does not answer");
+                tracing::debug!(%error, group = name, "cannot discover an API group of a member");
                 complete = false;
             }
         }

@@ -1,4 +1,4 @@
-//! The task that watches one member.
+//! The task that collects the status of one member.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +15,20 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-use super::facts::{NodeFacts, PodFacts};
-use super::readiness::{Observed, Readiness};
-use super::report::{self, News};
-use super::{ClusterStatusOptions, apis, grades, probe, summary};
+use super::readiness::{ProbeResult, Readiness};
+use super::status_writer::{self, StatusUpdate};
+use super::summary_input::{NodeResources, PodResources};
+use super::{ClusterStatusOptions, apis, model_grades, probe, summary};
+use crate::condition;
 use crate::member_client;
 
-/// Watches a member until nobody tells of its Cluster any more.
-pub(super) async fn watch(
+/// Collects the status of a member until the channel with its Cluster is closed.
+pub(super) async fn run(
     client: Client,
-    mut hears: watch::Receiver<Arc<Cluster>>,
+    mut clusters: watch::Receiver<Arc<Cluster>>,
     options: ClusterStatusOptions,
 ) {
-    let cluster = hears.borrow_and_update().clone();
+    let cluster = clusters.borrow_and_update().clone();
     let mut member = Member {
         control_plane: client,
         cluster,
@@ -36,33 +37,33 @@ pub(super) async fn watch(
         reachable: None,
         connection: None,
     };
-    let mut looks = tokio::time::interval(options.update_frequency);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut interval = tokio::time::interval(options.update_frequency);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            changed = hears.changed() => {
+            changed = clusters.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                let cluster = hears.borrow_and_update().clone();
-                if member.heard(cluster) {
-                    looks.reset_immediately();
+                let cluster = clusters.borrow_and_update().clone();
+                if member.update_cluster(cluster) {
+                    interval.reset_immediately();
                 }
                 continue;
             }
-            _ = looks.tick() => member.look().await,
-            // A look that came too early is made up for.
-            awaited = member.listen() => {
-                if !awaited {
+            _ = interval.tick() => member.reconcile().await,
+            // Make up for a collection that had to wait for the first lists.
+            can_collect = member.handle_next_change() => {
+                if !can_collect {
                     continue;
                 }
-                member.look().await;
+                member.reconcile().await;
             }
         }
         if let Some(due) = member.readiness.due()
             && due < Instant::now() + options.update_frequency
         {
-            looks.reset_at(due.into());
+            interval.reset_at(due.into());
         }
     }
 }
@@ -72,27 +73,27 @@ struct Member {
     cluster: Arc<Cluster>,
     options: ClusterStatusOptions,
     readiness: Readiness,
-    /// The result of the last probe.
+    /// The last probe succeeded; `None` before the first one.
     reachable: Option<bool>,
     connection: Option<Connection>,
 }
 
-/// The way into a member, and what came back on it.
+/// The connection to a member, and the objects that its watches reported.
 struct Connection {
     client: Client,
     changes: BoxStream<'static, Change>,
-    nodes: Known<NodeFacts>,
-    pods: Known<PodFacts>,
-    /// A look was made before everything was known.
-    awaited: bool,
+    nodes: Store<NodeResources>,
+    pods: Store<PodResources>,
+    /// A collection waits for the first lists.
+    is_awaited: bool,
 }
 
-/// All of one kind, by name, and by namespace where there is one.
-struct Known<T> {
+/// The objects of one kind, by namespace and name.
+struct Store<T> {
     objects: BTreeMap<String, T>,
-    /// What a list has said so far, while it goes on.
-    listed: Option<BTreeMap<String, T>>,
-    complete: bool,
+    /// The objects of a list that is being received.
+    partial_list: Option<BTreeMap<String, T>>,
+    is_complete: bool,
 }
 
 enum Change {
@@ -100,8 +101,8 @@ enum Change {
     Pods(Box<watcher::Event<Pod>>),
 }
 
-/// What decides how a member is reached.
-fn way_in(spec: &ClusterSpec) -> impl PartialEq + use<> {
+/// Returns the fields of a Cluster that the connection depends on.
+fn connection_fields(spec: &ClusterSpec) -> impl PartialEq + use<> {
     (
         spec.api_endpoint.clone(),
         spec.secret_ref.clone(),
@@ -111,60 +112,64 @@ fn way_in(spec: &ClusterSpec) -> impl PartialEq + use<> {
 }
 
 impl Member {
-    /// Takes over what the Cluster says now; returns whether the member is to be looked at at once.
-    fn heard(&mut self, cluster: Arc<Cluster>) -> bool {
-        let moved = way_in(&self.cluster.spec) != way_in(&cluster.spec);
-        let regraded = self.cluster.spec.resource_models != cluster.spec.resource_models;
+    /// Stores a changed Cluster. Reports whether the member must be probed at once.
+    fn update_cluster(&mut self, cluster: Arc<Cluster>) -> bool {
+        let (old, new) = (&self.cluster.spec, &cluster.spec);
+        let reconnect = connection_fields(old) != connection_fields(new);
+        let models_changed = old.resource_models != new.resource_models;
         self.cluster = cluster;
-        if moved {
+        if reconnect {
             self.connection = None;
         }
-        moved || regraded
+        reconnect || models_changed
     }
 
-    /// Takes one change of nodes or pods; true when a look waits for it. Waits for ever where there is no connection.
-    async fn listen(&mut self) -> bool {
+    /// Waits for the next change of nodes or pods and stores it. Reports whether a waiting collection can run. Never
+    /// returns without a connection.
+    async fn handle_next_change(&mut self) -> bool {
         let Some(connection) = &mut self.connection else {
             return std::future::pending().await;
         };
         match connection.changes.next().await {
-            Some(Change::Nodes(event)) => connection.nodes.take(*event, NodeFacts::of),
-            Some(Change::Pods(event)) => connection.pods.take(*event, PodFacts::of),
+            Some(Change::Nodes(event)) => connection.nodes.handle(*event, NodeResources::of),
+            Some(Change::Pods(event)) => connection.pods.handle(*event, PodResources::of),
             None => return std::future::pending().await,
         }
-        connection.awaited && connection.is_complete()
+        connection.is_awaited && connection.is_complete()
     }
 
-    async fn look(&mut self) {
-        let observed = self.observe().await;
-        self.log_change(&observed);
+    /// Probes the member and writes its status.
+    async fn reconcile(&mut self) {
+        let result = self.probe().await;
+        self.log_change(&result);
         let status = self.cluster.status.clone().unwrap_or_default();
-        let current = status.conditions.iter().find(|c| c.type_ == "Ready");
-        let was_ready = current.map(|condition| condition.status == "True");
-        let said = observed.said();
-        let counts = self
-            .readiness
-            .counts(said.ready, was_ready, Instant::now(), &self.options);
-        let mut news = News::default();
-        if counts {
-            news.conditions
-                .push(("Ready", said.ready, said.reason, said.message));
+        let was_ready =
+            condition::find(&status.conditions, "Ready").map(|ready| ready.status == "True");
+        let ready = result.condition();
+        let accepted =
+            self.readiness
+                .accept(ready.status, was_ready, Instant::now(), &self.options);
+        let mut update = StatusUpdate::default();
+        if accepted {
+            update
+                .conditions
+                .push(("Ready", ready.status, ready.reason, ready.message));
         }
-        if observed == Observed::Ready && counts {
-            let Some((collected, found)) = self.collect().await else {
-                // The nodes and pods are not known yet; that they are will be heard.
+        if result == ProbeResult::Ready && accepted {
+            let Some((collected, complete_apis)) = self.collect().await else {
+                // The last of the first lists starts another reconciliation.
                 return;
             };
-            news.collected = Some(collected);
-            let (complete, reason, message) = found;
-            news.conditions.push((
+            update.collected = Some(collected);
+            let (complete, reason, message) = complete_apis;
+            update.conditions.push((
                 "CompleteAPIEnablements",
                 complete,
                 reason.to_owned(),
                 message,
             ));
         }
-        match report::write(&self.control_plane, &self.cluster, &news).await {
+        match status_writer::write(&self.control_plane, &self.cluster, &update).await {
             Ok(Some(cluster)) => self.cluster = Arc::new(cluster),
             Ok(None) => {}
             Err(error) => {
@@ -173,56 +178,58 @@ impl Member {
         }
     }
 
-    /// Logs once that the member goes away, and once that it is back.
-    fn log_change(&mut self, observed: &Observed) {
+    /// Logs the begin and the end of an outage, once each.
+    fn log_change(&mut self, result: &ProbeResult) {
         let cluster = self.cluster.name_any();
-        let reachable = *observed == Observed::Ready;
+        let reachable = *result == ProbeResult::Ready;
         match self.reachable.replace(reachable) {
             Some(false) if reachable => tracing::info!(cluster, "the member answers again"),
             None | Some(true) if !reachable => {
-                let reason = observed.said().message;
+                let reason = result.condition().message;
                 tracing::warn!(cluster, reason, "the member does not answer; trying again");
             }
             _ => {}
         }
     }
 
-    async fn observe(&mut self) -> Observed {
+    /// Probes the member, and connects first if needed.
+    async fn probe(&mut self) -> ProbeResult {
         if self.connection.is_none() {
             match member_client::connect(&self.control_plane, &self.cluster).await {
                 Ok(client) => self.connection = Some(Connection::new(client)),
-                Err(error) => return Observed::NoClient(error.to_string()),
+                Err(error) => return ProbeResult::NoClient(error.to_string()),
             }
         }
         let client = self.connection.as_ref().map(|c| c.client.clone());
         match client {
-            Some(client) if probe::is_well(&client).await => Observed::Ready,
-            // The next look begins anew: the token may be another one by then.
+            Some(client) if probe::is_healthy(&client).await => ProbeResult::Ready,
+            // Reconnect next time: the token may have changed by then.
             _ => {
                 self.connection = None;
-                Observed::NotReachable
+                ProbeResult::NotReachable
             }
         }
     }
 
-    /// What the member has to tell; nothing while its nodes and pods are not known.
+    /// Collects version, APIs and summaries of the member, and the condition about its APIs. Returns none before the
+    /// first lists of nodes and pods are complete.
     async fn collect(&mut self) -> Option<(ClusterStatus, (bool, &'static str, String))> {
         let connection = self.connection.as_mut()?;
-        connection.awaited = !connection.is_complete();
-        if connection.awaited {
+        connection.is_awaited = !connection.is_complete();
+        if connection.is_awaited {
             return None;
         }
         let client = connection.client.clone();
-        let (version, found) = tokio::join!(probe::version(&client), apis::served(&client));
-        let condition = apis::condition(&found);
+        let (version, served) = tokio::join!(probe::version(&client), apis::discover(&client));
+        let condition = apis::condition(&served);
         let connection = self.connection.as_ref()?;
         let (nodes, pods) = (&connection.nodes.objects, &connection.pods.objects);
         let mut resources = summary::resources(nodes, pods);
         let models = &self.cluster.spec.resource_models;
-        resources.allocatable_modelings = grades::count(models, nodes, pods);
+        resources.allocatable_modelings = model_grades::count_nodes(models, nodes, pods);
         let status = ClusterStatus {
             kubernetes_version: version,
-            api_enablements: found.enablements,
+            api_enablements: served.enablements,
             node_summary: Some(summary::nodes(nodes)),
             resource_summary: Some(resources),
             ..ClusterStatus::default()
@@ -235,8 +242,8 @@ impl Connection {
     fn new(client: Client) -> Self {
         let nodes: Api<Node> = Api::all(client.clone());
         let pods: Api<Pod> = Api::all(client.clone());
-        let config = member_client::watching;
-        // An error is waited out here, and told of by the next look.
+        let config = member_client::watch_config;
+        // Errors are retried here; the next probe reports an outage.
         let nodes = watcher(nodes, config())
             .default_backoff()
             .filter_map(|event| async { event.ok().map(Box::new).map(Change::Nodes) });
@@ -246,27 +253,28 @@ impl Connection {
         Self {
             client,
             changes: stream::select(nodes, pods).boxed(),
-            nodes: Known::new(),
-            pods: Known::new(),
-            awaited: false,
+            nodes: Store::new(),
+            pods: Store::new(),
+            is_awaited: false,
         }
     }
 
     fn is_complete(&self) -> bool {
-        self.nodes.complete && self.pods.complete
+        self.nodes.is_complete && self.pods.is_complete
     }
 }
 
-impl<T> Known<T> {
+impl<T> Store<T> {
     fn new() -> Self {
         Self {
             objects: BTreeMap::new(),
-            listed: None,
-            complete: false,
+            partial_list: None,
+            is_complete: false,
         }
     }
 
-    fn take<K: kube::Resource>(&mut self, event: watcher::Event<K>, facts: impl Fn(&K) -> T) {
+    /// Handles a watch event; `reduce` extracts what is stored of an object.
+    fn handle<K: kube::Resource>(&mut self, event: watcher::Event<K>, reduce: impl Fn(&K) -> T) {
         let key = |object: &K| {
             let name = object.name_any();
             match object.namespace() {
@@ -275,17 +283,17 @@ impl<T> Known<T> {
             }
         };
         match event {
-            watcher::Event::Init => self.listed = Some(BTreeMap::new()),
+            watcher::Event::Init => self.partial_list = Some(BTreeMap::new()),
             watcher::Event::InitApply(object) => {
-                let listed = self.listed.get_or_insert_default();
-                listed.insert(key(&object), facts(&object));
+                let list = self.partial_list.get_or_insert_default();
+                list.insert(key(&object), reduce(&object));
             }
             watcher::Event::InitDone => {
-                self.objects = self.listed.take().unwrap_or_default();
-                self.complete = true;
+                self.objects = self.partial_list.take().unwrap_or_default();
+                self.is_complete = true;
             }
             watcher::Event::Apply(object) => {
-                self.objects.insert(key(&object), facts(&object));
+                self.objects.insert(key(&object), reduce(&object));
             }
             watcher::Event::Delete(object) => {
                 self.objects.remove(&key(&object));

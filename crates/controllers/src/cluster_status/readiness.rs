@@ -1,34 +1,32 @@
-//! Whether a member is ready: what a look at it says, and when that counts. The words are Karmada's.
+//! Readiness of a member: the condition for a probe's result, and the thresholds before it is accepted. Reasons and
+//! messages are Karmada's.
 
 use std::time::Instant;
 
 use super::ClusterStatusOptions;
 
-/// What a look at a member found.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Observed {
-    /// It answers that it is well.
+pub(super) enum ProbeResult {
+    /// The member is healthy.
     Ready,
-    /// It cannot be reached, or answers that it is not well.
+    /// The member cannot be reached, or reports that it is not healthy.
     NotReachable,
-    /// There is no way to ask it, and this is why.
+    /// There is no client for the member, for this reason.
     NoClient(String),
 }
 
-/// A condition without its time.
+/// The condition `Ready` without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// Whether the member is ready.
-    pub ready: bool,
-    /// One CamelCase word.
-    pub reason: String,
-    /// A sentence.
-    pub message: String,
+pub(super) struct ReadyCondition {
+    pub(super) status: bool,
+    pub(super) reason: String,
+    pub(super) message: String,
 }
 
-impl Observed {
-    /// The condition `Ready` that says this.
-    pub fn said(&self) -> Said {
+impl ProbeResult {
+    /// Returns the condition `Ready` for the result.
+    pub(super) fn condition(&self) -> ReadyCondition {
         let (reason, message) = match self {
             Self::Ready => (
                 "ClusterReady",
@@ -40,51 +38,52 @@ impl Observed {
                 format!("failed to create a ClusterClient: {why}"),
             ),
         };
-        Said {
-            ready: *self == Self::Ready,
+        ReadyCondition {
+            status: *self == Self::Ready,
             reason: reason.to_owned(),
             message,
         }
     }
 }
 
-/// Remembers since when a member has been as it is now.
+/// The recent probes of a member.
 #[derive(Debug, Default)]
-pub struct Readiness {
-    since: Option<(bool, Option<Instant>)>,
+pub(super) struct Readiness {
+    /// The last result, and the time of its change; no time if it never changed.
+    last: Option<(bool, Option<Instant>)>,
     due: Option<Instant>,
 }
 
 impl Readiness {
-    /// Whether what was observed counts, given what the Cluster says now (`None`: nothing yet). The first look counts at
-    /// once; later ones when they have agreed with each other for as long as the threshold.
-    pub fn counts(
+    /// Reports whether a result is accepted, given the current condition (`None` if there is none). The first result is
+    /// accepted at once, a changed one when it has lasted for the threshold.
+    pub(super) fn accept(
         &mut self,
         observed: bool,
         current: Option<bool>,
         now: Instant,
         options: &ClusterStatusOptions,
     ) -> bool {
-        let Some((before, since)) = self.since else {
-            self.since = Some((observed, None));
+        let Some((last, since)) = self.last else {
+            self.last = Some((observed, None));
             return true;
         };
-        let since = if before == observed { since } else { Some(now) };
-        self.since = Some((observed, since));
+        let since = if last == observed { since } else { Some(now) };
+        self.last = Some((observed, since));
         let threshold = if observed {
             options.success_threshold
         } else {
             options.failure_threshold
         };
         let due = since.map(|since| since + threshold);
-        let counts =
+        let accepted =
             current.is_none_or(|current| current == observed) || due.is_none_or(|due| due <= now);
-        self.due = due.filter(|_| !counts);
-        counts
+        self.due = due.filter(|_| !accepted);
+        accepted
     }
 
-    /// Returns when the last look will count, if it does not yet. A look at that time spares the wait for the next one.
-    pub fn due(&self) -> Option<Instant> {
+    /// Returns the time at which the last result can be accepted, if it is not yet. Probing then saves a wait.
+    pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 }
@@ -102,12 +101,12 @@ mod tests {
     };
 
     #[test]
-    fn a_change_counts_when_it_has_lasted() {
+    fn a_change_is_accepted_after_the_threshold() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut readiness = Readiness::default();
-        // When, what is seen, what the Cluster says, whether it counts.
-        let looks = [
+        // Time, probe result, current condition, accepted.
+        let probes = [
             (0, false, None, true),
             (10, false, Some(false), true),
             (20, true, Some(false), false),
@@ -121,31 +120,34 @@ mod tests {
             (110, false, Some(true), true),
         ];
         let due = [(20, 40), (30, 40), (60, 90), (80, 110), (100, 110)];
-        for (seconds, seen, current, expected) in looks {
-            let counts = readiness.counts(seen, current, at(seconds), &OPTIONS);
-            assert_eq!(counts, expected, "after {seconds} s");
-            let due = due.iter().find(|(look, _)| *look == seconds);
+        for (seconds, result, current, expected) in probes {
+            let accepted = readiness.accept(result, current, at(seconds), &OPTIONS);
+            assert_eq!(accepted, expected, "after {seconds} s");
+            let due = due.iter().find(|(probe, _)| *probe == seconds);
             let due = due.map(|(_, due)| at(*due));
             assert_eq!(readiness.due(), due, "after {seconds} s");
         }
     }
 
     #[test]
-    fn the_first_look_counts_at_once() {
+    fn the_first_result_is_accepted_at_once() {
         let mut readiness = Readiness::default();
-        assert!(readiness.counts(false, Some(true), Instant::now(), &OPTIONS));
-        assert!(!readiness.counts(true, Some(false), Instant::now(), &OPTIONS));
+        assert!(readiness.accept(false, Some(true), Instant::now(), &OPTIONS));
+        assert!(!readiness.accept(true, Some(false), Instant::now(), &OPTIONS));
     }
 
     #[test]
-    fn the_words_are_karmadas() {
-        assert_eq!(Observed::Ready.said().reason, "ClusterReady");
+    fn reasons_and_messages_are_karmadas() {
+        assert_eq!(ProbeResult::Ready.condition().reason, "ClusterReady");
         assert_eq!(
-            Observed::NotReachable.said().message,
+            ProbeResult::NotReachable.condition().message,
             "cluster is not reachable"
         );
-        let said = Observed::NoClient("no secret".to_owned()).said();
-        assert_eq!(said.message, "failed to create a ClusterClient: no secret");
-        assert!(!said.ready);
+        let condition = ProbeResult::NoClient("no secret".to_owned()).condition();
+        assert_eq!(
+            condition.message,
+            "failed to create a ClusterClient: no secret"
+        );
+        assert!(!condition.status);
     }
 }

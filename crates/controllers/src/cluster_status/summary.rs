@@ -1,15 +1,15 @@
-//! What the nodes of a member offer and what its pods take: pure sums.
+//! The node and resource summaries of a member.
 
 use std::collections::BTreeMap;
 
 use berth_api::cluster::{NodeSummary, ResourceList, ResourceSummary};
-use berth_api::pod_requests;
+use berth_api::pod_requests::{self, Amounts};
 use berth_api::quantity::{Quantity, QuantityText};
 
-pub use super::facts::{Amounts, NodeFacts, PodFacts};
+use super::summary_input::{NodeResources, PodResources};
 
-/// How many nodes there are, and how many are ready.
-pub fn nodes(nodes: &BTreeMap<String, NodeFacts>) -> NodeSummary {
+/// Counts the nodes and the ready ones among them.
+pub(crate) fn nodes(nodes: &BTreeMap<String, NodeResources>) -> NodeSummary {
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     NodeSummary {
         total_num: Some(number(nodes.len())),
@@ -17,30 +17,30 @@ pub fn nodes(nodes: &BTreeMap<String, NodeFacts>) -> NodeSummary {
     }
 }
 
-/// What all nodes offer, ready or not; what pods without a node ask for; what pods on nodes have. Grades are counted
-/// apart from this.
-pub fn resources(
-    nodes: &BTreeMap<String, NodeFacts>,
-    pods: &BTreeMap<String, PodFacts>,
+/// Sums the allocatable resources of all nodes, the requests of pods without a node, and the requests of running pods.
+/// Leaves the modelings empty.
+pub(crate) fn resources(
+    nodes: &BTreeMap<String, NodeResources>,
+    pods: &BTreeMap<String, PodResources>,
 ) -> ResourceSummary {
     let mut allocatable = Amounts::new();
     for node in nodes.values() {
         pod_requests::add(&mut allocatable, &node.allocatable);
     }
-    let waiting = pods.values().filter(|pod| pod.node.is_none());
-    let placed = pods
+    let pending = pods.values().filter(|pod| pod.node.is_none());
+    let bound = pods
         .values()
         .filter(|pod| pod.node.is_some() && !pod.finished);
     ResourceSummary {
         allocatable: list(&allocatable),
-        allocating: list(&sum(waiting)),
-        allocated: list(&sum(placed)),
+        allocating: list(&sum(pending)),
+        allocated: list(&sum(bound)),
         allocatable_modelings: Vec::new(),
     }
 }
 
-/// What the pods ask for together, themselves counted as `pods`. What is nothing is left out.
-pub(super) fn sum<'a>(pods: impl Iterator<Item = &'a PodFacts>) -> Amounts {
+/// Sums the requests of pods, with their number as `pods`. Leaves out zero amounts.
+fn sum<'a>(pods: impl Iterator<Item = &'a PodResources>) -> Amounts {
     let mut total = Amounts::new();
     let mut count = 0;
     for pod in pods {
@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn nodes_count_whether_ready_or_not_and_finished_pods_do_not() {
-        let node = |ready| NodeFacts {
+    fn all_nodes_count_and_finished_pods_do_not() {
+        let node = |ready| NodeResources {
             ready,
             allocatable: amounts(&[("cpu", "3500m"), ("memory", "4Gi"), ("pods", "10")]),
         };
         let all = BTreeMap::from([("a".to_owned(), node(true)), ("b".to_owned(), node(false))]);
-        let pod = |node: Option<&str>, finished| PodFacts {
+        let pod = |node: Option<&str>, finished| PodResources {
             node: node.map(str::to_owned),
             finished,
             requests: amounts(&[("cpu", "500m")]),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_member_reports_nothing() {
+    fn an_empty_member_has_an_empty_summary() {
         let summary = resources(&BTreeMap::new(), &BTreeMap::new());
         assert_eq!(summary, ResourceSummary::default());
     }

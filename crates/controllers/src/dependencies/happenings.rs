@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 
 use super::record::Record;
-use crate::binding::sync::reference;
+use crate::object_reference::object_reference;
 
 /// The component that events name.
 pub(super) const COMPONENT: &str = "dependencies-distributor";
@@ -18,7 +18,7 @@ pub(super) fn explored(
 ) -> Happening {
     let list: Vec<String> = dependencies.iter().map(ToString::to_string).collect();
     Happening {
-        object: reference(template),
+        object: object_reference(template),
         severity: Severity::Normal,
         reason: "GetDependenciesSucceed",
         message: format!("Get dependencies([{}]) succeed.", list.join(" ")),
@@ -28,7 +28,7 @@ pub(super) fn explored(
 /// A template cannot be understood.
 pub(super) fn not_explored(template: &DynamicObject, error: &str) -> Happening {
     Happening {
-        object: reference(template),
+        object: object_reference(template),
         severity: Severity::Warning,
         reason: "GetDependenciesFailed",
         message: error.to_owned(),

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::attachment::{Write, identified};
 use super::happenings;
 use super::record::Record;
-use crate::binding::sync::has_code;
 use crate::binding_key::BindingKey;
 use crate::interpreter::{InterpretError, dependencies};
 use crate::kinds::{KindError, Kinds};
 use crate::resource_type::ResourceType;
+use crate::said::has_code;
 use crate::said::said;
 
 /// Why something is not as it should be.

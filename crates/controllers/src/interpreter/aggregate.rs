@@ -1,4 +1,4 @@
-//! The status of a template, made of what the members report.
+//! Aggregation: the status of a template, built from the members' reports.
 
 mod job;
 mod phases;
@@ -10,12 +10,15 @@ use berth_api::binding::AggregatedStatusItem;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use super::counters::{Counters, counter, number, put};
-use super::reflect::generation;
-use super::revise::kind_of;
+use super::counters::{Counters, counter, put};
+use crate::json_fields::{generation, kind_of, number, text_at};
 
-/// The new status of a template, where it differs from the one that it has. Kinds without a rule keep theirs.
-pub fn aggregate(template: &Value, items: &[AggregatedStatusItem], now: &Time) -> Option<Value> {
+/// Returns the new status of a template; none if it is unchanged or its kind has no rule.
+pub(crate) fn aggregate(
+    template: &Value,
+    items: &[AggregatedStatusItem],
+    now: &Time,
+) -> Option<Value> {
     let old = template.get("status").filter(|status| status.is_object());
     let (api_version, kind) = kind_of(template);
     let new = if let Some(counters) = Counters::of(api_version, kind) {
@@ -37,22 +40,22 @@ pub fn aggregate(template: &Value, items: &[AggregatedStatusItem], now: &Time) -
             _ => return None,
         }
     };
-    // A server may write fields that nobody has set as null.
-    let mut said = old.cloned().unwrap_or_else(|| json!({}));
-    if let Some(fields) = said.as_object_mut() {
+    // A server may store unset fields as null.
+    let mut current = old.cloned().unwrap_or_else(|| json!({}));
+    if let Some(fields) = current.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
     }
-    (new != said).then_some(new)
+    (new != current).then_some(new)
 }
 
-/// What the members report, without those that have not reported yet.
+/// Returns the clusters and reports of the members that have reported.
 fn reports(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
     items
         .iter()
         .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
 }
 
-/// Returns the sum of a counter, within what a counter can be.
+/// Returns the sum of a counter, limited to the range of the API.
 fn total(items: &[AggregatedStatusItem], field: &str) -> i64 {
     let sum: i64 = reports(items)
         .map(|(_, report)| counter(report, field))
@@ -60,21 +63,21 @@ fn total(items: &[AggregatedStatusItem], field: &str) -> i64 {
     sum.min(i64::from(i32::MAX))
 }
 
-/// Adds counters up. The observed generation is the template's own once every member has seen it. A kind without
-/// generations has nothing but what is added up.
-fn sum(template: &Value, counters: Counters, items: &[AggregatedStatusItem]) -> Value {
+/// Sums the counters. A kind with an observed generation keeps its other fields, and the generation becomes the
+/// template's once every member is up to date. Any other kind keeps nothing else.
+fn sum(template: &Value, counters: &Counters, items: &[AggregatedStatusItem]) -> Value {
     let old = template.get("status").and_then(Value::as_object);
-    let old = old.filter(|_| counters.generations);
+    let old = old.filter(|_| counters.has_generation);
     let mut status = old.cloned().unwrap_or_default();
     counters.write(&mut status, |field| total(items, field));
-    if counters.generations {
-        let wanted = generation(template);
+    if counters.has_generation {
+        let current = generation(template);
         let up_to_date = reports(items).filter(|(_, report)| {
             number(report, "observedGeneration") >= number(report, "generation")
-                && number(report, "resourceTemplateGeneration") >= wanted
+                && number(report, "resourceTemplateGeneration") >= current
         });
         if up_to_date.count() == items.len() {
-            put(&mut status, "observedGeneration", wanted);
+            put(&mut status, "observedGeneration", current);
         }
     } else if let Some(pods) = disrupted_pods(items) {
         status.insert("disruptedPods".to_owned(), pods);
@@ -82,7 +85,7 @@ fn sum(template: &Value, counters: Counters, items: &[AggregatedStatusItem]) -> 
     Value::Object(status)
 }
 
-/// Disrupted pods, by cluster and name.
+/// Joins the disrupted pods of all members, with the cluster in front of each name.
 fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
     let mut all = Map::new();
     for (cluster, report) in reports(items) {
@@ -94,24 +97,21 @@ fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
-/// Sorts addresses: names of hosts first, then by address.
+/// The sort key of an address: hostnames first, then IPs.
 type AddressKey = (bool, String, String, bool, String);
 
-/// The addresses of all members, each once, sorted.
+/// Joins the load balancer addresses of all members, sorted and without duplicates.
 fn addresses(items: &[AggregatedStatusItem]) -> Value {
     let mut all: BTreeMap<AddressKey, Value> = BTreeMap::new();
     for (_, report) in reports(items) {
         let ingress = report.pointer("/loadBalancer/ingress");
         let entries = ingress.and_then(Value::as_array).into_iter().flatten();
         for entry in entries.filter(|entry| is_address(entry)) {
-            let text = |field: &str| {
-                let text = entry.get(field).and_then(Value::as_str);
-                text.unwrap_or_default().to_owned()
-            };
-            let (host, mode) = (text("hostname"), text("ipMode"));
-            let key = (host.is_empty(), host, text("ip"), mode.is_empty(), mode);
-            let known = all.entry(key).or_insert_with(|| entry.clone());
-            unite_ports(known, entry);
+            let text = |pointer: &str| text_at(entry, pointer).to_owned();
+            let (host, mode) = (text("/hostname"), text("/ipMode"));
+            let key = (host.is_empty(), host, text("/ip"), mode.is_empty(), mode);
+            let address = all.entry(key).or_insert_with(|| entry.clone());
+            merge_ports(address, entry);
         }
     }
     let all: Vec<Value> = all.into_values().collect();
@@ -122,8 +122,7 @@ fn addresses(items: &[AggregatedStatusItem]) -> Value {
     }
 }
 
-/// Reports whether an entry has the shape of an address. The control plane would refuse the addresses of all members
-/// because of one that has not.
+/// Reports whether an entry is a valid address. One malformed entry would make the control plane reject all of them.
 fn is_address(entry: &Value) -> bool {
     let is_ip = |ip: &Value| {
         let text = ip.as_str();
@@ -135,31 +134,28 @@ fn is_address(entry: &Value) -> bool {
         && entry.get("ports").is_none_or(Value::is_array)
 }
 
-fn unite_ports(known: &mut Value, entry: &Value) {
+/// Adds the ports of an entry to an address, sorted and without duplicates.
+fn merge_ports(address: &mut Value, entry: &Value) {
     let Some(more) = entry.get("ports").and_then(Value::as_array) else {
         return;
     };
-    if let Some(known) = known.as_object_mut() {
-        let slot = known.entry("ports").or_insert_with(|| json!([]));
+    if let Some(address) = address.as_object_mut() {
+        let slot = address.entry("ports").or_insert_with(|| json!([]));
         if let Some(ports) = slot.as_array_mut() {
             for port in more {
                 if !ports.contains(port) {
                     ports.push(port.clone());
                 }
             }
-            let text = |port: &Value, field: &str| {
-                let text = port.get(field).and_then(Value::as_str);
-                text.unwrap_or_default().to_owned()
-            };
             ports.sort_by_key(|port| {
-                let (protocol, error) = (text(port, "protocol"), text(port, "error"));
-                (number(port, "port"), protocol, error)
+                let (protocol, error) = (text_at(port, "/protocol"), text_at(port, "/error"));
+                (number(port, "port"), protocol.to_owned(), error.to_owned())
             });
         }
     }
 }
 
-/// All that is active, and the latest times.
+/// Joins the active Jobs of all members and takes the latest times.
 fn cron_job(items: &[AggregatedStatusItem]) -> Value {
     let mut status = Map::new();
     let active = reports(items).filter_map(|(_, report)| report.get("active")?.as_array());
@@ -168,7 +164,7 @@ fn cron_job(items: &[AggregatedStatusItem]) -> Value {
         status.insert("active".to_owned(), Value::Array(active));
     }
     for field in ["lastScheduleTime", "lastSuccessfulTime"] {
-        // Times of one form: the later one is the greater text.
+        // RFC 3339 times in UTC sort as text.
         let times = reports(items).filter_map(|(_, report)| report.get(field)?.as_str());
         if let Some(latest) = times.max() {
             status.insert(field.to_owned(), json!(latest));
@@ -178,5 +174,4 @@ fn cron_job(items: &[AggregatedStatusItem]) -> Value {
 }
 
 #[cfg(test)]
-#[path = "aggregate/tests.rs"]
 mod tests;

@@ -1,78 +1,53 @@
-//! The counters in the status of workloads, by kind.
+//! The table of the kinds with counters in their status.
 
 use serde_json::{Map, Value, json};
 
+use crate::json_fields::number;
+
 /// The counters of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Counters {
-    /// Those that are written only when they are not zero.
-    pub(super) optional: &'static [&'static str],
-    /// Those that are always written.
-    pub(super) always: &'static [&'static str],
-    /// Whether generations tell if the counters are up to date.
-    pub(super) generations: bool,
+    api_version: &'static str,
+    kind: &'static str,
+    /// The status has an observed generation, which shows whether the counters are up to date.
+    pub(super) has_generation: bool,
+    /// Counters that are always written.
+    always: &'static [&'static str],
+    /// Counters that are written unless they are zero.
+    optional: &'static [&'static str],
 }
 
+#[rustfmt::skip]
+static COUNTERS: [Counters; 6] = [
+    Counters { api_version: "apps/v1", kind: "Deployment", has_generation: true,
+        always: &[],
+        optional: &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"] },
+    Counters { api_version: "apps/v1", kind: "ReplicaSet", has_generation: true,
+        always: &["replicas"],
+        optional: &["readyReplicas", "availableReplicas"] },
+    Counters { api_version: "apps/v1", kind: "StatefulSet", has_generation: true,
+        always: &["replicas", "availableReplicas"],
+        optional: &["readyReplicas", "currentReplicas", "updatedReplicas"] },
+    Counters { api_version: "apps/v1", kind: "DaemonSet", has_generation: true,
+        always: &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"],
+        optional: &["updatedNumberScheduled", "numberAvailable", "numberUnavailable"] },
+    Counters { api_version: "autoscaling/v2", kind: "HorizontalPodAutoscaler", has_generation: false,
+        always: &["desiredReplicas"],
+        optional: &["currentReplicas"] },
+    Counters { api_version: "policy/v1", kind: "PodDisruptionBudget", has_generation: false,
+        always: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"],
+        optional: &[] },
+];
+
 impl Counters {
-    /// The counters of a kind that has nothing but counters.
-    pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
-        Some(match (api_version, kind) {
-            ("apps/v1", "Deployment") => Self {
-                optional: &[
-                    "replicas",
-                    "updatedReplicas",
-                    "readyReplicas",
-                    "availableReplicas",
-                    "unavailableReplicas",
-                ],
-                always: &[],
-                generations: true,
-            },
-            ("apps/v1", "ReplicaSet") => Self {
-                optional: &["readyReplicas", "availableReplicas"],
-                always: &["replicas"],
-                generations: true,
-            },
-            ("apps/v1", "StatefulSet") => Self {
-                optional: &["readyReplicas", "currentReplicas", "updatedReplicas"],
-                always: &["replicas", "availableReplicas"],
-                generations: true,
-            },
-            ("apps/v1", "DaemonSet") => Self {
-                optional: &[
-                    "updatedNumberScheduled",
-                    "numberAvailable",
-                    "numberUnavailable",
-                ],
-                always: &[
-                    "currentNumberScheduled",
-                    "numberMisscheduled",
-                    "desiredNumberScheduled",
-                    "numberReady",
-                ],
-                generations: true,
-            },
-            ("autoscaling/v2", "HorizontalPodAutoscaler") => Self {
-                optional: &["currentReplicas"],
-                always: &["desiredReplicas"],
-                generations: false,
-            },
-            ("policy/v1", "PodDisruptionBudget") => Self {
-                optional: &[],
-                always: &[
-                    "disruptionsAllowed",
-                    "currentHealthy",
-                    "desiredHealthy",
-                    "expectedPods",
-                ],
-                generations: false,
-            },
-            _ => return None,
-        })
+    /// Returns the row of a kind.
+    pub(super) fn of(api_version: &str, kind: &str) -> Option<&'static Self> {
+        let mut rows = COUNTERS.iter();
+        rows.find(|row| (row.api_version, row.kind) == (api_version, kind))
     }
 
-    /// Writes counters: `number` says what each of them is.
-    pub(super) fn write(self, into: &mut Map<String, Value>, number: impl Fn(&str) -> i64) {
+    /// Writes each counter with the number that `number` returns.
+    pub(super) fn write(&self, into: &mut Map<String, Value>, number: impl Fn(&str) -> i64) {
         for field in self.optional {
             put(into, field, number(field));
         }
@@ -82,7 +57,7 @@ impl Counters {
     }
 }
 
-/// Writes a number, or takes it out where it is zero.
+/// Writes a number, or removes the field if the number is zero.
 pub(super) fn put(into: &mut Map<String, Value>, field: &str, number: i64) {
     if number == 0 {
         into.remove(field);
@@ -91,12 +66,7 @@ pub(super) fn put(into: &mut Map<String, Value>, field: &str, number: i64) {
     }
 }
 
-/// Returns a counter that a member reports, within what a counter can be: a member may report anything.
+/// Returns a counter from a member's report, clamped to the range of the API: a member may report anything.
 pub(super) fn counter(object: &Value, field: &str) -> i64 {
     number(object, field).clamp(0, i64::from(i32::MAX))
-}
-
-/// A number of an object, 0 where it is missing.
-pub(super) fn number(object: &Value, field: &str) -> i64 {
-    object.get(field).and_then(Value::as_i64).unwrap_or(0)
 }

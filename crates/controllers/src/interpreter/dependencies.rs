@@ -1,5 +1,5 @@
-//! What a template names that has to be where it is: ConfigMaps, Secrets, ServiceAccounts, volume claims; the
-//! certificates of an Ingress; what carries the traffic of a ServiceImport.
+//! Dependencies of a template: the ConfigMaps, Secrets, ServiceAccounts and volume claims of its pods, the certificates
+//! of an Ingress, and the Service and EndpointSlices of a ServiceImport.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,102 +10,99 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::replicas::InterpretError;
+use super::workloads::Workload;
+use crate::json_fields::{kind_of, text_at};
 use crate::server_objects::ROOT_CA;
 
 /// The ServiceAccount that every namespace has.
 const DEFAULT_ACCOUNT: &str = "default";
-/// The label by which EndpointSlices name their Service.
+/// The label of EndpointSlices with the name of their Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// What the objects that a pod names are.
+/// The names that a pod references, by kind.
 #[derive(Debug, Default)]
-struct Names {
+struct References {
     config_maps: BTreeSet<String>,
     secrets: BTreeSet<String>,
     service_accounts: BTreeSet<String>,
     claims: BTreeSet<String>,
 }
 
-/// What a template depends on, sorted; nothing for kinds that have no rule.
+/// Returns the sorted dependencies of a template; none for kinds without a rule.
 ///
 /// # Errors
-/// When the template does not have the shape of its kind.
-pub fn dependencies(
+/// When the template is malformed.
+pub(crate) fn dependencies(
     template: &Value,
 ) -> Result<Option<Vec<DependentObjectReference>>, InterpretError> {
-    let text = |pointer: &str| template.pointer(pointer).and_then(Value::as_str);
-    let kind = text("/kind").unwrap_or_default();
-    let namespace = text("/metadata/namespace").unwrap_or_default();
-    let name = text("/metadata/name").unwrap_or_default();
-    let pod = match (text("/apiVersion").unwrap_or_default(), kind) {
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
-        | ("batch/v1", "Job") => "/spec/template/spec",
-        ("batch/v1", "CronJob") => "/spec/jobTemplate/spec/template/spec",
-        ("v1", "Pod") => "/spec",
-        ("networking.k8s.io/v1", "Ingress") => {
-            return Ok(Some(certificates(template, namespace)));
-        }
-        ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => {
-            return Ok(Some(imported(name, namespace)));
-        }
-        _ => return Ok(None),
+    let (api_version, kind) = kind_of(template);
+    let namespace = text_at(template, "/metadata/namespace");
+    let Some(workload) = Workload::of(api_version, kind) else {
+        return Ok(match (api_version, kind) {
+            ("networking.k8s.io/v1", "Ingress") => Some(certificates(template, namespace)),
+            ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => {
+                let name = text_at(template, "/metadata/name");
+                Some(imported_service(name, namespace))
+            }
+            _ => None,
+        });
     };
-    let pod = match template.pointer(pod) {
+    let pod = match template.pointer(workload.pod_spec) {
         None | Some(Value::Null) => PodSpec::default(),
         Some(pod) => PodSpec::deserialize(pod).map_err(|source| InterpretError::Shape {
             kind: kind.to_owned(),
             source,
         })?,
     };
-    let mut names = Names::of(pod);
+    let mut references = References::of(pod);
     if kind == "StatefulSet" {
-        // These the member makes itself, one for each replica.
+        // The member creates these claims itself, one per replica.
         let templates = template.pointer("/spec/volumeClaimTemplates");
         for claim in templates.and_then(Value::as_array).into_iter().flatten() {
             let name = claim.pointer("/metadata/name").and_then(Value::as_str);
-            names.claims.remove(name.unwrap_or_default());
+            references.claims.remove(name.unwrap_or_default());
         }
     }
-    Ok(Some(names.references(namespace)))
+    Ok(Some(references.into_list(namespace)))
 }
 
-impl Names {
+impl References {
     fn of(pod: PodSpec) -> Self {
-        let mut names = Self::default();
+        let mut references = Self::default();
         for reference in pod.image_pull_secrets.into_iter().flatten() {
-            names.secrets.insert(reference.name);
+            references.secrets.insert(reference.name);
         }
         for container in pod
             .containers
             .into_iter()
             .chain(pod.init_containers.into_iter().flatten())
         {
-            names.take_environment(container.env_from, container.env);
+            references.add_environment(container.env_from, container.env);
         }
         for container in pod.ephemeral_containers.into_iter().flatten() {
-            names.take_environment(container.env_from, container.env);
+            references.add_environment(container.env_from, container.env);
         }
         for volume in pod.volumes.into_iter().flatten() {
-            names.take_volume(volume);
+            references.add_volume(volume);
         }
-        // Each namespace of a member has its own.
-        names.config_maps.remove(ROOT_CA);
+        // Every namespace of a member has its own root CA.
+        references.config_maps.remove(ROOT_CA);
         let account = pod.service_account_name;
-        names
+        references
             .service_accounts
             .extend(account.filter(|name| name != DEFAULT_ACCOUNT));
-        for named in [
-            &mut names.config_maps,
-            &mut names.secrets,
-            &mut names.service_accounts,
-            &mut names.claims,
+        for names in [
+            &mut references.config_maps,
+            &mut references.secrets,
+            &mut references.service_accounts,
+            &mut references.claims,
         ] {
-            named.remove("");
+            names.remove("");
         }
-        names
+        references
     }
 
-    fn take_environment(
+    fn add_environment(
         &mut self,
         sources: Option<Vec<EnvFromSource>>,
         variables: Option<Vec<EnvVar>>,
@@ -124,8 +121,7 @@ impl Names {
         }
     }
 
-    /// A volume has one source, so the order in which these are looked at does not matter.
-    fn take_volume(&mut self, volume: Volume) {
+    fn add_volume(&mut self, volume: Volume) {
         self.config_maps
             .extend(volume.config_map.map(|source| source.name));
         self.claims.extend(
@@ -156,7 +152,7 @@ impl Names {
             .extend(volume.secret.and_then(|source| source.secret_name));
     }
 
-    fn references(self, namespace: &str) -> Vec<DependentObjectReference> {
+    fn into_list(self, namespace: &str) -> Vec<DependentObjectReference> {
         let kinds = [
             ("ConfigMap", self.config_maps),
             ("Secret", self.secrets),
@@ -168,13 +164,18 @@ impl Names {
             .flat_map(|(kind, names)| {
                 names
                     .into_iter()
-                    .map(|name| named("v1", kind, namespace, name))
+                    .map(|name| reference_to("v1", kind, namespace, name))
             })
             .collect()
     }
 }
 
-fn named(api_version: &str, kind: &str, namespace: &str, name: String) -> DependentObjectReference {
+fn reference_to(
+    api_version: &str,
+    kind: &str,
+    namespace: &str,
+    name: String,
+) -> DependentObjectReference {
     DependentObjectReference {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
@@ -184,6 +185,7 @@ fn named(api_version: &str, kind: &str, namespace: &str, name: String) -> Depend
     }
 }
 
+/// Returns the Secrets with the certificates of an Ingress.
 fn certificates(ingress: &Value, namespace: &str) -> Vec<DependentObjectReference> {
     let entries = ingress.pointer("/spec/tls").and_then(Value::as_array);
     let names: BTreeSet<&str> = entries
@@ -194,26 +196,26 @@ fn certificates(ingress: &Value, namespace: &str) -> Vec<DependentObjectReferenc
         .collect();
     names
         .into_iter()
-        .map(|name| named("v1", "Secret", namespace, name.to_owned()))
+        .map(|name| reference_to("v1", "Secret", namespace, name.to_owned()))
         .collect()
 }
 
-/// The Service that is derived from an import, and its endpoints.
-fn imported(name: &str, namespace: &str) -> Vec<DependentObjectReference> {
+/// Returns the Service derived from a ServiceImport, and its EndpointSlices.
+fn imported_service(name: &str, namespace: &str) -> Vec<DependentObjectReference> {
     let service = format!("derived-{name}");
     let slices = DependentObjectReference {
         label_selector: Some(LabelSelector {
             match_labels: BTreeMap::from([(SERVICE_NAME.to_owned(), service.clone())]),
             match_expressions: Vec::new(),
         }),
-        ..named(
+        ..reference_to(
             "discovery.k8s.io/v1",
             "EndpointSlice",
             namespace,
             String::new(),
         )
     };
-    vec![named("v1", "Service", namespace, service), slices]
+    vec![reference_to("v1", "Service", namespace, service), slices]
 }
 
 #[cfg(test)]
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_pod_names_is_found_once() {
+    fn every_reference_of_a_pod_is_found_once() {
         let mut twice = pod();
         twice["containers"]
             .as_array_mut()
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_member_makes_or_has_anyway_is_left_out() {
+    fn objects_that_the_member_creates_are_left_out() {
         let claims = json!({
             "template": { "spec": { "containers": [], "serviceAccountName": "default", "volumes": [
                 { "name": "a", "persistentVolumeClaim": { "claimName": "each" } },
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_needs_certificates_and_services() {
+    fn ingresses_depend_on_certificates_and_imports_on_services() {
         let tls =
             json!({ "tls": [{ "secretName": "b" }, { "hosts": ["x"] }, { "secretName": "a" }] });
         assert_eq!(
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_have_no_rule_and_odd_ones_are_told() {
+    fn other_kinds_have_no_rule_and_malformed_templates_are_errors() {
         let custom = json!({ "apiVersion": "example.io/v1", "kind": "Deployment" });
         assert!(dependencies(&custom).unwrap().is_none());
         let odd = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": 7 } });

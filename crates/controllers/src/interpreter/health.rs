@@ -1,83 +1,101 @@
-//! Whether an object in a member is healthy.
+//! Health of an object in a member.
 
 use serde_json::{Value, json};
 
-use super::counters::number;
-use super::reflect::generation;
-use super::revise::kind_of;
+use crate::json_fields::{generation, has_condition, kind_of, number};
 
-/// Whether there is a rule for the health of a kind.
-pub fn has_health(group: &str, version: &str, kind: &str) -> bool {
-    matches!(
-        (group, version, kind),
-        (
-            "apps",
-            "v1",
-            "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet"
-        ) | ("", "v1", "Service" | "PersistentVolumeClaim" | "Pod")
-            | ("networking.k8s.io", "v1", "Ingress")
-            | ("policy", "v1", "PodDisruptionBudget")
-    )
+/// A rule: reports whether an object, given with its status, is healthy.
+type Rule = fn(&Value, &Value) -> bool;
+
+const RULES: [(&str, &str, Rule); 9] = [
+    ("apps/v1", "Deployment", is_rolled_out),
+    ("apps/v1", "StatefulSet", is_rolled_out),
+    ("apps/v1", "ReplicaSet", is_replica_set_available),
+    ("apps/v1", "DaemonSet", is_daemon_set_available),
+    ("v1", "Service", is_service_reachable),
+    ("networking.k8s.io/v1", "Ingress", has_address),
+    ("v1", "PersistentVolumeClaim", is_bound),
+    ("v1", "Pod", is_pod_ready_or_done),
+    ("policy/v1", "PodDisruptionBudget", has_healthy_pods),
+];
+
+fn rule(api_version: &str, kind: &str) -> Option<Rule> {
+    let mut rules = RULES.iter();
+    let (_, _, rule) = rules.find(|(version, name, _)| (*version, *name) == (api_version, kind))?;
+    Some(*rule)
 }
 
-/// Whether an object is healthy. Kinds without a rule always are.
-pub fn is_healthy(object: &Value) -> bool {
-    let (api_version, kind) = kind_of(object);
-    let status = object.get("status").unwrap_or(&Value::Null);
-    let up_to_date = || number(status, "observedGeneration") == generation(object);
-    let replicas = object.pointer("/spec/replicas").and_then(Value::as_i64);
-    let at_least = |field: &str, wanted: i64| number(status, field) >= wanted;
-    match (api_version, kind) {
-        ("apps/v1", "Deployment" | "StatefulSet") => {
-            up_to_date()
-                && replicas.is_none_or(|wanted| at_least("updatedReplicas", wanted))
-                && at_least("availableReplicas", number(status, "updatedReplicas"))
-        }
-        ("apps/v1", "ReplicaSet") => {
-            up_to_date() && replicas.is_none_or(|wanted| at_least("availableReplicas", wanted))
-        }
-        ("apps/v1", "DaemonSet") => {
-            let updated = number(status, "updatedNumberScheduled");
-            up_to_date()
-                && updated >= number(status, "desiredNumberScheduled")
-                && at_least("numberAvailable", updated)
-        }
-        ("v1", "Service") => {
-            object.pointer("/spec/type") != Some(&json!("LoadBalancer")) || has_address(status)
-        }
-        ("networking.k8s.io/v1", "Ingress") => has_address(status),
-        ("v1", "PersistentVolumeClaim") => status.get("phase") == Some(&json!("Bound")),
-        ("v1", "Pod") => match status.get("phase").and_then(Value::as_str) {
-            Some("Succeeded") => true,
-            Some("Running") => is_ready(status),
-            _ => false,
-        },
-        ("policy/v1", "PodDisruptionBudget") => {
-            at_least("currentHealthy", number(status, "desiredHealthy"))
-        }
-        _ => true,
+/// Reports whether a kind has a health rule.
+pub(crate) fn has_health_rule(group: &str, version: &str, kind: &str) -> bool {
+    if group.is_empty() {
+        rule(version, kind).is_some()
+    } else {
+        rule(&format!("{group}/{version}"), kind).is_some()
     }
 }
 
-fn has_address(status: &Value) -> bool {
-    let ingress = status.pointer("/loadBalancer/ingress");
-    let given = |entry: &Value, field: &str| {
+/// Reports whether an object is healthy. An object without a rule always is.
+pub(crate) fn is_healthy(object: &Value) -> bool {
+    let (api_version, kind) = kind_of(object);
+    let status = object.get("status").unwrap_or(&Value::Null);
+    rule(api_version, kind).is_none_or(|rule| rule(object, status))
+}
+
+fn is_observed(object: &Value, status: &Value) -> bool {
+    number(status, "observedGeneration") == generation(object)
+}
+
+/// Reports whether a counter reaches `spec.replicas`, if that is set.
+fn reaches_replicas(object: &Value, status: &Value, counter: &str) -> bool {
+    let replicas = object.pointer("/spec/replicas").and_then(Value::as_i64);
+    replicas.is_none_or(|replicas| number(status, counter) >= replicas)
+}
+
+fn is_rolled_out(object: &Value, status: &Value) -> bool {
+    is_observed(object, status)
+        && reaches_replicas(object, status, "updatedReplicas")
+        && number(status, "availableReplicas") >= number(status, "updatedReplicas")
+}
+
+fn is_replica_set_available(object: &Value, status: &Value) -> bool {
+    is_observed(object, status) && reaches_replicas(object, status, "availableReplicas")
+}
+
+fn is_daemon_set_available(object: &Value, status: &Value) -> bool {
+    let updated = number(status, "updatedNumberScheduled");
+    is_observed(object, status)
+        && updated >= number(status, "desiredNumberScheduled")
+        && number(status, "numberAvailable") >= updated
+}
+
+fn is_service_reachable(object: &Value, status: &Value) -> bool {
+    object.pointer("/spec/type") != Some(&json!("LoadBalancer")) || has_address(object, status)
+}
+
+fn has_address(_: &Value, status: &Value) -> bool {
+    let is_set = |entry: &Value, field: &str| {
         let text = entry.get(field).and_then(Value::as_str);
         text.is_some_and(|text| !text.is_empty())
     };
-    ingress
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .any(|entry| given(entry, "hostname") || given(entry, "ip"))
+    let ingress = status.pointer("/loadBalancer/ingress");
+    let mut entries = ingress.and_then(Value::as_array).into_iter().flatten();
+    entries.any(|entry| is_set(entry, "hostname") || is_set(entry, "ip"))
 }
 
-fn is_ready(status: &Value) -> bool {
-    let conditions = status.get("conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        condition.get("type") == Some(&json!("Ready"))
-            && condition.get("status") == Some(&json!("True"))
-    })
+fn is_bound(_: &Value, status: &Value) -> bool {
+    status.get("phase") == Some(&json!("Bound"))
+}
+
+fn is_pod_ready_or_done(_: &Value, status: &Value) -> bool {
+    match status.get("phase").and_then(Value::as_str) {
+        Some("Succeeded") => true,
+        Some("Running") => has_condition(status, "Ready"),
+        _ => false,
+    }
+}
+
+fn has_healthy_pods(_: &Value, status: &Value) -> bool {
+    number(status, "currentHealthy") >= number(status, "desiredHealthy")
 }
 
 #[cfg(test)]
@@ -178,7 +196,11 @@ mod tests {
                 "metadata": {"generation": 3}, "spec": spec, "status": status});
             assert_eq!(is_healthy(&object), expected, "{object}");
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            assert_eq!(has_health(group, version, kind), kind != "Job", "{kind}");
+            assert_eq!(
+                has_health_rule(group, version, kind),
+                kind != "Job",
+                "{kind}"
+            );
         }
     }
 }

@@ -1,8 +1,7 @@
-//! The resources that a pod asks for.
+//! Resource requests of a pod.
 //!
-//! Per resource the greater of the sum over containers and the most of any init container, and the
-//! overhead on top. A missing request counts as the limit. Init containers that keep running have no
-//! special rule here, as in Karmada.
+//! For each resource: the sum over the containers or the maximum over the init containers, whichever is greater, plus
+//! the overhead. A missing request defaults to the limit. As in Karmada, sidecar init containers have no special rule.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +14,32 @@ use super::InterpretError;
 
 type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
 
-/// How a resource is counted and written.
+/// The unit in which a resource is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// Thousandths.
     Milli,
-    /// Bytes, written with binary suffixes.
+    /// Bytes, formatted with binary suffixes.
     Bytes,
-    /// Pieces.
-    Pieces,
+    /// Whole units.
+    Count,
 }
 
 impl Unit {
-    /// Resources without a unit do not count.
+    /// Returns the unit of a resource; none for resources that are not counted.
     fn of(resource: &str) -> Option<Self> {
         match resource {
             "cpu" => Some(Self::Milli),
             "memory" | "ephemeral-storage" => Some(Self::Bytes),
-            "pods" => Some(Self::Pieces),
+            "pods" => Some(Self::Count),
             _ if resource.starts_with("hugepages-") => Some(Self::Bytes),
-            _ if is_scalar(resource) => Some(Self::Pieces),
+            _ if is_scalar(resource) => Some(Self::Count),
             _ => None,
         }
     }
 }
 
-/// Extended resources, attachable volumes and what else `kubernetes.io` owns.
+/// Reports whether a resource is an extended resource, an attachable volume, or in the `kubernetes.io` namespace.
 fn is_scalar(resource: &str) -> bool {
     if resource.starts_with("attachable-volumes-") || resource.contains("kubernetes.io/") {
         return true;
@@ -55,7 +54,7 @@ fn is_scalar(resource: &str) -> bool {
 pub(super) struct PodRequests(BTreeMap<String, i64>);
 
 impl PodRequests {
-    /// What the pod asks for.
+    /// Returns the requests of a pod.
     pub(super) fn of(pod: &PodSpec) -> Result<Self, InterpretError> {
         let mut total = Self::default();
         for container in &pod.containers {
@@ -79,7 +78,7 @@ impl PodRequests {
         Ok(total)
     }
 
-    /// As a resource list; amounts of zero are left out.
+    /// Returns the requests as a resource list without zero amounts.
     pub(super) fn into_json(self) -> Map<String, Value> {
         self.0
             .into_iter()
@@ -87,7 +86,7 @@ impl PodRequests {
             .filter_map(|(resource, amount)| {
                 let text = match Unit::of(&resource)? {
                     Unit::Milli => Quantity::from_milli(amount).to_string(),
-                    Unit::Pieces => Quantity::from_integer(amount).to_string(),
+                    Unit::Count => Quantity::from_integer(amount).to_string(),
                     Unit::Bytes => bytes_text(amount),
                 };
                 Some((resource, Value::String(text)))
@@ -121,12 +120,12 @@ fn amount(container: &str, resource: &str, text: &str) -> Result<Option<i64>, In
     })?;
     Ok(Some(match unit {
         Unit::Milli => quantity.milli_value(),
-        Unit::Bytes | Unit::Pieces => quantity.value(),
+        Unit::Bytes | Unit::Count => quantity.value(),
     }))
 }
 
-/// A whole number in binary notation: the largest suffix that divides it. Below 1024 the notation is
-/// decimal, as everywhere in Kubernetes.
+/// Formats a number of bytes with the largest binary suffix that divides it. Numbers below 1024 are decimal, as
+/// everywhere in Kubernetes.
 fn bytes_text(amount: i64) -> String {
     const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     if amount < 1024 {
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_add_up_and_init_containers_count_at_their_most() {
+    fn containers_are_summed_and_the_largest_init_container_counts() {
         assert_eq!(
             requests(json!({
                 "containers": [
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_request_is_the_limit_and_overhead_comes_on_top() {
+    fn a_missing_request_is_the_limit_and_overhead_is_added() {
         assert_eq!(
             requests(json!({
                 "containers": [container(
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_resource_of_a_node_does_not_count() {
+    fn unknown_resources_are_not_counted() {
         assert_eq!(
             requests(json!({"containers": [container(
                 json!({"hugepages-2Mi": "4Mi", "example.com/x": "3", "gadgets": "1", "pods": "2",
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_the_largest_binary_suffix_that_divides_them() {
+    fn bytes_have_the_largest_dividing_binary_suffix() {
         for (bytes, text) in [
             (1, "1"),
             (1000, "1k"),

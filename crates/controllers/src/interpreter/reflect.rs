@@ -1,19 +1,19 @@
-//! What of a member's object is reported to the control plane.
+//! Reflection: the part of an object's status that a member reports to the control plane.
 
 use berth_api::well_known::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 
-use super::counters::{Counters, counter, number, put};
-use super::revise::kind_of;
+use super::counters::{Counters, counter, put};
+use crate::json_fields::{generation, kind_of, number};
 use crate::json_size::json_size;
 
-/// The largest status of one object that is reported, in bytes of JSON. Works and bindings have to fit into a request
-/// to the control plane, whatever a member answers.
-const LARGEST_REPORT: usize = 256 * 1024;
+/// Maximum size of a reported status, in bytes of JSON. Works and bindings must fit into a request to the control plane,
+/// whatever a member returns.
+const MAX_REPORT_BYTES: usize = 256 * 1024;
 
-/// The status to report; nothing where there is none yet, the kind has none to report, or it is too large.
-pub fn reflect(object: &Value) -> Option<Value> {
-    report(object).filter(|report| json_size(report) <= LARGEST_REPORT)
+/// Returns the status to report; none if it is missing, too large, or not reported for the kind.
+pub(crate) fn reflect(object: &Value) -> Option<Value> {
+    report(object).filter(|report| json_size(report) <= MAX_REPORT_BYTES)
 }
 
 fn report(object: &Value) -> Option<Value> {
@@ -21,7 +21,7 @@ fn report(object: &Value) -> Option<Value> {
     let status = object.get("status")?;
     if let Some(counters) = Counters::of(api_version, kind) {
         let mut report = Map::new();
-        if counters.generations {
+        if counters.has_generation {
             put(&mut report, "generation", generation(object));
             let template = template_generation(object);
             put(&mut report, "resourceTemplateGeneration", template);
@@ -59,13 +59,7 @@ fn report(object: &Value) -> Option<Value> {
     }
 }
 
-/// Counts changes of the object in the member.
-pub(super) fn generation(object: &Value) -> i64 {
-    let generation = object.pointer("/metadata/generation");
-    generation.and_then(Value::as_i64).unwrap_or(0)
-}
-
-/// The generation of the template that the object was made from, as its annotation says.
+/// Returns the generation of the template that the object was rendered from, from its annotation.
 fn template_generation(object: &Value) -> i64 {
     let annotations = object.pointer("/metadata/annotations");
     annotations
@@ -79,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_report_what_is_aggregated_and_no_more() {
+    fn kinds_report_exactly_what_is_aggregated() {
         let metadata = json!({"generation": 4, "annotations": {(TEMPLATE_GENERATION): "7"}});
         for (api_version, kind, spec, status, expected) in [
             (
@@ -136,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_bounded_whatever_a_member_says() {
+    fn reports_are_bounded_for_any_status() {
         let reported = |api_version: &str, kind: &str, status: Value| {
             reflect(&json!({"apiVersion": api_version, "kind": kind, "status": status}))
         };
@@ -158,7 +152,7 @@ mod tests {
             Some(json!({"active": 0, "succeeded": i32::MAX}))
         );
         let filled = |size: usize| reported("x/v1", "Thing", json!({"text": "x".repeat(size)}));
-        assert!(filled(LARGEST_REPORT - 16).is_some());
-        assert!(filled(LARGEST_REPORT).is_none());
+        assert!(filled(MAX_REPORT_BYTES - 16).is_some());
+        assert!(filled(MAX_REPORT_BYTES).is_none());
     }
 }

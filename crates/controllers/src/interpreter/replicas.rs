@@ -1,80 +1,65 @@
-//! Replicas by kind.
+//! Replicas and requirements of a workload template.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::requirements::requirements;
+use super::workloads::{ReplicaField, Workload};
 
-/// What a workload wants.
+/// The interpretation of a workload template.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interpretation {
     /// The total number of replicas.
     pub replicas: i32,
-    /// What each replica needs, as `spec.replicaRequirements` of a binding.
+    /// The requirements of a replica, as `spec.replicaRequirements` of a binding.
     pub requirements: Option<Value>,
     /// The priority class of the pods.
     pub priority_class_name: Option<String>,
 }
 
-/// A template that cannot be understood.
+/// A malformed template.
 #[derive(Debug, thiserror::Error)]
 pub enum InterpretError {
-    /// A field does not have its type.
-    #[error("the template does not have the shape of a {kind}: {source}")]
+    /// A field has the wrong type.
+    #[error("the template is not a valid {kind}: {source}")]
     Shape {
-        /// The kind.
+        /// The kind of the template.
         kind: String,
-        /// What does not fit.
+        /// The decoding error.
         source: serde_json::Error,
     },
-    /// A quantity cannot be read.
-    #[error("{resource} of container {container:?} is no quantity: {text:?}")]
+    /// A quantity is malformed.
+    #[error("{resource} of container {container:?} is not a quantity: {text:?}")]
     Quantity {
         /// The container, or `overhead`.
         container: String,
         /// The resource.
         resource: String,
-        /// The text.
+        /// The malformed text.
         text: String,
     },
 }
 
-/// Where a kind says how many replicas it wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counting {
-    /// `spec.replicas`.
-    Replicas,
-    /// `spec.parallelism`, but never more than `spec.completions`.
-    Parallelism,
-    /// One.
-    Single,
-}
-
-fn counting(api_version: &str, kind: &str) -> Option<Counting> {
-    match (api_version, kind) {
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => Some(Counting::Replicas),
-        ("batch/v1", "Job") => Some(Counting::Parallelism),
-        ("v1", "Pod") => Some(Counting::Single),
-        _ => None,
-    }
-}
-
-/// Whether templates of this kind are workloads with replicas.
+/// Reports whether a kind has replicas.
 pub fn is_interpreted(api_version: &str, kind: &str) -> bool {
-    counting(api_version, kind).is_some()
+    Workload::of(api_version, kind).is_some_and(|workload| workload.replicas.is_some())
 }
 
-/// Reads replicas and requirements from a template; nothing for kinds that have none.
+/// Reads replicas and requirements from a template; none for kinds without replicas.
 ///
 /// # Errors
-/// When the template does not have the shape of its kind.
+/// When the template is malformed.
 pub fn interpret(
     api_version: &str,
     kind: &str,
     template: &Value,
 ) -> Result<Option<Interpretation>, InterpretError> {
-    let Some(counting) = counting(api_version, kind) else {
+    let Some(Workload {
+        replicas: Some(field),
+        pod_spec,
+    }) = Workload::of(api_version, kind)
+    else {
         return Ok(None);
     };
     let spec = template.get("spec").unwrap_or(&Value::Null);
@@ -88,15 +73,16 @@ pub fn interpret(
             Some(value) => i32::deserialize(value).map(Some).map_err(shape),
         }
     };
-    let (replicas, pod) = match counting {
-        Counting::Replicas => (number("replicas")?.unwrap_or(0), pod_template(spec)),
-        Counting::Parallelism => {
+    let replicas = match field {
+        ReplicaField::Replicas => number("replicas")?.unwrap_or(0),
+        ReplicaField::Parallelism => {
             let parallelism = number("parallelism")?.unwrap_or(0);
             let completions = number("completions")?.unwrap_or(parallelism);
-            (parallelism.min(completions), pod_template(spec))
+            parallelism.min(completions)
         }
-        Counting::Single => (1, spec),
+        ReplicaField::Single => 1,
     };
+    let pod = template.pointer(pod_spec).unwrap_or(&Value::Null);
     let typed = match pod {
         Value::Null => PodSpec::default(),
         pod => PodSpec::deserialize(pod).map_err(shape)?,
@@ -106,12 +92,6 @@ pub fn interpret(
         requirements: requirements(pod, &typed)?,
         priority_class_name: typed.priority_class_name,
     }))
-}
-
-fn pod_template(spec: &Value) -> &Value {
-    spec.get("template")
-        .and_then(|template| template.get("spec"))
-        .unwrap_or(&Value::Null)
 }
 
 #[cfg(test)]
@@ -128,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_come_from_the_field_of_the_kind() {
+    fn each_kind_has_its_replica_field() {
         for (api_version, kind, spec, expected) in [
             ("apps/v1", "Deployment", json!({"replicas": 3}), Some(3)),
             ("apps/v1", "Deployment", json!({}), Some(0)),

@@ -1,4 +1,4 @@
-//! What each replica needs: nodes and resources.
+//! Requirements of a replica: node selection and resources.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::InterpretError;
 use super::pod_requests::PodRequests;
 
-/// `spec.replicaRequirements` of a binding; nothing where nothing is needed. `raw` and `pod` are the same
-/// pod: what is copied comes from the JSON, so that fields of a newer Kubernetes survive.
+/// Returns `spec.replicaRequirements` of a binding; none without requirements. `raw` and `pod` are the same pod spec:
+/// fields are copied from the raw JSON, so that fields of a newer Kubernetes survive.
 pub(super) fn requirements(raw: &Value, pod: &PodSpec) -> Result<Option<Value>, InterpretError> {
     let mut requirements = Map::new();
     if let Some(claim) = node_claim(raw) {
@@ -29,14 +29,14 @@ fn node_claim(pod: &Value) -> Option<Value> {
         ("nodeSelector", pod.get("nodeSelector")),
         ("tolerations", pod.get("tolerations")),
     ] {
-        if let Some(value) = value.filter(|value| !is_nothing(value)) {
+        if let Some(value) = value.filter(|value| !is_empty(value)) {
             claim.insert(field.to_owned(), value.clone());
         }
     }
     (!claim.is_empty()).then(|| json!(claim))
 }
 
-fn is_nothing(value: &Value) -> bool {
+fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_needs_nothing_has_no_requirements() {
+    fn a_pod_without_needs_has_no_requirements() {
         assert_eq!(
             of(&json!({"containers": [{"name": "c"}], "nodeSelector": {}, "tolerations": []})),
             None

@@ -1,29 +1,29 @@
-//! What a member owns in an object that the control plane wants to change.
+//! Retention: fields of an object that the member owns and an update must keep.
 
 use std::collections::BTreeSet;
 
 use berth_api::well_known::{MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS};
 use serde_json::{Map, Value, json};
 
-use super::revise::kind_of;
+use crate::json_fields::kind_of;
 
-/// Completes a manifest with what the member owns in the object that is there.
-pub fn retain(desired: &mut Value, observed: &Value) {
+/// Copies the fields that the member owns from the observed object to the desired one.
+pub(crate) fn retain(desired: &mut Value, observed: &Value) {
     retain_metadata(desired, observed);
     match kind_of(desired) {
         ("apps/v1", "Deployment") => retain_replicas(desired, observed),
         ("v1", "Pod") => retain_pod(desired, observed),
         ("v1", "Service") => {
-            for (place, unset) in [("clusterIP", json!("")), ("healthCheckNodePort", json!(0))] {
-                let value = observed.get("spec").and_then(|spec| spec.get(place));
+            for (field, unset) in [("clusterIP", json!("")), ("healthCheckNodePort", json!(0))] {
+                let value = observed.get("spec").and_then(|spec| spec.get(field));
                 if let Some(value) = value.filter(|value| **value != unset) {
-                    set(desired, "spec", place, value.clone());
+                    set(desired, "spec", field, value.clone());
                 }
             }
         }
         ("v1", "ServiceAccount") => {
             for list in ["secrets", "imagePullSecrets"] {
-                unite_by_name(desired, observed, list);
+                merge_by_name(desired, observed, list);
             }
         }
         ("v1", "PersistentVolumeClaim") => copy(desired, observed, "/spec/volumeName"),
@@ -41,8 +41,8 @@ pub fn retain(desired: &mut Value, observed: &Value) {
     }
 }
 
-/// Finalizers, owners, and the labels and annotations that came from elsewhere. Keys that once came from the
-/// control plane and are no longer there go.
+/// Retains finalizers, owners, and foreign labels and annotations. A key that the control plane once set and no longer
+/// sets is dropped.
 fn retain_metadata(desired: &mut Value, observed: &Value) {
     for field in ["resourceVersion", "finalizers", "ownerReferences"] {
         match observed.pointer(&format!("/metadata/{field}")) {
@@ -59,14 +59,14 @@ fn retain_metadata(desired: &mut Value, observed: &Value) {
         ("labels", MANAGED_LABELS),
     ] {
         let annotations = observed.pointer("/metadata/annotations");
-        let once_ours: BTreeSet<&str> = annotations
+        let managed: BTreeSet<&str> = annotations
             .and_then(|annotations| annotations.get(list)?.as_str())
             .unwrap_or_default()
             .split(',')
             .collect();
         let present = observed.pointer(&format!("/metadata/{map}"));
         let present = present.and_then(Value::as_object).into_iter().flatten();
-        for (key, value) in present.filter(|(key, _)| !once_ours.contains(key.as_str())) {
+        for (key, value) in present.filter(|(key, _)| !managed.contains(key.as_str())) {
             if let Some(entries) = map_in(desired, "metadata", map) {
                 entries.entry(key).or_insert_with(|| value.clone());
             }
@@ -86,12 +86,12 @@ fn retain_pod(desired: &mut Value, observed: &Value) {
         copy(desired, observed, &format!("/spec/{field}"));
     }
     for list in ["/spec/containers", "/spec/initContainers"] {
-        let there = observed.pointer(list).and_then(Value::as_array);
-        let wanted = desired.pointer_mut(list).and_then(Value::as_array_mut);
-        for container in wanted.into_iter().flatten() {
-            let mut same = there.into_iter().flatten();
-            let same = same.find(|c| c.get("name") == container.get("name"));
-            if let Some(mounts) = same.and_then(|c| c.get("volumeMounts"))
+        let observed = observed.pointer(list).and_then(Value::as_array);
+        let desired = desired.pointer_mut(list).and_then(Value::as_array_mut);
+        for container in desired.into_iter().flatten() {
+            let mut observed = observed.into_iter().flatten();
+            let observed = observed.find(|c| c.get("name") == container.get("name"));
+            if let Some(mounts) = observed.and_then(|c| c.get("volumeMounts"))
                 && let Some(container) = container.as_object_mut()
             {
                 container.insert("volumeMounts".to_owned(), mounts.clone());
@@ -100,34 +100,35 @@ fn retain_pod(desired: &mut Value, observed: &Value) {
     }
 }
 
-fn unite_by_name(desired: &mut Value, observed: &Value, list: &str) {
+/// Adds the items of an observed list whose name the desired list lacks.
+fn merge_by_name(desired: &mut Value, observed: &Value, list: &str) {
     let items = |from: &Value| {
         let items = from.get(list).and_then(Value::as_array);
         items.cloned().unwrap_or_default()
     };
-    let mut united = items(desired);
+    let mut merged = items(desired);
     for item in items(observed) {
-        if !united
+        if !merged
             .iter()
             .any(|known| known.get("name") == item.get("name"))
         {
-            united.push(item);
+            merged.push(item);
         }
     }
     if let Some(account) = desired.as_object_mut()
-        && !united.is_empty()
+        && !merged.is_empty()
     {
-        account.insert(list.to_owned(), Value::Array(united));
+        account.insert(list.to_owned(), Value::Array(merged));
     }
 }
 
-/// Takes over the value at a place, if there is one; what leads there is made.
-fn copy(desired: &mut Value, observed: &Value, place: &str) {
-    let Some(value) = observed.pointer(place) else {
+/// Copies the value at a JSON pointer, if there is one, and creates missing parents.
+fn copy(desired: &mut Value, observed: &Value, pointer: &str) {
+    let Some(value) = observed.pointer(pointer) else {
         return;
     };
     let mut slot = desired;
-    for part in place.split('/').skip(1) {
+    for part in pointer.split('/').skip(1) {
         if slot.is_null() {
             *slot = json!({});
         }
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_the_member_stays_and_ours_follows_the_template() {
+    fn foreign_metadata_stays_and_managed_metadata_follows_the_template() {
         let result = retained(
             json!({"metadata": {"name": "x", "labels": {"a": "new"}, "finalizers": ["ours"]}}),
             json!({"metadata": {"name": "x", "resourceVersion": "5", "ownerReferences": [{"name": "o"}],
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_stay_only_where_asked() {
+    fn replicas_are_retained_only_with_the_label() {
         for (labels, expected) in [(json!({}), 2), (json!({(RETAIN_REPLICAS): "true"}), 9)] {
             let desired = json!({"apiVersion": "apps/v1", "kind": "Deployment",
                 "metadata": {"labels": labels}, "spec": {"replicas": 2}});
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_member_allocates_stays() {
+    fn allocated_fields_are_retained() {
         let of = |kind: &str, desired: Value, observed: Value| {
             let mut desired = desired;
             desired["apiVersion"] = json!(if kind == "Job" { "batch/v1" } else { "v1" });

@@ -1,19 +1,23 @@
-//! The number of replicas of a copy.
+//! Revision: sets the replicas and completions of a manifest.
 
 use serde_json::{Map, Value, json};
 
-/// Sets the replicas of a workload where its kind has them; only a field that is there is changed.
-pub fn revise_replicas(manifest: &mut Value, replicas: i32) {
-    let field = match kind_of(manifest) {
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => "replicas",
-        ("batch/v1", "Job") => "parallelism",
-        _ => return,
-    };
-    set_in_spec(manifest, field, replicas);
+use super::workloads::{ReplicaField, Workload};
+use crate::json_fields::kind_of;
+
+/// Sets the replicas of a workload. A missing field stays missing.
+pub(crate) fn revise_replicas(manifest: &mut Value, replicas: i32) {
+    let (api_version, kind) = kind_of(manifest);
+    let workload = Workload::of(api_version, kind);
+    match workload.and_then(|workload| workload.replicas) {
+        Some(ReplicaField::Replicas) => set_in_spec(manifest, "replicas", replicas),
+        Some(ReplicaField::Parallelism) => set_in_spec(manifest, "parallelism", replicas),
+        Some(ReplicaField::Single) | None => {}
+    }
 }
 
-/// Sets how often a Job has to succeed in a cluster, where the Job says so at all.
-pub fn revise_completions(manifest: &mut Value, completions: i32) {
+/// Sets the completions of a Job. A missing field stays missing.
+pub(crate) fn revise_completions(manifest: &mut Value, completions: i32) {
     set_in_spec(manifest, "completions", completions);
 }
 
@@ -24,21 +28,12 @@ fn set_in_spec(manifest: &mut Value, field: &str, number: i32) {
     }
 }
 
-/// The `apiVersion` and `kind` of a manifest, empty where they are missing.
-pub(crate) fn kind_of(manifest: &Value) -> (&str, &str) {
-    let text = |field: &str| manifest.get(field).and_then(Value::as_str);
-    (
-        text("apiVersion").unwrap_or_default(),
-        text("kind").unwrap_or_default(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_fields_that_are_there_are_set() {
+    fn only_existing_fields_are_set() {
         for (mut manifest, field, expected) in [
             (
                 json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}}),

@@ -12,12 +12,12 @@ use kube::ResourceExt as _;
 use regex::Regex;
 use serde_json::json;
 
-use crate::binding::desired_work::DesiredWork;
-use crate::overrides::{Applied, OverrideError, OverrideSet};
+use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
 use crate::owned_work::OwnedWork;
+use crate::propagation::binding::desired_work::DesiredWork;
 
 /// Whether a namespace gets into the members.
-pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
+pub(crate) fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
     let name = namespace.name_any();
     let opts_out = namespace.labels().get(SKIP_AUTO_PROPAGATION);
     name != "default"
@@ -29,11 +29,11 @@ pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
 
 /// The Work of a namespace in a cluster.
 #[derive(Clone, Debug)]
-pub struct Desired {
+pub(crate) struct Desired {
     /// What it says.
-    pub owned: OwnedWork,
+    pub(crate) owned: OwnedWork,
     /// The overrides that went into it.
-    pub applied: Applied,
+    pub(crate) applied: AppliedOverrides,
 }
 
 impl Desired {
@@ -41,7 +41,7 @@ impl Desired {
     ///
     /// # Errors
     /// When an override does not fit the namespace.
-    pub fn of(
+    pub(crate) fn of(
         namespace: &Namespace,
         cluster: &Cluster,
         overrides: &OverrideSet,
@@ -90,7 +90,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::binding::work_change;
+    use crate::propagation::binding::work_patch;
 
     fn namespace(value: Value) -> Namespace {
         serde_json::from_value(json!({ "metadata": value })).unwrap()
@@ -148,6 +148,6 @@ mod tests {
         assert_eq!(manifest["metadata"]["labels"][MANAGED], MANAGED_VALUE);
         assert_eq!(manifest["metadata"]["annotations"][TEMPLATE_UID], "u-1");
         assert_eq!(manifest["metadata"]["resourceVersion"], Value::Null);
-        assert_eq!(work_change::change(&work, &desired.work), None);
+        assert_eq!(work_patch::patch_for(&work, &desired.work), None);
     }
 }

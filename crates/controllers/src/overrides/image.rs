@@ -3,9 +3,9 @@
 use berth_api::override_policy::{ImageComponent, ImageOverrider, OverriderOperator};
 use serde_json::{Value, json};
 
-use super::{Reason, containers_of};
+use super::overriders::{ApplyError, containers_mut};
 
-/// The name of an image, in parts. Of a tag and a digest the tag counts, and the digest is dropped.
+/// A parsed image name. With both a tag and a digest, the digest is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     registry: String,
@@ -13,11 +13,11 @@ struct Image {
     version: Version,
 }
 
-/// Which image of a repository.
+/// The version of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {
-    /// Whichever is the latest.
-    Unsaid,
+    /// Not specified.
+    None,
     /// For example `1.19`.
     Tag(String),
     /// For example `sha256:50d8…`.
@@ -27,13 +27,13 @@ enum Version {
 impl Version {
     fn as_str(&self) -> &str {
         match self {
-            Self::Unsaid => "",
+            Self::None => "",
             Self::Tag(text) | Self::Digest(text) => text,
         }
     }
 
-    /// The version that a text is, if it is one.
-    fn read(text: &str) -> Option<Self> {
+    /// Parses a tag or digest.
+    fn parse(text: &str) -> Option<Self> {
         if is_tag(text) {
             Some(Self::Tag(text.to_owned()))
         } else if is_digest(text) {
@@ -45,11 +45,11 @@ impl Version {
 }
 
 impl Image {
-    fn parse(text: &str) -> Result<Self, Reason> {
-        let bad = || Reason::Image(text.to_owned());
+    fn parse(text: &str) -> Result<Self, ApplyError> {
+        let malformed = || ApplyError::Image(text.to_owned());
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) if is_digest(digest) => (rest, Some(digest)),
-            Some(_) => return Err(bad()),
+            Some(_) => return Err(malformed()),
             None => (text, None),
         };
         let (path, tag) = match rest.rsplit_once(':') {
@@ -58,7 +58,7 @@ impl Image {
             _ => (rest, None),
         };
         if !tag.is_none_or(is_tag) {
-            return Err(bad());
+            return Err(malformed());
         }
         let (registry, repository) = match path.split_once('/') {
             Some((first, others)) if first.contains(['.', ':']) || first == "localhost" => {
@@ -67,7 +67,7 @@ impl Image {
             _ => ("", path),
         };
         if !is_repository(repository) {
-            return Err(bad());
+            return Err(malformed());
         }
         Ok(Self {
             registry: registry.to_owned(),
@@ -75,7 +75,7 @@ impl Image {
             version: match (tag, digest) {
                 (Some(tag), _) => Version::Tag(tag.to_owned()),
                 (None, Some(digest)) => Version::Digest(digest.to_owned()),
-                (None, None) => Version::Unsaid,
+                (None, None) => Version::None,
             },
         })
     }
@@ -86,17 +86,17 @@ impl Image {
             ImageComponent::Registry => change_text(&mut self.registry, overrider),
             ImageComponent::Repository => change_text(&mut self.repository, overrider),
             ImageComponent::Tag => {
-                let wanted = match overrider.operator {
+                let version = match overrider.operator {
                     OverriderOperator::Add => {
-                        Version::read(&format!("{}{value}", self.version.as_str()))
+                        Version::parse(&format!("{}{value}", self.version.as_str()))
                     }
-                    OverriderOperator::Replace => Version::read(value),
-                    OverriderOperator::Remove => Some(Version::Unsaid),
+                    OverriderOperator::Replace => Version::parse(value),
+                    OverriderOperator::Remove => Some(Version::None),
                     OverriderOperator::Other(_) => None,
                 };
-                // What is neither tag nor digest changes nothing.
-                if let Some(wanted) = wanted {
-                    self.version = wanted;
+                // A value that is neither tag nor digest changes nothing.
+                if let Some(version) = version {
+                    self.version = version;
                 }
             }
             ImageComponent::Other(_) => {}
@@ -111,7 +111,7 @@ impl std::fmt::Display for Image {
         }
         f.write_str(&self.repository)?;
         match &self.version {
-            Version::Unsaid => Ok(()),
+            Version::None => Ok(()),
             Version::Tag(tag) => write!(f, ":{tag}"),
             Version::Digest(digest) => write!(f, "@{digest}"),
         }
@@ -151,20 +151,16 @@ fn is_digest(text: &str) -> bool {
     })
 }
 
-/// Changes the image that the predicate names, or those of all containers.
-pub(super) fn apply(resource: &mut Value, overrider: &ImageOverrider) -> Result<(), Reason> {
+/// Changes the image at the predicate's path, or the images of all containers.
+pub(super) fn apply(resource: &mut Value, overrider: &ImageOverrider) -> Result<(), ApplyError> {
     if let Some(predicate) = &overrider.predicate {
-        let field = resource.pointer_mut(&predicate.path);
-        let Some(Value::String(text)) = field else {
-            return Err(Reason::NotText(predicate.path.clone()));
+        let Some(Value::String(text)) = resource.pointer_mut(&predicate.path) else {
+            return Err(ApplyError::NotText(predicate.path.clone()));
         };
         *text = changed(text, overrider)?;
         return Ok(());
     }
-    let containers = containers_of(resource)
-        .and_then(|place| resource.pointer_mut(place))
-        .and_then(Value::as_array_mut);
-    for container in containers.into_iter().flatten() {
+    for container in containers_mut(resource) {
         let image = container.get("image").and_then(Value::as_str);
         let image = changed(image.unwrap_or_default(), overrider)?;
         if let Some(container) = container.as_object_mut() {
@@ -174,7 +170,7 @@ pub(super) fn apply(resource: &mut Value, overrider: &ImageOverrider) -> Result<
     Ok(())
 }
 
-fn changed(text: &str, overrider: &ImageOverrider) -> Result<String, Reason> {
+fn changed(text: &str, overrider: &ImageOverrider) -> Result<String, ApplyError> {
     let mut image = Image::parse(text)?;
     image.change(overrider);
     Ok(image.to_string())

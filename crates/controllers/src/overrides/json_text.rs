@@ -1,6 +1,5 @@
-//! JSON that is kept as text, such as a file in a ConfigMap: patched without changing what the patch does not name. The
-//! order of fields and the way numbers are written stay, so that nobody who reads the file notices more than the patch.
-//! Spaces between values go, and `<`, `>` and `&` are written as escapes, as Karmada does it.
+//! Patches of JSON text, such as a file in a ConfigMap. The order of fields and the format of numbers stay as they are.
+//! As in Karmada, whitespace between values is removed, and `<`, `>` and `&` are escaped.
 
 use std::fmt::{self, Write as _};
 
@@ -9,33 +8,32 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A part of a document.
+/// A node of a document. Nodes are parsed on first access.
 #[derive(Debug)]
 enum Node {
-    /// As it was read.
+    /// An unparsed value.
     Text(Box<RawValue>),
-    /// Fields in their order.
+    /// The fields of an object, in their original order.
     Object(Vec<(String, Self)>),
-    /// Items.
     Array(Vec<Self>),
 }
 
-/// A document.
+/// A JSON document.
 #[derive(Debug)]
 pub(super) struct Document(Node);
 
-/// Why a patch does not fit.
+/// A patch that does not fit the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Misfit {
-    /// There is nothing at the path.
-    #[error("the path leads nowhere")]
-    Missing,
-    /// There is no such operation.
-    #[error("there is no such operator")]
-    Operator,
+pub(super) enum PatchError {
+    /// The path does not exist.
+    #[error("the path does not exist")]
+    MissingPath,
+    /// The operator is unknown.
+    #[error("the operator is unknown")]
+    UnknownOperator,
 }
 
-/// Fields in the order in which they were read; of two with one name the later value counts.
+/// The fields of an object in their original order. The last value of a duplicate field wins.
 struct Fields(Vec<(String, Node)>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -65,21 +63,21 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 impl Document {
-    /// Reads a document.
-    pub(super) fn read(text: &str) -> Result<Self, serde_json::Error> {
+    /// Parses a document.
+    pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         Ok(Self(Node::Text(serde_json::from_str(text)?)))
     }
 
-    /// One operation of a JSON patch. Indexes below zero count from the end.
+    /// Applies one JSON patch operation. A negative index counts from the end of a list.
     pub(super) fn patch(
         &mut self,
         path: &str,
         operator: &OverriderOperator,
         value: Option<&Value>,
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), PatchError> {
         let node = || {
             let text = value.map_or_else(|| "null".to_owned(), Value::to_string);
-            let raw = RawValue::from_string(text).map_err(|_| Misfit::Missing)?;
+            let raw = RawValue::from_string(text).map_err(|_| PatchError::MissingPath)?;
             Ok(Node::Text(raw))
         };
         let Some((parent, key)) = path.rsplit_once('/') else {
@@ -88,25 +86,25 @@ impl Document {
                     self.0 = node()?;
                     Ok(())
                 }
-                _ => Err(Misfit::Missing),
+                _ => Err(PatchError::MissingPath),
             };
         };
         let mut tokens = parent.split('/');
         if !parent.is_empty() && tokens.next() != Some("") {
-            return Err(Misfit::Missing);
+            return Err(PatchError::MissingPath);
         }
-        let mut place = &mut self.0;
+        let mut target = &mut self.0;
         for token in tokens.filter(|_| !parent.is_empty()) {
-            place = place.child(token).ok_or(Misfit::Missing)?;
+            target = target.child(token).ok_or(PatchError::MissingPath)?;
         }
         match operator {
-            OverriderOperator::Add => place.add(key, node()?),
+            OverriderOperator::Add => target.add(key, node()?),
             OverriderOperator::Replace => {
-                *place.child(key).ok_or(Misfit::Missing)? = node()?;
+                *target.child(key).ok_or(PatchError::MissingPath)? = node()?;
                 Ok(())
             }
-            OverriderOperator::Remove => place.remove(key),
-            OverriderOperator::Other(_) => Err(Misfit::Operator),
+            OverriderOperator::Remove => target.remove(key),
+            OverriderOperator::Other(_) => Err(PatchError::UnknownOperator),
         }
     }
 }
@@ -120,11 +118,11 @@ impl fmt::Display for Document {
 }
 
 impl Node {
-    /// Takes a text apart, if it is an object or a list.
-    fn open(&mut self) {
+    /// Parses an unparsed object or array one level deep.
+    fn expand(&mut self) {
         let Self::Text(raw) = self else { return };
         let text = raw.get();
-        let opened = if text.starts_with('{') {
+        let expanded = if text.starts_with('{') {
             serde_json::from_str::<Fields>(text)
                 .map(|fields| Self::Object(fields.0))
                 .ok()
@@ -135,16 +133,16 @@ impl Node {
         } else {
             None
         };
-        if let Some(opened) = opened {
-            *self = opened;
+        if let Some(expanded) = expanded {
+            *self = expanded;
         }
     }
 
     fn child(&mut self, token: &str) -> Option<&mut Self> {
-        self.open();
+        self.expand();
         match self {
             Self::Object(fields) => {
-                let key = unescaped(token);
+                let key = unescape(token);
                 let mut fields = fields.iter_mut();
                 fields
                     .find(|(known, _)| *known == key)
@@ -158,11 +156,11 @@ impl Node {
         }
     }
 
-    fn add(&mut self, token: &str, node: Self) -> Result<(), Misfit> {
-        self.open();
+    fn add(&mut self, token: &str, node: Self) -> Result<(), PatchError> {
+        self.expand();
         match self {
             Self::Object(fields) => {
-                let key = unescaped(token);
+                let key = unescape(token);
                 match fields.iter_mut().find(|(known, _)| *known == key) {
                     Some((_, known)) => *known = node,
                     None => fields.push((key, node)),
@@ -173,24 +171,24 @@ impl Node {
                 let end = items.len();
                 let index = match token {
                     "-" => end,
-                    _ => index(token, end + 1).ok_or(Misfit::Missing)?,
+                    _ => index(token, end + 1).ok_or(PatchError::MissingPath)?,
                 };
                 items.insert(index, node);
                 Ok(())
             }
-            Self::Text(_) => Err(Misfit::Missing),
+            Self::Text(_) => Err(PatchError::MissingPath),
         }
     }
 
-    fn remove(&mut self, token: &str) -> Result<(), Misfit> {
-        self.child(token).ok_or(Misfit::Missing)?;
+    fn remove(&mut self, token: &str) -> Result<(), PatchError> {
+        self.child(token).ok_or(PatchError::MissingPath)?;
         match self {
             Self::Object(fields) => {
-                let key = unescaped(token);
+                let key = unescape(token);
                 fields.retain(|(known, _)| *known != key);
             }
             Self::Array(items) => {
-                let index = index(token, items.len()).ok_or(Misfit::Missing)?;
+                let index = index(token, items.len()).ok_or(PatchError::MissingPath)?;
                 items.remove(index);
             }
             Self::Text(_) => {}
@@ -227,21 +225,21 @@ impl Node {
     }
 }
 
-/// The place in a list of so many that a token names, counted from the end if it is below zero.
+/// Parses a token as an index of a list; a negative one counts from the end.
 pub(super) fn index(token: &str, length: usize) -> Option<usize> {
-    let place = match token.strip_prefix('-') {
+    let index = match token.strip_prefix('-') {
         Some(back) => length.checked_sub(back.parse().ok()?)?,
         None => token.parse().ok()?,
     };
-    (place < length).then_some(place)
+    (index < length).then_some(index)
 }
 
-/// A token of a JSON pointer as the name of a field.
-pub(super) fn unescaped(token: &str) -> String {
+/// Decodes a token of a JSON pointer.
+pub(super) fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// JSON without spaces between values, and without characters that mean something in HTML.
+/// Removes whitespace between values and escapes HTML characters.
 pub(super) fn compact(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let (mut quoted, mut escaped) = (false, false);
@@ -271,15 +269,20 @@ mod tests {
 
     use super::*;
 
-    fn patched(text: &str, operator: &str, path: &str, value: &Value) -> Result<String, Misfit> {
-        let mut document = Document::read(text).unwrap();
+    fn patched(
+        text: &str,
+        operator: &str,
+        path: &str,
+        value: &Value,
+    ) -> Result<String, PatchError> {
+        let mut document = Document::parse(text).unwrap();
         let operator = serde_json::from_value(json!(operator)).unwrap();
         document.patch(path, &operator, Some(value))?;
         Ok(document.to_string())
     }
 
     #[test]
-    fn what_a_patch_does_not_name_stays_as_it_is_written() {
+    fn values_outside_the_patch_keep_their_format() {
         let text = "{ \"z\": 1.0, \"a\": {\"y\": 1e3, \"b\": [1, 2,\n3], \"s\": \"a \\\" { < b\"},\"big\":12345678901234567890123 }";
         for (operator, path, value, expected) in [
             (
@@ -311,33 +314,33 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_counted_from_either_end_and_names_may_hold_slashes() {
+    fn negative_indexes_and_escaped_tokens() {
         for (text, operator, path, expected) in [
             ("[1,2]", "add", "/-", Ok("[1,2,7]")),
             ("[1,2]", "add", "/0", Ok("[7,1,2]")),
             ("[1,2]", "add", "/2", Ok("[1,2,7]")),
-            ("[1,2]", "add", "/3", Err(Misfit::Missing)),
+            ("[1,2]", "add", "/3", Err(PatchError::MissingPath)),
             ("[1,2]", "add", "/-1", Ok("[1,2,7]")),
             ("[1,2]", "add", "/-3", Ok("[7,1,2]")),
             ("[1,2]", "replace", "/-1", Ok("[1,7]")),
             ("[1,2]", "remove", "/-2", Ok("[2]")),
-            ("[1,2]", "remove", "/-3", Err(Misfit::Missing)),
+            ("[1,2]", "remove", "/-3", Err(PatchError::MissingPath)),
             (r#"{"a/b":1,"~":2}"#, "remove", "/a~1b", Ok(r#"{"~":2}"#)),
-            (r#"{"a":1}"#, "replace", "/b", Err(Misfit::Missing)),
-            (r#"{"a":1}"#, "remove", "/b", Err(Misfit::Missing)),
-            (r#"{"a":1}"#, "add", "/b/c", Err(Misfit::Missing)),
-            (r#"{"a":1}"#, "add", "b", Err(Misfit::Missing)),
-            (r#"{"a":1}"#, "add", "/a/b", Err(Misfit::Missing)),
+            (r#"{"a":1}"#, "replace", "/b", Err(PatchError::MissingPath)),
+            (r#"{"a":1}"#, "remove", "/b", Err(PatchError::MissingPath)),
+            (r#"{"a":1}"#, "add", "/b/c", Err(PatchError::MissingPath)),
+            (r#"{"a":1}"#, "add", "b", Err(PatchError::MissingPath)),
+            (r#"{"a":1}"#, "add", "/a/b", Err(PatchError::MissingPath)),
             (
                 r#"{"a":1,"b":2,"a":3}"#,
                 "replace",
                 "/b",
                 Ok(r#"{"a":3,"b":7}"#),
             ),
-            (r#"{"a":1}"#, "test", "/a", Err(Misfit::Operator)),
+            (r#"{"a":1}"#, "test", "/a", Err(PatchError::UnknownOperator)),
         ] {
             let result = patched(text, operator, path, &json!(7));
-            let result = result.as_deref().map_err(|misfit| *misfit);
+            let result = result.as_deref().map_err(|error| *error);
             assert_eq!(result, expected, "{text} {operator} {path}");
         }
     }

@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 
 fn cluster(name: &str) -> Cluster {
@@ -42,7 +44,7 @@ fn applied(overriders: Value) -> Value {
 }
 
 #[test]
-fn the_more_precise_and_the_namespaced_policy_has_the_last_word() {
+fn more_precise_and_namespaced_policies_win() {
     let by_kind = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
     let by_label = json!([{"apiVersion": "apps/v1", "kind": "Deployment",
         "labelSelector": {"matchLabels": {"app": "web"}}}]);
@@ -101,7 +103,7 @@ fn the_more_precise_and_the_namespaced_policy_has_the_last_word() {
 }
 
 #[test]
-fn a_rule_counts_for_its_clusters_and_the_deprecated_one_too() {
+fn rules_apply_to_their_target_clusters() {
     let replicas = |n: i64| json!({"plaintext": [{"path": "/spec/replicas", "operator": "replace", "value": n}]});
     let set = OverrideSet {
         cluster: vec![policy(
@@ -145,7 +147,7 @@ fn images_commands_and_labels_of_a_workload_change() {
 }
 
 #[test]
-fn what_was_applied_is_written_down_as_karmada_does_it() {
+fn applied_policies_are_recorded_as_by_karmada() {
     let set = OverrideSet {
         cluster: vec![policy(
             "p",
@@ -167,7 +169,7 @@ fn what_was_applied_is_written_down_as_karmada_does_it() {
 }
 
 #[test]
-fn indexes_below_zero_count_from_the_end() {
+fn negative_indexes_count_from_the_end() {
     let result = applied(json!({"plaintext": [
         {"path": "/spec/template/spec/containers/-1/image", "operator": "replace", "value": "log:9"},
         {"path": "/spec/template/spec/containers/-1", "operator": "add", "value": {"name": "last"}},
@@ -185,7 +187,7 @@ fn indexes_below_zero_count_from_the_end() {
 }
 
 #[test]
-fn documents_in_fields_are_patched_in_their_own_format() {
+fn documents_in_text_fields_keep_their_format() {
     let set = |overriders: Value| OverrideSet {
         cluster: vec![policy(
             "p",

@@ -1,8 +1,8 @@
-//! Reads YAML, and writes it the way Karmada's library does, byte for byte where that is known: a file that is patched
-//! on its way to a member must not look different because somebody else patches it now.
+//! A YAML parser and formatter. The output equals that of Karmada's library, so that a document which Karmada has
+//! patched before does not change.
 //!
-//! Fields are sorted, lists are not indented in their fields, text is quoted only where it would be read as something
-//! else (as YAML 1.1 reads it), and long lines are folded at spaces.
+//! Fields are sorted, lists are not indented in their fields, text is quoted only when YAML 1.1 would read it as another
+//! type, and long lines are folded at spaces.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-/// Lines are folded at the first space after this column.
+/// The column after which a line is folded at the next space.
 const WIDTH: usize = 80;
 
-/// What is no text although nothing quotes it: as YAML 1.1 and the library read it.
-static NO_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+/// Unquoted scalars that YAML 1.1 reads as another type than text.
+static NOT_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?x)^(?: | ~ | null | Null | NULL | << ",
         r"| y | Y | yes | Yes | YES | n | N | no | No | NO | on | On | ON | off | Off | OFF",
@@ -30,14 +30,14 @@ static NO_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A document that is kept as text. A number that begins with a zero is octal.
-pub(super) fn read(text: &str) -> Result<Value, serde_saphyr::Error> {
+/// Parses a document. A number with a leading zero is octal.
+pub(super) fn parse(text: &str) -> Result<Value, serde_saphyr::Error> {
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// A document as text.
-pub(super) fn write(document: &Value) -> String {
+/// Formats a document.
+pub(super) fn format(document: &Value) -> String {
     let mut writer = Writer {
         text: String::new(),
         column: 0,
@@ -69,7 +69,7 @@ impl Writer {
         self.column += 1;
     }
 
-    /// Ends the line, unless nothing is on it.
+    /// Ends the line unless it is empty.
     fn end_line(&mut self) {
         if self.column > 0 {
             self.text.push('\n');
@@ -84,10 +84,10 @@ impl Writer {
         }
     }
 
-    /// The fields of an object; the first one may go on a line that has begun.
+    /// Writes the fields of an object. With `begun`, the first one continues the current line.
     fn fields(&mut self, fields: &Map<String, Value>, indent: usize, begun: bool) {
         let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-        sorted.sort_by(|(a, _), (b, _)| natural(a, b));
+        sorted.sort_by(|(a, _), (b, _)| natural_order(a, b));
         for (position, (key, value)) in sorted.into_iter().enumerate() {
             if position > 0 || !begun {
                 self.begin_line(indent);
@@ -141,7 +141,7 @@ impl Writer {
 
     fn string(&mut self, text: &str, indent: usize, is_key: bool) {
         let traits = Traits::of(text);
-        let reads_as_text = NO_TEXT.as_ref().is_some_and(|no| !no.is_match(text));
+        let reads_as_text = NOT_TEXT.as_ref().is_some_and(|no| !no.is_match(text));
         if text.contains('\n') {
             if traits.block && !is_key {
                 self.literal(text, indent);
@@ -159,7 +159,7 @@ impl Writer {
         }
     }
 
-    /// Plain, or in single quotes.
+    /// Writes text plain or in single quotes, folded at spaces.
     fn folded(&mut self, text: &str, indent: usize, is_key: bool, quoted: bool) {
         if quoted {
             self.put_char('\'');
@@ -242,7 +242,7 @@ impl Writer {
         self.put_char('"');
     }
 
-    /// Line by line, as it is.
+    /// Writes text as a literal block.
     fn literal(&mut self, text: &str, indent: usize) {
         self.put("|");
         if text.starts_with([' ', '\n']) {
@@ -267,7 +267,7 @@ impl Writer {
     }
 }
 
-/// In which forms a text may be written.
+/// The styles that a text allows.
 #[derive(Clone, Copy, Debug)]
 struct Traits {
     plain: bool,
@@ -280,14 +280,14 @@ impl Traits {
         let characters: Vec<char> = text.chars().collect();
         let (first, last) = (characters.first().copied(), characters.last().copied());
         let is_blank = |c: Option<&char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '\r'));
-        let mut indicates = text.starts_with("---") || text.starts_with("...");
+        let mut has_indicator = text.starts_with("---") || text.starts_with("...");
         let mut special = false;
         // A space before a line break, and one after it.
         let (mut space_break, mut break_space) = (false, false);
         for (position, &c) in characters.iter().enumerate() {
             let before = position.checked_sub(1).and_then(|p| characters.get(p));
             let after = characters.get(position + 1);
-            indicates |= match c {
+            has_indicator |= match c {
                 '#' if position > 0 => is_blank(before),
                 '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"'
                 | '%' | '@' | '`' => position == 0,
@@ -302,7 +302,7 @@ impl Traits {
         let edge = |c: Option<char>| matches!(c, Some(' ' | '\n'));
         let broken = space_break || special;
         Self {
-            plain: !indicates && !broken && !break_space && !edge(first) && !edge(last),
+            plain: !has_indicator && !broken && !break_space && !edge(first) && !edge(last),
             single_quoted: !broken && !break_space,
             block: !broken && last != Some(' '),
         }
@@ -314,7 +314,7 @@ fn is_printable(c: char) -> bool {
         && !matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Whole numbers without a point, great and small ones with an exponent.
+/// Formats a number: whole numbers without a point, very large and small ones with an exponent.
 fn number_text(number: &Number) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();
@@ -337,8 +337,8 @@ fn number_text(number: &Number) -> String {
     text
 }
 
-/// Letters after everything else, and numbers in names by their value.
-fn natural(a: &str, b: &str) -> Ordering {
+/// Compares keys in natural_order order: letters after other characters, numbers by value.
+fn natural_order(a: &str, b: &str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = a.iter().zip(&b).position(|(x, y)| x != y) else {
         return a.len().cmp(&b.len());
@@ -350,7 +350,7 @@ fn natural(a: &str, b: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // A zero in the middle of a number counts, one at its beginning does not.
+    // Leading zeros do not count.
     let digits = a[..at].iter().rev().take_while(|c| c.is_ascii_digit());
     let in_number = (x == '0' || y == '0') && digits.clone().any(|c| *c != '0');
     let number = |of: &[char]| {
@@ -365,94 +365,4 @@ fn natural(a: &str, b: &str) -> Ordering {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn texts_are_quoted_only_where_they_would_be_something_else() {
-        for (text, expected) in [
-            ("new", "new"),
-            ("true", "\"true\""),
-            ("no", "\"no\""),
-            ("y", "\"y\""),
-            ("123", "\"123\""),
-            ("1.5", "\"1.5\""),
-            ("1e3", "\"1e3\""),
-            ("0x1F", "\"0x1F\""),
-            ("017", "\"017\""),
-            ("12:30:45", "\"12:30:45\""),
-            ("null", "\"null\""),
-            ("~", "\"~\""),
-            ("", "\"\""),
-            ("2020-01-01", "\"2020-01-01\""),
-            (" lead", "' lead'"),
-            ("trail ", "'trail '"),
-            ("a: b", "'a: b'"),
-            ("a:b", "a:b"),
-            ("a #b", "'a #b'"),
-            ("a#b", "a#b"),
-            ("*x", "'*x'"),
-            ("-", "'-'"),
-            ("- x", "'- x'"),
-            ("-x", "-x"),
-            ("?", "'?'"),
-            ("@a", "'@a'"),
-            ("`a", "'`a'"),
-            ("%a", "'%a'"),
-            ("!a", "'!a'"),
-            ("&a", "'&a'"),
-            ("it's \"q\"", "it's \"q\""),
-            ("'a'", "'''a'''"),
-            ("a\tb", "\"a\\tb\""),
-            ("héé – ☃", "héé – ☃"),
-            ("1.2.3", "1.2.3"),
-            ("1.19", "\"1.19\""),
-            ("---a", "'---a'"),
-            ("line1\nline2\n", "|\n  line1\n  line2"),
-            ("line1\nline2", "|-\n  line1\n  line2"),
-            ("line1\n\n", "|+\n  line1\n"),
-            (" a\nb\n", "|2\n   a\n  b"),
-            ("a \nb", "\"a \\nb\""),
-        ] {
-            assert_eq!(
-                write(&json!({ "k": text })),
-                format!("k: {expected}\n"),
-                "{text:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn documents_look_as_karmada_leaves_them() {
-        for (document, expected) in [
-            (
-                json!({"servers": [{"name": "a", "ports": [80, 443]}, {"name": "b"}], "flow": [1, 2, {"x": true}],
-                    "nested": [[1, 2], [], {}]}),
-                "flow:\n- 1\n- 2\n- x: true\nnested:\n- - 1\n  - 2\n- []\n- {}\nservers:\n- name: a\n  ports:\n  - 80\n  - 443\n- name: b\n",
-            ),
-            (
-                json!({"a": {"b": {"c": [{"d": 1, "e": "x\ny\n"}, "f"]}}, "host": "new"}),
-                "a:\n  b:\n    c:\n    - d: 1\n      e: |\n        x\n        y\n    - f\nhost: new\n",
-            ),
-            (
-                json!({"zeta": 1, "alpha": 2, "item10": "a", "item2": "b", "Upper": "c", "_under": "d", "1": "one", "host": "new", "true": 1}),
-                "_under: d\n\"1\": one\nUpper: c\nalpha: 2\nhost: new\nitem2: b\nitem10: a\n\"true\": 1\nzeta: 1\n",
-            ),
-            (
-                json!({"e": 1e3, "f": 1.0, "f2": 1.5, "neg": -0.5, "big": 123_456_789_012_345_678_i64, "n": null, "huge": 1e21, "tiny": 1e-7}),
-                "big: 123456789012345678\ne: 1000\nf: 1\nf2: 1.5\nhuge: 1e+21\n\"n\": null\nneg: -0.5\ntiny: 1e-07\n",
-            ),
-            (
-                json!({"long": "aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbb cccccccccccccccccccccc dddddddddddddddddddd eeeeeeeeeeeeeeeeeeee ffffffffffffffff"}),
-                "long: aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbb cccccccccccccccccccccc dddddddddddddddddddd\n  eeeeeeeeeeeeeeeeeeee ffffffffffffffff\n",
-            ),
-            (json!(["new", {"b": "c"}]), "- new\n- b: c\n"),
-            (json!({}), "{}\n"),
-            (json!("a"), "a\n"),
-        ] {
-            assert_eq!(write(&document), expected);
-        }
-    }
-}
+mod tests;

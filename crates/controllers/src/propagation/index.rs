@@ -1,4 +1,4 @@
-//! What is known of bindings, Works, clusters and overrides on the control plane.
+//! An index of the bindings, Works, clusters and override policies of the control plane.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,14 +7,13 @@ use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
 use berth_api::{Cluster, Work};
 
-use crate::binding::record::Binding;
-use crate::binding::sync::SyncInput;
-use crate::binding::targets::targets;
+use super::binding::Binding;
+use super::binding::sync::SyncInput;
+use super::binding::targets::targets;
 use crate::binding_key::BindingKey;
-use crate::overrides::OverrideKind;
-use crate::overrides::{OverridePolicy, OverrideSet};
+use crate::overrides::{OverrideKind, OverridePolicy, OverrideSet};
 
-/// Names a Work.
+/// The cluster and name of a Work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WorkKey {
     pub(crate) cluster: String,
@@ -22,7 +21,7 @@ pub(crate) struct WorkKey {
 }
 
 impl WorkKey {
-    /// The key of a Work, if it lies in an execution namespace.
+    /// Returns the key of a Work; none outside execution namespaces.
     pub(crate) fn new(namespace: &str, name: &str) -> Option<Self> {
         Some(Self {
             cluster: cluster_of_execution_namespace(namespace)?.to_owned(),
@@ -31,7 +30,7 @@ impl WorkKey {
     }
 }
 
-/// Everything that is known.
+/// The index. Works are also indexed by the permanent ID of their binding.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     bindings: HashMap<BindingKey, Arc<Binding>>,
@@ -39,7 +38,7 @@ pub(crate) struct Index {
     works: HashMap<WorkKey, Arc<Work>>,
     works_of: HashMap<String, BTreeSet<WorkKey>>,
     pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
-    /// By namespace, which is empty for ClusterOverridePolicies, and name.
+    /// Override policies by namespace and name; ClusterOverridePolicies have an empty namespace.
     overrides: BTreeMap<String, BTreeMap<String, Arc<OverridePolicy>>>,
 }
 
@@ -52,8 +51,8 @@ impl Index {
         self.bindings.keys()
     }
 
-    /// Keeps a binding; the one of before, if there was one.
-    pub(crate) fn keep_binding(&mut self, binding: Arc<Binding>) -> Option<Arc<Binding>> {
+    /// Stores a binding and returns the previous version.
+    pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) -> Option<Arc<Binding>> {
         let key = binding.key.clone();
         if !binding.id.is_empty() {
             self.by_id.insert(binding.id.clone(), key.clone());
@@ -61,7 +60,7 @@ impl Index {
         self.bindings.insert(key, binding)
     }
 
-    pub(crate) fn forget_binding(&mut self, key: &BindingKey) {
+    pub(crate) fn remove_binding(&mut self, key: &BindingKey) {
         if let Some(binding) = self.bindings.remove(key)
             && self.by_id.get(&binding.id) == Some(key)
         {
@@ -69,8 +68,8 @@ impl Index {
         }
     }
 
-    /// The binding that a Work belongs to.
-    pub(crate) fn binding_of(&self, work: &Work) -> Option<&BindingKey> {
+    /// Returns the binding of a Work.
+    pub(crate) fn binding_of_work(&self, work: &Work) -> Option<&BindingKey> {
         self.by_id.get(binding_id(work)?)
     }
 
@@ -78,18 +77,18 @@ impl Index {
         self.works.iter()
     }
 
-    /// A Work.
+    /// Returns a Work.
     pub(crate) fn work(&self, key: &WorkKey) -> Option<&Arc<Work>> {
         self.works.get(key)
     }
 
-    /// Keeps a Work; the one of before, if there was one.
-    pub(crate) fn keep_work(&mut self, key: WorkKey, work: Arc<Work>) -> Option<Arc<Work>> {
+    /// Stores a Work and returns the previous version.
+    pub(crate) fn insert_work(&mut self, key: WorkKey, work: Arc<Work>) -> Option<Arc<Work>> {
         let old = self.works.insert(key.clone(), Arc::clone(&work));
         if let Some(old) = &old
             && binding_id(old) != binding_id(&work)
         {
-            self.disown(&key, old);
+            self.unlink_work(&key, old);
         }
         if let Some(id) = binding_id(&work) {
             self.works_of.entry(id.to_owned()).or_default().insert(key);
@@ -97,13 +96,13 @@ impl Index {
         old
     }
 
-    pub(crate) fn forget_work(&mut self, key: &WorkKey) -> Option<Arc<Work>> {
+    pub(crate) fn remove_work(&mut self, key: &WorkKey) -> Option<Arc<Work>> {
         let work = self.works.remove(key)?;
-        self.disown(key, &work);
+        self.unlink_work(key, &work);
         Some(work)
     }
 
-    fn disown(&mut self, key: &WorkKey, work: &Work) {
+    fn unlink_work(&mut self, key: &WorkKey, work: &Work) {
         let Some(id) = binding_id(work) else { return };
         if let Some(works) = self.works_of.get_mut(id) {
             works.remove(key);
@@ -113,24 +112,24 @@ impl Index {
         }
     }
 
-    /// Whether a cluster has Works.
+    /// Reports whether a cluster has Works.
     pub(crate) fn has_works(&self, cluster: &str) -> bool {
         self.works.keys().any(|key| key.cluster == cluster)
     }
 
-    /// The Works of a binding.
+    /// Returns the Works of a binding.
     pub(crate) fn works_of(&self, binding: &Binding) -> Vec<(&WorkKey, &Arc<Work>)> {
         let keys = self.works_of.get(&binding.id).into_iter().flatten();
         keys.filter_map(|key| self.works.get_key_value(key))
             .collect()
     }
 
-    /// All that is needed to bring the Works of a binding in line.
+    /// Collects what a sync of a binding's Works reads.
     pub(crate) fn sync_input(&self, binding: &Arc<Binding>) -> SyncInput {
         let mut works: BTreeMap<String, Vec<Arc<Work>>> = BTreeMap::new();
         for (key, work) in self.works_of(binding) {
-            let of_cluster = works.entry(key.cluster.clone()).or_default();
-            of_cluster.push(Arc::clone(work));
+            let cluster_works = works.entry(key.cluster.clone()).or_default();
+            cluster_works.push(Arc::clone(work));
         }
         let clusters = targets(&binding.spec).into_iter().filter_map(|target| {
             let cluster = self.clusters.get(&target.name)?;
@@ -161,8 +160,8 @@ impl Index {
         }
     }
 
-    /// Keeps an override policy, or forgets it; the one of before, if there was one.
-    pub(crate) fn set_override(
+    /// Stores or, given `None`, removes an override policy and returns the previous version.
+    pub(crate) fn set_override_policy(
         &mut self,
         kind: OverrideKind,
         namespace: &str,
@@ -180,7 +179,7 @@ impl Index {
         }
     }
 
-    /// The override policies of a kind, by namespace and name.
+    /// Returns the namespaces and names of a kind's override policies.
     pub(crate) fn override_names(&self, kind: OverrideKind) -> Vec<(String, String)> {
         let of_kind = self
             .overrides
@@ -195,13 +194,13 @@ impl Index {
             .collect()
     }
 
-    /// Whether there is any override policy.
+    /// Reports whether any override policy exists.
     pub(crate) fn has_overrides(&self) -> bool {
         self.overrides.values().any(|policies| !policies.is_empty())
     }
 
-    /// The bindings whose resource one of these policies may select.
-    pub(crate) fn selected_by(
+    /// Returns the bindings whose template one of these policies may select.
+    pub(crate) fn bindings_selected_by(
         &self,
         kind: OverrideKind,
         namespace: &str,
@@ -209,22 +208,22 @@ impl Index {
     ) -> Vec<BindingKey> {
         let selected = self.bindings.iter().filter(|(_, binding)| {
             let resource = &binding.spec.resource;
-            let of_resource = resource.namespace.as_deref().unwrap_or_default();
+            let resource_namespace = resource.namespace.as_deref().unwrap_or_default();
             let in_scope = match kind {
                 OverrideKind::Cluster => true,
-                OverrideKind::Namespaced => of_resource == namespace,
+                OverrideKind::Namespaced => resource_namespace == namespace,
             };
             in_scope
                 && policies.iter().any(|policy| {
                     let (api_version, kind) = (&resource.api_version, &resource.kind);
-                    policy.may_select(api_version, kind, of_resource, &resource.name)
+                    policy.may_select(api_version, kind, resource_namespace, &resource.name)
                 })
         });
         selected.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The bindings that have a cluster among their targets.
-    pub(crate) fn targeting(&self, cluster: &str) -> Vec<BindingKey> {
+    /// Returns the bindings that target a cluster.
+    pub(crate) fn bindings_targeting(&self, cluster: &str) -> Vec<BindingKey> {
         let targeting = self.bindings.iter().filter(|(_, binding)| {
             let mut targets = targets(&binding.spec).into_iter();
             targets.any(|target| target.name == cluster)
@@ -233,7 +232,7 @@ impl Index {
     }
 }
 
-/// The id of the binding that a Work belongs to.
+/// Returns the permanent ID of a Work's binding.
 fn binding_id(work: &Work) -> Option<&str> {
     let labels = work.metadata.labels.as_ref()?;
     let id = labels

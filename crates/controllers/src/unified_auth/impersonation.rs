@@ -10,8 +10,8 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Su
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::binding::desired_work::DesiredWork;
 use crate::owned_work::OwnedWork;
+use crate::propagation::binding::desired_work::DesiredWork;
 
 /// Name of the role, its binding and the service account in members.
 const IMPERSONATOR: &str = "karmada-impersonator";
@@ -27,13 +27,13 @@ enum Reach {
 
 /// The subjects that reach clusters through the control plane.
 #[derive(Clone, Debug, Default)]
-pub struct Grants {
+pub(crate) struct Grants {
     grants: Vec<(Reach, Vec<Subject>)>,
 }
 
 impl Grants {
     /// Collects the subjects of all ClusterRoleBindings to roles that give access to members.
-    pub fn of<'a>(
+    pub(crate) fn of<'a>(
         roles: impl Iterator<Item = &'a ClusterRole>,
         bindings: impl Iterator<Item = &'a ClusterRoleBinding>,
     ) -> Self {
@@ -134,7 +134,7 @@ fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
 
 /// Returns the Works that bring the rights of the impersonator into a member; none for a Cluster that is going, or that
 /// has no impersonator.
-pub fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
+pub(crate) fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
     if cluster.metadata.deletion_timestamp.is_some() {
         return None;
     }

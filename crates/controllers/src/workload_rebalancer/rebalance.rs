@@ -14,8 +14,8 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::binding::sync::has_code;
 use crate::merge_diff::merge_diff;
+use crate::said::has_code;
 
 /// Bindings of a rebalancer that are asked at the same time.
 const AT_ONCE: usize = 16;

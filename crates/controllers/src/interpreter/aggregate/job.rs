@@ -1,19 +1,19 @@
-//! Jobs: finished when they are finished everywhere, failed when they failed anywhere.
+//! Aggregation of Jobs: complete when complete in every member, failed when failed in any.
 
 use berth_api::binding::AggregatedStatusItem;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use super::super::counters::put;
-use super::{reports, total};
+use super::{put, reports, total};
+use crate::json_fields::has_condition;
 
-/// The status of a Job; nothing where it is finished already, for that is final.
+/// Returns the status of a Job; none if the Job has_condition finished, because that is final.
 pub(super) fn status(
     old: Option<&Value>,
     items: &[AggregatedStatusItem],
     now: &Time,
 ) -> Option<Value> {
-    if old.is_some_and(|old| has(old, "Complete") || has(old, "Failed")) {
+    if old.is_some_and(|old| has_condition(old, "Complete") || has_condition(old, "Failed")) {
         return None;
     }
     let mut status = Map::new();
@@ -24,17 +24,18 @@ pub(super) fn status(
     if !conditions.is_empty() {
         status.insert("conditions".to_owned(), Value::Array(conditions));
     }
+    // All times of a field; none unless every member reports one.
     let times = |field: &str| {
         let times = reports(items).filter_map(|(_, report)| report.get(field)?.as_str());
         let times = times.filter(|time| time.parse::<jiff::Timestamp>().is_ok());
         let times: Vec<&str> = times.collect();
         (!items.is_empty() && times.len() == items.len()).then_some(times)
     };
-    // Times of one form: the later one is the greater text.
-    let began = old.and_then(|old| old.get("startTime")?.as_str());
-    let began = began.or_else(|| times("startTime")?.into_iter().min());
-    let ended = times("completionTime").and_then(|times| times.into_iter().max());
-    for (field, time) in [("startTime", began), ("completionTime", ended)] {
+    // RFC 3339 times in UTC sort as text.
+    let start = old.and_then(|old| old.get("startTime")?.as_str());
+    let start = start.or_else(|| times("startTime")?.into_iter().min());
+    let completion = times("completionTime").and_then(|times| times.into_iter().max());
+    for (field, time) in [("startTime", start), ("completionTime", completion)] {
         if let Some(time) = time {
             status.insert(field.to_owned(), json!(time));
         }
@@ -43,17 +44,17 @@ pub(super) fn status(
 }
 
 fn conditions(items: &[AggregatedStatusItem], now: &Time) -> Vec<Value> {
-    let with = |kind: &str| -> Vec<&str> {
-        let having = reports(items).filter(|(_, report)| has(report, kind));
-        having.map(|(cluster, _)| cluster).collect()
+    let clusters_with = |kind: &str| -> Vec<&str> {
+        let matching = reports(items).filter(|(_, report)| has_condition(report, kind));
+        matching.map(|(cluster, _)| cluster).collect()
     };
-    let everywhere = |kind: &str| !items.is_empty() && with(kind).len() == items.len();
+    let everywhere = |kind: &str| !items.is_empty() && clusters_with(kind).len() == items.len();
     let condition = |kind: &str, reason: &str, message: String| {
         json!({ "type": kind, "status": "True", "reason": reason, "message": message,
             "lastProbeTime": now, "lastTransitionTime": now })
     };
     let mut conditions = Vec::new();
-    let failed = with("Failed");
+    let failed = clusters_with("Failed");
     if !failed.is_empty() {
         let message = format!(
             "Job executed failed in member clusters {}",
@@ -74,12 +75,4 @@ fn conditions(items: &[AggregatedStatusItem], now: &Time) -> Vec<Value> {
         }
     }
     conditions
-}
-
-fn has(status: &Value, kind: &str) -> bool {
-    let conditions = status.get("conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        condition.get("type") == Some(&json!(kind))
-            && condition.get("status") == Some(&json!("True"))
-    })
 }

@@ -1,4 +1,4 @@
-//! Kinds whose status is a phase: the worst one counts.
+//! Aggregation of kinds with a phase: the worst phase wins.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::reports;
 
-/// A pod: its phase, and the state of all its containers. Without any report it keeps what it has.
+/// Returns phase and container states of a Pod; none without any item.
 pub(super) fn pod(items: &[AggregatedStatusItem]) -> Option<Value> {
     if items.is_empty() {
         return None;
@@ -34,13 +34,13 @@ pub(super) fn pod(items: &[AggregatedStatusItem]) -> Option<Value> {
     Some(Value::Object(status))
 }
 
-/// A volume.
+/// Returns the phase of a PersistentVolume.
 pub(super) fn volume(items: &[AggregatedStatusItem]) -> Value {
     let order = ["Failed", "Pending", "Available", "Bound", "Released"];
     worst(items, &order).map_or_else(|| json!({}), |phase| json!({ "phase": phase }))
 }
 
-/// A claim is bound unless one differs; one that is lost says it all.
+/// Returns the phase of a PersistentVolumeClaim: lost if any is lost, else the last phase other than bound.
 pub(super) fn claim(items: &[AggregatedStatusItem]) -> Value {
     let phases = reports(items).filter_map(|(_, report)| report.get("phase")?.as_str());
     let mut result = "Bound";
@@ -54,7 +54,7 @@ pub(super) fn claim(items: &[AggregatedStatusItem]) -> Value {
     json!({ "phase": result })
 }
 
-/// The first of an order of phases that any member reports; no report counts as pending.
+/// Returns the first phase of an order that any member has. A missing report counts as pending.
 fn worst(items: &[AggregatedStatusItem], order: &[&'static str]) -> Option<&'static str> {
     let phases: BTreeSet<&str> = items
         .iter()

@@ -26,7 +26,7 @@ fn report(generation: i64, observed: i64, template: i64, ready: i64) -> Value {
 }
 
 #[test]
-fn counters_add_up_and_the_generation_moves_when_all_have_seen_it() {
+fn counters_are_summed_and_the_generation_follows_when_all_members_are_up_to_date() {
     let template = json!({"metadata": {"generation": 3}, "status": {"observedGeneration": 2, "conditions": []}});
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         let behind = aggregated(
@@ -62,7 +62,7 @@ fn counters_add_up_and_the_generation_moves_when_all_have_seen_it() {
 }
 
 #[test]
-fn what_is_up_to_date_is_not_written_again() {
+fn an_unchanged_status_is_not_returned() {
     let reports = [report(1, 1, 1, 2)];
     let template = json!({"metadata": {"generation": 1}});
     let status = aggregated("apps/v1", "Deployment", template.clone(), &reports).unwrap();
@@ -77,7 +77,7 @@ fn what_is_up_to_date_is_not_written_again() {
 }
 
 #[test]
-fn addresses_of_members_are_joined() {
+fn addresses_of_all_members_are_joined() {
     let lb = |addresses: Value| json!({"loadBalancer": {"ingress": addresses}});
     let status = aggregated(
         "v1",
@@ -96,7 +96,7 @@ fn addresses_of_members_are_joined() {
 }
 
 #[test]
-fn names_of_hosts_come_first_and_ports_in_order() {
+fn hostnames_come_first_and_ports_are_sorted() {
     let lb = |addresses: Value| json!({"loadBalancer": {"ingress": addresses}});
     let port = |port: i64, protocol: &str| json!({"port": port, "protocol": protocol});
     let status = aggregated(
@@ -122,7 +122,7 @@ fn names_of_hosts_come_first_and_ports_in_order() {
 }
 
 #[test]
-fn budgets_and_autoscalers_forget_what_nobody_reports_any_more() {
+fn budgets_and_autoscalers_drop_fields_that_no_member_reports() {
     let budget = json!({"status": {"disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1,
         "expectedPods": 1, "disruptedPods": {"m1/a": "2026-01-01T00:00:00Z"}, "observedGeneration": 4}});
     let counts = json!({"disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1});
@@ -133,7 +133,7 @@ fn budgets_and_autoscalers_forget_what_nobody_reports_any_more() {
         std::slice::from_ref(&counts),
     );
     assert_eq!(status.unwrap(), counts);
-    // What a server writes for a field that nobody has set.
+    // A server may store unset fields as null.
     let autoscaler =
         json!({"status": {"currentReplicas": 2, "desiredReplicas": 2, "currentMetrics": null}});
     let report = json!({"currentReplicas": 2, "desiredReplicas": 2});
@@ -142,7 +142,7 @@ fn budgets_and_autoscalers_forget_what_nobody_reports_any_more() {
 }
 
 #[test]
-fn a_job_is_complete_when_it_is_everywhere_and_failed_when_it_is_anywhere() {
+fn a_job_is_complete_when_complete_everywhere_and_failed_when_failed_anywhere() {
     let done = |kind: &str| {
         json!({"succeeded": 1, "startTime": "2026-01-01T00:00:02Z",
         "completionTime": "2026-01-01T00:00:09Z", "conditions": [{"type": kind, "status": "True"}]})
@@ -188,7 +188,7 @@ fn a_job_is_complete_when_it_is_everywhere_and_failed_when_it_is_anywhere() {
 }
 
 #[test]
-fn the_worst_phase_counts() {
+fn the_worst_phase_wins() {
     let phase = |phase: &str| json!({ "phase": phase });
     let pod =
         |statuses: &[Value]| aggregated("v1", "Pod", json!({}), statuses).unwrap()["phase"].clone();
@@ -203,7 +203,7 @@ fn the_worst_phase_counts() {
 }
 
 #[test]
-fn budgets_and_daemon_sets_add_up() {
+fn counters_of_budgets_and_daemon_sets_are_summed() {
     let budget = |healthy: i64| {
         json!({"disruptionsAllowed": 1, "currentHealthy": healthy, "desiredHealthy": 1,
         "expectedPods": 2, "disruptedPods": {"p": "2026-01-01T00:00:00Z"}})

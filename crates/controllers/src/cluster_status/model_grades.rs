@@ -1,0 +1,152 @@
+//! Nodes per grade of `spec.resourceModels`, by their free resources.
+
+use std::collections::{BTreeMap, HashMap};
+
+use berth_api::cluster::{AllocatableModeling, ResourceModel};
+use berth_api::pod_requests::{Amounts, add};
+use berth_api::quantity::Quantity;
+
+use super::summary_input::{NodeResources, PodResources};
+
+/// Counts the nodes in each grade, in the order of the models. A node's grade is the last one whose minimum it reaches
+/// for every resource. A node below all grades, or without room for another pod, has no grade.
+pub(super) fn count_nodes(
+    models: &[ResourceModel],
+    nodes: &BTreeMap<String, NodeResources>,
+    pods: &BTreeMap<String, PodResources>,
+) -> Vec<AllocatableModeling> {
+    let mut requested: HashMap<&str, Amounts> = HashMap::new();
+    let one_pod = Amounts::from([("pods".to_owned(), Quantity::from_integer(1))]);
+    for pod in pods.values().filter(|pod| !pod.finished) {
+        if let Some(node) = &pod.node {
+            let requested = requested.entry(node).or_default();
+            add(requested, &pod.requests);
+            add(requested, &one_pod);
+        }
+    }
+    let mut counts: Vec<AllocatableModeling> = models
+        .iter()
+        .map(|model| AllocatableModeling {
+            grade: model.grade,
+            count: 0,
+        })
+        .collect();
+    for (name, node) in nodes {
+        let free = free(node, requested.get(name.as_str()));
+        let Some(grade) = free.and_then(|free| grade(models, &free)) else {
+            continue;
+        };
+        if let Some(modeling) = counts.get_mut(grade) {
+            modeling.count += 1;
+        }
+    }
+    counts
+}
+
+/// Returns the free resources of a node; none without room for another pod.
+fn free(node: &NodeResources, requested: Option<&Amounts>) -> Option<Amounts> {
+    let Some(requested) = requested else {
+        return Some(node.allocatable.clone());
+    };
+    let amount =
+        |amounts: &Amounts, resource: &str| amounts.get(resource).copied().unwrap_or_default();
+    if amount(&node.allocatable, "pods") <= amount(requested, "pods") {
+        return None;
+    }
+    let allocatable = node.allocatable.iter();
+    Some(
+        allocatable
+            .map(|(resource, total)| (resource.clone(), *total - amount(requested, resource)))
+            .collect(),
+    )
+}
+
+/// Returns the index of a node's grade.
+fn grade(models: &[ResourceModel], free: &Amounts) -> Option<usize> {
+    let resources = &models.first()?.ranges;
+    let mut lowest = usize::MAX;
+    for (index, range) in resources.iter().enumerate() {
+        let free = free.get(&range.name).copied().unwrap_or_default();
+        let reaches = |model: &ResourceModel| {
+            let min = model.ranges.get(index)?.min.parse().ok()?;
+            Some(min <= free)
+        };
+        let last = models
+            .iter()
+            .rposition(|model| reaches(model) == Some(true))?;
+        lowest = lowest.min(last);
+    }
+    (lowest < models.len()).then_some(lowest)
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::cluster::ResourceModelRange;
+
+    use super::*;
+
+    fn model(grade: u64, cpu: &str, memory: &str) -> ResourceModel {
+        let range = |name: &str, min: &str| ResourceModelRange {
+            name: name.to_owned(),
+            min: min.into(),
+            max: "0".into(),
+        };
+        ResourceModel {
+            grade,
+            ranges: vec![range("cpu", cpu), range("memory", memory)],
+        }
+    }
+
+    fn node(cpu: &str, memory: &str, pods: &str) -> NodeResources {
+        let entry = |name: &str, text: &str| (name.to_owned(), Quantity::parse(text).unwrap());
+        NodeResources {
+            ready: true,
+            allocatable: [
+                entry("cpu", cpu),
+                entry("memory", memory),
+                entry("pods", pods),
+            ]
+            .into(),
+        }
+    }
+
+    fn pod(node: &str, cpu: &str) -> PodResources {
+        PodResources {
+            node: Some(node.to_owned()),
+            finished: false,
+            requests: [("cpu".to_owned(), Quantity::parse(cpu).unwrap())].into(),
+        }
+    }
+
+    #[test]
+    fn the_scarcest_resource_decides_and_full_nodes_have_no_grade() {
+        let models = [
+            model(0, "0", "0"),
+            model(1, "1", "4Gi"),
+            model(2, "4", "16Gi"),
+        ];
+        let nodes = BTreeMap::from([
+            // The full node comes first and must not end the count.
+            ("a".to_owned(), node("8", "32Gi", "1")),
+            ("b".to_owned(), node("8", "32Gi", "10")),
+            ("c".to_owned(), node("8", "5Gi", "10")),
+            ("d".to_owned(), node("8", "32Gi", "10")),
+            ("e".to_owned(), node("2", "2Gi", "10")),
+        ]);
+        let pods = BTreeMap::from([
+            ("1".to_owned(), pod("a", "1")),
+            ("2".to_owned(), pod("d", "5")),
+        ]);
+        let counts: Vec<(u64, i64)> = count_nodes(&models, &nodes, &pods)
+            .iter()
+            .map(|m| (m.grade, m.count))
+            .collect();
+        assert_eq!(counts, [(0, 1), (1, 2), (2, 1)]);
+    }
+
+    #[test]
+    fn no_models_have_no_counts() {
+        let nodes = BTreeMap::from([("a".to_owned(), node("8", "32Gi", "1"))]);
+        assert_eq!(count_nodes(&[], &nodes, &BTreeMap::new()), []);
+    }
+}

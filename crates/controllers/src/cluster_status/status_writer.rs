@@ -1,0 +1,136 @@
+//! Writes of a Cluster's status: only differences, and never over the fields of other clients.
+
+use berth_api::Cluster;
+use berth_api::cluster::ClusterStatus;
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::condition;
+use crate::merge_diff::merge_diff;
+use crate::said::has_code;
+
+/// Attempts per write while other clients change the same Cluster.
+const CONFLICT_TRIES: usize = 5;
+
+/// The collected parts of a status.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StatusUpdate {
+    /// Type, status, reason and message of each condition.
+    pub(super) conditions: Vec<(&'static str, bool, String, String)>,
+    /// Everything but the conditions, if it was collected.
+    pub(super) collected: Option<ClusterStatus>,
+}
+
+/// Writes the differences to the status of a Cluster, if there are any. Returns the Cluster as written.
+pub(super) async fn write(
+    client: &Client,
+    cluster: &Cluster,
+    update: &StatusUpdate,
+) -> Result<Option<Cluster>, kube::Error> {
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let name = cluster.name_any();
+    let mut current = cluster.clone();
+    for _ in 0..CONFLICT_TRIES {
+        let Some(status) = status_patch(&current.status.clone().unwrap_or_default(), update) else {
+            return Ok(None);
+        };
+        let patch = json!({
+            "metadata": { "resourceVersion": current.metadata.resource_version },
+            "status": status,
+        });
+        let parameters = PatchParams::default();
+        match clusters
+            .patch_status(&name, &parameters, &Patch::Merge(patch))
+            .await
+        {
+            Err(error) if has_code(&error, 409) => {}
+            Err(error) if has_code(&error, 404) => return Ok(None),
+            written => return written.map(Some),
+        }
+        match clusters.get_opt(&name).await? {
+            Some(cluster) => current = cluster,
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the merge patch for a status; none without differences.
+fn status_patch(current: &ClusterStatus, update: &StatusUpdate) -> Option<Value> {
+    let mut next = current.clone();
+    if let Some(collected) = update.collected.clone() {
+        next.kubernetes_version = collected.kubernetes_version;
+        next.api_enablements = collected.api_enablements;
+        next.node_summary = collected.node_summary;
+        next.resource_summary = collected.resource_summary;
+    }
+    for (kind, status, reason, message) in &update.conditions {
+        condition::set(&mut next.conditions, kind, *status, reason, message);
+    }
+    merge_diff(&json!(current), &json!(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::cluster::ResourceSummary;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn ready(status: bool, message: &str) -> StatusUpdate {
+        StatusUpdate {
+            conditions: vec![("Ready", status, "Reason".to_owned(), message.to_owned())],
+            collected: None,
+        }
+    }
+
+    #[test]
+    fn only_differences_are_written_and_foreign_conditions_stay() {
+        let mut status = ClusterStatus::default();
+        condition::set(&mut status.conditions, "Foreign", true, "Reason", "foreign");
+        condition::set(&mut status.conditions, "Ready", true, "Reason", "fine");
+        status.conditions[1].last_transition_time = Time(jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(status_patch(&status, &ready(true, "fine")), None);
+
+        let patch = status_patch(&status, &ready(true, "still fine")).unwrap();
+        assert_eq!(patch["conditions"][0]["message"], "foreign");
+        assert_eq!(
+            patch["conditions"][1]["lastTransitionTime"],
+            "1970-01-01T00:00:00Z"
+        );
+
+        let patch = status_patch(&status, &ready(false, "gone")).unwrap();
+        assert_ne!(
+            patch["conditions"][1]["lastTransitionTime"],
+            "1970-01-01T00:00:00Z"
+        );
+        assert_eq!(patch.as_object().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_resource_that_is_no_longer_reported_is_removed() {
+        let status = ClusterStatus {
+            resource_summary: Some(ResourceSummary {
+                allocated: [("cpu".to_owned(), "1".into())].into(),
+                allocatable: [("cpu".to_owned(), "4".into())].into(),
+                ..ResourceSummary::default()
+            }),
+            ..ClusterStatus::default()
+        };
+        let mut collected = status.clone();
+        collected
+            .resource_summary
+            .as_mut()
+            .unwrap()
+            .allocated
+            .clear();
+        let update = StatusUpdate {
+            collected: Some(collected),
+            ..StatusUpdate::default()
+        };
+        let patch = status_patch(&status, &update).unwrap();
+        assert_eq!(patch["resourceSummary"]["allocated"], Value::Null);
+        assert_eq!(patch["resourceSummary"].get("allocatable"), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The parts of nodes and pods that the summaries need, so that a large member takes little memory.
+
+use berth_api::pod_requests::{self, Amounts, amounts};
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+/// The resources of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeResources {
+    pub(crate) ready: bool,
+    pub(crate) allocatable: Amounts,
+}
+
+/// The resources of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PodResources {
+    /// The node that the pod is bound to.
+    pub(crate) node: Option<String>,
+    /// The pod has succeeded or failed.
+    pub(crate) finished: bool,
+    pub(crate) requests: Amounts,
+}
+
+impl NodeResources {
+    pub(super) fn of(node: &Node) -> Self {
+        let status = node.status.clone().unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let ready = conditions.iter().find(|c| c.type_ == "Ready");
+        Self {
+            ready: ready.is_some_and(|condition| condition.status == "True"),
+            allocatable: amounts(status.allocatable.as_ref()),
+        }
+    }
+}
+
+impl PodResources {
+    pub(super) fn of(pod: &Pod) -> Self {
+        let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+        let spec = pod.spec.as_ref();
+        Self {
+            node: spec
+                .and_then(|s| s.node_name.clone())
+                .filter(|n| !n.is_empty()),
+            finished: matches!(phase, Some("Succeeded" | "Failed")),
+            requests: spec.map(pod_requests::of).unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_has_a_node_once_bound_and_finishes() {
+        let pod = |node: &str, phase: &str| {
+            let pod: Pod = serde_json::from_value(json!({
+                "spec": {"nodeName": node, "containers": []}, "status": {"phase": phase}}))
+            .unwrap();
+            let pod = PodResources::of(&pod);
+            (pod.node, pod.finished)
+        };
+        assert_eq!(pod("n", "Running"), (Some("n".to_owned()), false));
+        assert_eq!(pod("", "Pending"), (None, false));
+        assert!(pod("n", "Failed").1);
+    }
+
+    #[test]
+    fn a_node_is_ready_only_with_a_true_condition() {
+        let node = |conditions: serde_json::Value| {
+            let node: Node = serde_json::from_value(json!({"status": {
+                "conditions": conditions, "allocatable": {"cpu": "4", "odd": "much"}}}))
+            .unwrap();
+            NodeResources::of(&node)
+        };
+        let ready = |status: &str| json!([{"type": "Ready", "status": status}]);
+        assert!(node(ready("True")).ready);
+        assert!(!node(ready("Unknown")).ready);
+        assert!(!node(json!([])).ready);
+        assert_eq!(node(json!([])).allocatable.len(), 1);
+    }
+}

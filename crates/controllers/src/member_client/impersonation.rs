@@ -1,0 +1,223 @@
+//! Requests to a member on behalf of a user, with the impersonator's token and the user in headers. Bodies are streamed
+//! in both directions; only connecting has a time limit.
+
+use std::error::Error;
+
+use berth_api::Cluster;
+use http::header::{AUTHORIZATION, HOST};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::rt::{Read, Write};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::proxy::SocksV5;
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use kube::ResourceExt as _;
+use kube::client::ConfigExt as _;
+use tower::Service;
+
+use super::{
+    CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, proxy_tunnel,
+    secret, token,
+};
+use crate::said::root_cause;
+
+const USER: &str = "impersonate-user";
+const GROUP: &str = "impersonate-group";
+/// Groups that the member adds itself.
+const IMPLIED: [&str; 2] = ["system:authenticated", "system:unauthenticated"];
+
+/// An error of any layer of the transport.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A failed request on behalf of a user.
+#[derive(Debug, thiserror::Error)]
+pub enum ImpersonationError {
+    /// The Cluster or its Secrets are incomplete.
+    #[error(transparent)]
+    Client(#[from] MemberClientError),
+    /// The path, the user or a group is not valid in a request.
+    #[error("the {0} of the request cannot be sent to a member")]
+    Unsendable(&'static str),
+    /// The member did not respond.
+    #[error("cannot reach cluster {cluster}: {}", root_cause(source))]
+    Unreachable {
+        /// The name of the cluster.
+        cluster: String,
+        /// The error of the transport.
+        source: legacy::Error,
+    },
+}
+
+/// The user of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct User<'a> {
+    /// The name of the user.
+    pub name: &'a str,
+    /// The groups of the user.
+    pub groups: &'a [String],
+}
+
+/// A client for requests to a member on behalf of users.
+#[derive(Debug)]
+pub struct ImpersonatingClient {
+    cluster: String,
+    config: kube::Config,
+    proxy_headers: HeaderMap,
+    token: String,
+}
+
+impl ImpersonatingClient {
+    /// Reads the Secrets of a cluster. Without a `secretRef`, the system's certificates verify the member.
+    ///
+    /// # Errors
+    /// When the Cluster or its Secrets are incomplete.
+    pub async fn of(
+        control_plane: &kube::Client,
+        cluster: &Cluster,
+    ) -> Result<Self, MemberClientError> {
+        let name = cluster.name_any();
+        let mut config = endpoint(cluster)?;
+        if let Some(reference) = &cluster.spec.secret_ref {
+            let own = secret(control_plane, cluster, reference).await?;
+            config.root_cert = ca_certificates(cluster, &own)?;
+        }
+        let reference = cluster.spec.impersonator_secret_ref.as_ref();
+        let reference = reference.ok_or_else(|| MemberClientError::NoImpersonator(name.clone()))?;
+        let impersonator = secret(control_plane, cluster, reference).await?;
+        Ok(Self {
+            token: token(cluster, &impersonator)?,
+            proxy_headers: proxy_headers(cluster)?,
+            cluster: name,
+            config,
+        })
+    }
+
+    /// Returns the URL of the member's API server.
+    pub fn url(&self) -> &Uri {
+        &self.config.cluster_url
+    }
+
+    /// Sends a request to a path of the member as a user. Redirects are not followed. A response that upgrades the
+    /// protocol holds its connection.
+    ///
+    /// # Errors
+    /// When the request is not valid, or the member does not respond.
+    pub async fn send<B>(
+        &self,
+        user: User<'_>,
+        path: &str,
+        request: Request<B>,
+    ) -> Result<Response<Incoming>, ImpersonationError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (mut parts, body) = request.into_parts();
+        parts.uri = target(self.url(), path).ok_or(ImpersonationError::Unsendable("path"))?;
+        parts.version = Version::HTTP_11;
+        let headers = &mut parts.headers;
+        headers.remove(HOST);
+        headers.insert(
+            USER,
+            value(user.name).ok_or(ImpersonationError::Unsendable("user"))?,
+        );
+        headers.remove(GROUP);
+        for group in user.groups {
+            if !IMPLIED.contains(&group.as_str()) {
+                let group = value(group).ok_or(ImpersonationError::Unsendable("group"))?;
+                headers.append(GROUP, group);
+            }
+        }
+        let bearer = value(&format!("Bearer {}", self.token));
+        let mut bearer = bearer.ok_or(ImpersonationError::Unsendable("token"))?;
+        bearer.set_sensitive(true);
+        headers.insert(AUTHORIZATION, bearer);
+        let request = Request::from_parts(parts, body);
+        let mut direct = HttpConnector::new();
+        direct.enforce_http(false);
+        match self.config.proxy_url.clone() {
+            None => self.exchange(direct, request).await,
+            Some(proxy) if proxy.scheme_str() == Some("socks5") => {
+                self.exchange(SocksV5::new(proxy, direct), request).await
+            }
+            Some(proxy) => {
+                let headers = self.proxy_headers.clone();
+                let tunnel = proxy_tunnel::tunnel(&self.config, proxy, headers);
+                let tunnel = tunnel.map_err(|error| self.build_error(error))?;
+                self.exchange(tunnel, request).await
+            }
+        }
+    }
+
+    /// Sends a request over a new connection, as Karmada does, so that no connection is shared between users.
+    async fn exchange<C, B>(
+        &self,
+        connector: C,
+        request: Request<B>,
+    ) -> Result<Response<Incoming>, ImpersonationError>
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<BoxError> + Send + Sync + Error + 'static,
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let connector = self
+            .config
+            .rustls_https_connector_with_connector(connector)
+            .map_err(|error| self.build_error(error))?;
+        let mut connector = TimeoutConnector::new(connector);
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let client: legacy::Client<_, B> =
+            legacy::Client::builder(TokioExecutor::new()).build(connector);
+        let response = client.request(request).await;
+        response.map_err(|source| ImpersonationError::Unreachable {
+            cluster: self.cluster.clone(),
+            source,
+        })
+    }
+
+    fn build_error(&self, source: kube::Error) -> MemberClientError {
+        MemberClientError::Build {
+            cluster: self.cluster.clone(),
+            source: Box::new(source),
+        }
+    }
+}
+
+/// Returns a header value. Non-ASCII bytes are allowed.
+fn value(text: &str) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(text.as_bytes()).ok()
+}
+
+/// Appends a path, with an optional query, to the URL of a member.
+fn target(member: &Uri, path: &str) -> Option<Uri> {
+    let base = member.path().trim_end_matches('/');
+    let mut parts = member.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(format!("{base}{path}")).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_the_endpoint_is_a_prefix() {
+        let of = |member: &str, path: &str| {
+            let member: Uri = member.parse().unwrap();
+            target(&member, path).map(|uri| uri.to_string())
+        };
+        for (member, path, expected) in [
+            ("https://m:6443", "/api?x=%2F", "https://m:6443/api?x=%2F"),
+            ("https://m:6443/", "/a%20b/", "https://m:6443/a%20b/"),
+            ("https://m/k8s/c-1", "/api", "https://m/k8s/c-1/api"),
+        ] {
+            assert_eq!(of(member, path).as_deref(), Some(expected));
+        }
+    }
+}

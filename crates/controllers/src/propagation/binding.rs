@@ -1,0 +1,140 @@
+//! The binding controller: creates, updates and deletes the Works of a binding, one per target cluster.
+//!
+//! [`targets`] selects the clusters, [`desired_work`] renders a Work, [`work_patch`] compares it with the stored one;
+//! all three are pure. [`sync`] sends the requests. This module must not know how a Work gets into a member.
+
+mod completions;
+pub(crate) mod desired_work;
+mod events;
+mod preserved_state;
+pub(crate) mod sync;
+pub(crate) mod targets;
+pub(crate) mod work_patch;
+
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::well_known::{
+    CLUSTER_RESOURCE_BINDING_NAME, CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_NAME,
+    RESOURCE_BINDING_NAMESPACE, RESOURCE_BINDING_PERMANENT_ID,
+};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{Api, DynamicObject};
+use kube::core::ApiResource;
+
+use crate::binding_key::{BindingKey, BindingKind};
+
+/// A ResourceBinding or ClusterResourceBinding.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Binding {
+    /// Namespace and name.
+    pub(crate) key: BindingKey,
+    pub(crate) uid: String,
+    /// The permanent ID; empty before the controller has assigned one.
+    pub(crate) id: String,
+    pub(crate) resource_version: String,
+    pub(crate) generation: i64,
+    pub(crate) deleting: bool,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) spec: BindingSpec,
+    pub(crate) status: BindingStatus,
+}
+
+impl Binding {
+    /// Decodes a binding.
+    ///
+    /// # Errors
+    /// When spec or status are malformed.
+    pub(crate) fn from_object(object: &DynamicObject) -> Result<Self, serde_json::Error> {
+        let meta = &object.metadata;
+        let field = |name: &str| object.data.get(name).cloned().unwrap_or_default();
+        let namespace = meta.namespace.clone().unwrap_or_default();
+        let name = meta.name.clone().unwrap_or_default();
+        let key = BindingKey { namespace, name };
+        let label = id_label(BindingKind::of(&key));
+        let labels = meta.labels.as_ref();
+        Ok(Self {
+            id: labels
+                .and_then(|labels| labels.get(label))
+                .cloned()
+                .unwrap_or_default(),
+            key,
+            uid: meta.uid.clone().unwrap_or_default(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            generation: meta.generation.unwrap_or_default(),
+            deleting: meta.deletion_timestamp.is_some(),
+            finalizers: meta.finalizers.clone().unwrap_or_default(),
+            spec: serde_json::from_value(field("spec"))?,
+            status: match field("status") {
+                serde_json::Value::Null => BindingStatus::default(),
+                status => serde_json::from_value(status)?,
+            },
+        })
+    }
+
+    /// Returns the kind of the binding.
+    pub(crate) fn kind(&self) -> BindingKind {
+        BindingKind::of(&self.key)
+    }
+
+    /// Returns the key of the label that holds the permanent ID on the binding, its Works and the members' objects.
+    pub(crate) fn id_label(&self) -> &'static str {
+        id_label(self.kind())
+    }
+
+    /// Returns the annotations of Works and manifests that name the binding.
+    pub(crate) fn back_pointers(&self) -> Vec<(&'static str, String)> {
+        let key = &self.key;
+        match self.kind() {
+            BindingKind::Namespaced => vec![
+                (RESOURCE_BINDING_NAMESPACE, key.namespace.clone()),
+                (RESOURCE_BINDING_NAME, key.name.clone()),
+            ],
+            BindingKind::Cluster => vec![(CLUSTER_RESOURCE_BINDING_NAME, key.name.clone())],
+        }
+    }
+
+    /// Returns the reference for events about the binding.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("work.karmada.io/v1alpha2".to_owned()),
+            kind: Some(self.kind().name().to_owned()),
+            namespace: Some(self.key.namespace.clone()).filter(|n| !n.is_empty()),
+            name: Some(self.key.name.clone()),
+            uid: Some(self.uid.clone()),
+            resource_version: Some(self.resource_version.clone()),
+            field_path: None,
+        }
+    }
+
+    /// Returns kind and name for messages, such as `ResourceBinding(default/nginx-deployment)`.
+    pub(crate) fn title(&self) -> String {
+        let BindingKey { namespace, name } = &self.key;
+        match self.kind() {
+            BindingKind::Namespaced => format!("ResourceBinding({namespace}/{name})"),
+            BindingKind::Cluster => format!("ClusterResourceBinding({name})"),
+        }
+    }
+
+    /// Returns the API of the binding's kind and namespace.
+    pub(crate) fn api(&self, client: kube::Client) -> Api<DynamicObject> {
+        let resource = api_resource(self.kind());
+        match self.kind() {
+            BindingKind::Namespaced => Api::namespaced_with(client, &self.key.namespace, &resource),
+            BindingKind::Cluster => Api::all_with(client, &resource),
+        }
+    }
+}
+
+fn id_label(kind: BindingKind) -> &'static str {
+    match kind {
+        BindingKind::Namespaced => RESOURCE_BINDING_PERMANENT_ID,
+        BindingKind::Cluster => CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
+    }
+}
+
+/// Returns the API resource of a binding kind.
+pub(crate) fn api_resource(kind: BindingKind) -> ApiResource {
+    match kind {
+        BindingKind::Namespaced => ApiResource::erase::<berth_api::ResourceBinding>(&()),
+        BindingKind::Cluster => ApiResource::erase::<berth_api::ClusterResourceBinding>(&()),
+    }
+}

@@ -1,0 +1,119 @@
+//! Division of a Job's completions among clusters in proportion to their replicas (Webster's method).
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use berth_api::binding::TargetCluster;
+
+/// A cluster that competes for the next completion.
+#[derive(Debug, PartialEq, Eq)]
+struct Candidate<'a> {
+    votes: i64,
+    seats: i64,
+    name: &'a str,
+    /// The greater name wins a tie.
+    greater_first: bool,
+}
+
+impl Candidate<'_> {
+    fn divisor(&self) -> i128 {
+        i128::from(self.seats) * 2 + 1
+    }
+}
+
+impl Ord for Candidate<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let quotient = i128::from(self.votes) * other.divisor();
+        let others = i128::from(other.votes) * self.divisor();
+        let by_name = if self.greater_first {
+            self.name.cmp(other.name)
+        } else {
+            other.name.cmp(self.name)
+        };
+        quotient
+            .cmp(&others)
+            .then_with(|| other.seats.cmp(&self.seats))
+            .then(by_name)
+    }
+}
+
+impl PartialOrd for Candidate<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Returns the completions of each cluster; nothing when no cluster has replicas. A hash of the template's UID decides
+/// ties.
+pub(super) fn divide(
+    completions: i32,
+    clusters: &[TargetCluster],
+    template_uid: &str,
+) -> BTreeMap<String, i32> {
+    let total: i64 = clusters.iter().map(|c| i64::from(c.replicas)).sum();
+    if total <= 0 {
+        return BTreeMap::new();
+    }
+    let greater_first = !template_uid.is_empty() && fnv1a(template_uid) & 1 == 1;
+    let mut heap: BinaryHeap<Candidate<'_>> = clusters
+        .iter()
+        .map(|cluster| Candidate {
+            votes: i64::from(cluster.replicas),
+            seats: 0,
+            name: &cluster.name,
+            greater_first,
+        })
+        .collect();
+    for _ in 0..completions {
+        if let Some(mut first) = heap.peek_mut() {
+            first.seats += 1;
+        }
+    }
+    heap.into_iter()
+        .map(|cluster| {
+            let seats = i32::try_from(cluster.seats).unwrap_or(i32::MAX);
+            (cluster.name.to_owned(), seats)
+        })
+        .collect()
+}
+
+/// 32-bit FNV-1a.
+fn fnv1a(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn divided(completions: i32, replicas: &[i32], uid: &str) -> Vec<i32> {
+        let numbered = replicas.iter().enumerate();
+        let clusters: Vec<TargetCluster> = numbered
+            .map(|(index, replicas)| TargetCluster {
+                name: format!("m{index}"),
+                replicas: *replicas,
+                ..TargetCluster::default()
+            })
+            .collect();
+        divide(completions, &clusters, uid).into_values().collect()
+    }
+
+    #[test]
+    fn completions_are_proportional_to_replicas() {
+        assert_eq!(divided(10, &[1, 1], ""), [5, 5]);
+        assert_eq!(divided(10, &[3, 1, 1], ""), [6, 2, 2]);
+        assert_eq!(divided(3, &[1, 0], ""), [3, 0]);
+        assert_eq!(divided(5, &[0, 0], ""), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn the_uid_decides_ties() {
+        assert_eq!(divided(1, &[1, 1], ""), [1, 0]);
+        let odd = (0..1000)
+            .map(|n: i32| n.to_string())
+            .find(|uid| fnv1a(uid) & 1 == 1);
+        assert_eq!(divided(1, &[1, 1], &odd.unwrap()), [0, 1]);
+    }
+}

@@ -1,0 +1,175 @@
+//! Rendering of Works: template, replicas, overrides and marks become the Work of a binding in one cluster.
+
+use std::collections::BTreeMap;
+
+use berth_api::binding::TargetCluster;
+use berth_api::placement::ReplicaSchedulingType;
+use berth_api::policy::ConflictResolution;
+use berth_api::well_known::{
+    APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES, CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE,
+    TEMPLATE_GENERATION, TEMPLATE_UID, WORK_NAME, WORK_NAMESPACE,
+};
+use berth_api::{Cluster, manifest, names};
+use serde_json::{Map, Value, json};
+
+use super::Binding;
+use super::completions;
+use super::targets::is_suspended;
+use crate::interpreter::{revise_completions, revise_replicas};
+use crate::json_fields::{generation, kind_of, text_at};
+use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
+
+/// A rendered Work. Its manifest lacks the marks that depend on the Work's permanent ID.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DesiredWork {
+    pub(crate) cluster: String,
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// The object to apply in the cluster.
+    pub(crate) manifest: Value,
+    /// Dispatching is suspended.
+    pub(crate) suspended: bool,
+    /// The object stays in the cluster when the Work is deleted.
+    pub(crate) preserved: bool,
+}
+
+impl DesiredWork {
+    /// Returns the namespace of the Work.
+    pub(crate) fn namespace(&self) -> String {
+        names::execution_namespace(&self.cluster)
+    }
+
+    /// Adds labels to the manifest.
+    pub(crate) fn add_labels(&mut self, labels: BTreeMap<String, String>) {
+        add_metadata(&mut self.manifest, "labels", labels);
+    }
+}
+
+/// Returns the completions of a Job in each cluster; nothing unless the binding's replicas are divided.
+pub(crate) fn divided_completions(
+    binding: &Binding,
+    template: &Value,
+    targets: &[TargetCluster],
+) -> BTreeMap<String, i32> {
+    let spec = &binding.spec;
+    let divided = spec.replicas > 0
+        && spec
+            .placement
+            .as_ref()
+            .is_some_and(|placement| placement.scheduling_type() == ReplicaSchedulingType::Divided);
+    let completions = template.pointer("/spec/completions");
+    let completions = completions.and_then(Value::as_i64);
+    match (kind_of(template).1, completions) {
+        ("Job", Some(completions)) if divided => {
+            let completions = i32::try_from(completions).unwrap_or(i32::MAX);
+            completions::divide(completions, targets, text_at(template, "/metadata/uid"))
+        }
+        _ => BTreeMap::new(),
+    }
+}
+
+/// Renders the Work of a binding for a cluster. Returns it with the overrides that were applied.
+///
+/// # Errors
+/// When an override does not fit the template.
+pub(crate) fn desired_work(
+    binding: &Binding,
+    template: &Value,
+    target: &TargetCluster,
+    completions: Option<i32>,
+    overrides: &OverrideSet,
+    cluster: &Cluster,
+) -> Result<(DesiredWork, AppliedOverrides), OverrideError> {
+    let mut manifest = template.clone();
+    // The scheduled replicas win over the template's current ones: the scheduler has checked quota and capacity.
+    if binding.spec.is_workload() {
+        revise_replicas(&mut manifest, target.replicas);
+    }
+    if let Some(completions) = completions {
+        revise_completions(&mut manifest, completions);
+    }
+    // Overrides come last, so that they can change the replicas too.
+    let applied = overrides.apply(&mut manifest, cluster)?;
+    let name = names::work_name(
+        kind_of(&manifest).1,
+        text_at(&manifest, "/metadata/name"),
+        text_at(&manifest, "/metadata/namespace"),
+    );
+    let conflict_resolution = conflict_resolution(binding, &manifest);
+    let mut annotations: BTreeMap<String, String> = binding
+        .back_pointers()
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
+    annotations.insert(
+        CONFLICT_RESOLUTION.to_owned(),
+        conflict_resolution.to_owned(),
+    );
+    let mut marks = annotations.clone();
+    marks.insert(
+        TEMPLATE_UID.to_owned(),
+        text_at(&manifest, "/metadata/uid").to_owned(),
+    );
+    marks.insert(WORK_NAME.to_owned(), name.clone());
+    marks.insert(
+        WORK_NAMESPACE.to_owned(),
+        names::execution_namespace(&target.name),
+    );
+    let generation = generation(&manifest);
+    if generation > 0 {
+        marks.insert(TEMPLATE_GENERATION.to_owned(), generation.to_string());
+    }
+    for (key, json) in [
+        (APPLIED_CLUSTER_OVERRIDES, &applied.cluster),
+        (APPLIED_OVERRIDES, &applied.namespaced),
+    ] {
+        if let Some(json) = json {
+            annotations.insert(key.to_owned(), json.clone());
+        }
+    }
+    let labels = BTreeMap::from([(binding.id_label().to_owned(), binding.id.clone())]);
+    let mut manifest_labels = labels.clone();
+    manifest_labels.insert(MANAGED.to_owned(), MANAGED_VALUE.to_owned());
+    add_metadata(&mut manifest, "labels", manifest_labels);
+    add_metadata(&mut manifest, "annotations", marks);
+    manifest::prune(&mut manifest);
+    let work = DesiredWork {
+        cluster: target.name.clone(),
+        name,
+        labels,
+        annotations,
+        manifest,
+        suspended: is_suspended(&binding.spec, &target.name),
+        preserved: binding.spec.preserve_resources_on_deletion == Some(true),
+    };
+    Ok((work, applied))
+}
+
+/// Returns the conflict resolution: the template's annotation wins over the policy.
+fn conflict_resolution(binding: &Binding, manifest: &Value) -> &'static str {
+    let annotations = manifest.pointer("/metadata/annotations");
+    let annotation =
+        annotations.and_then(|annotations| annotations.get(CONFLICT_RESOLUTION)?.as_str());
+    match (annotation, &binding.spec.conflict_resolution) {
+        (Some("abort"), _) => "abort",
+        (Some("overwrite"), _) | (_, Some(ConflictResolution::Overwrite)) => "overwrite",
+        _ => "abort",
+    }
+}
+
+fn add_metadata(manifest: &mut Value, map: &str, entries: BTreeMap<String, String>) {
+    let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let slot = metadata.entry(map).or_insert(Value::Null);
+    if slot.is_null() {
+        *slot = Value::Object(Map::new());
+    }
+    if let Some(present) = slot.as_object_mut() {
+        present.extend(entries.into_iter().map(|(key, value)| (key, json!(value))));
+    }
+}
+
+#[cfg(test)]
+mod tests;

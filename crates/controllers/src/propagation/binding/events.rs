@@ -1,0 +1,62 @@
+//! Events about the Works of a binding, with Karmada's reasons and messages.
+
+use berth_events::{EventRecorder, Happening, Severity};
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::Binding;
+use crate::binding_key::BindingKind;
+
+/// Returns the name of Karmada's controller for the binding's kind.
+fn component(binding: &Binding) -> &'static str {
+    match binding.kind() {
+        BindingKind::Namespaced => "binding-controller",
+        BindingKind::Cluster => "cluster-resource-binding-controller",
+    }
+}
+
+/// Records on binding and template that Works were written.
+pub(super) fn works_synced(events: &EventRecorder, binding: &Binding, template: &ObjectReference) {
+    let message = format!("Sync work of {} successful.", binding.title());
+    let (severity, reason) = (Severity::Normal, "SyncWorkSucceed");
+    record_on_both(events, binding, template, severity, reason, &message);
+}
+
+/// Records on binding and template that Works could not be written.
+pub(super) fn sync_failed(
+    events: &EventRecorder,
+    binding: &Binding,
+    template: &ObjectReference,
+    error: &str,
+) {
+    let (severity, reason) = (Severity::Warning, "SyncWorkFailed");
+    record_on_both(events, binding, template, severity, reason, error);
+}
+
+fn record_on_both(
+    events: &EventRecorder,
+    binding: &Binding,
+    template: &ObjectReference,
+    severity: Severity,
+    reason: &'static str,
+    message: &str,
+) {
+    let events = events.of(component(binding));
+    for object in [binding.reference(), template.clone()] {
+        events.record(Happening {
+            object,
+            severity,
+            reason,
+            message: message.to_owned(),
+        });
+    }
+}
+
+/// Records that the Works of former target clusters could not be deleted.
+pub(super) fn cleanup_failed(events: &EventRecorder, binding: &Binding, error: &str) {
+    events.of(component(binding)).record(Happening {
+        object: binding.reference(),
+        severity: Severity::Warning,
+        reason: "CleanupWorkFailed",
+        message: error.to_owned(),
+    });
+}

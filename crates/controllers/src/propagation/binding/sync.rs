@@ -1,0 +1,388 @@
+//! Requests for the Works of a binding: creates, updates and deletes them on the control plane.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::well_known::SYSTEM;
+use berth_api::{Cluster, Work, names};
+use berth_events::EventRecorder;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::desired_work::{DesiredWork, desired_work, divided_completions};
+use super::preserved_state::preserved_labels;
+use super::targets::{directly_purged, expected_clusters, targets};
+use super::work_patch::{new_work, patch_for};
+use super::{Binding, events};
+use crate::kinds::{KindError, Kinds};
+use crate::object_reference::object_reference;
+use crate::overrides::events as override_events;
+use crate::overrides::{OverrideError, OverrideSet};
+use crate::said::{has_code, said};
+
+/// Attempts per write while other clients change the same object.
+const CONFLICT_TRIES: usize = 5;
+
+/// The state that a sync starts from.
+#[derive(Clone, Debug)]
+pub(crate) struct SyncInput {
+    pub(crate) binding: Arc<Binding>,
+    /// Works of the binding, by cluster.
+    pub(crate) works: BTreeMap<String, Vec<Arc<Work>>>,
+    /// The target clusters that exist.
+    pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
+    pub(crate) overrides: OverrideSet,
+}
+
+/// A failed sync.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SyncError {
+    /// A request failed.
+    #[error("{}", said(.0))]
+    Api(#[from] kube::Error),
+    /// The server does not serve the template's kind.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// The template is malformed.
+    #[error("cannot decode the template: {0}")]
+    Template(#[from] serde_json::Error),
+    /// An override policy cannot be applied.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    /// A target cluster is being deleted and gets no new Work.
+    #[error("cluster {0} is being removed")]
+    ClusterTerminating(String),
+    /// A target cluster does not exist.
+    #[error("cluster {0} does not exist")]
+    ClusterNotFound(String),
+    /// A former Work of the same name still exists.
+    #[error("work {0} is being deleted")]
+    WorkTerminating(String),
+    /// Other clients kept changing the Work.
+    #[error("gave up after repeated conflicts on work {0}")]
+    Conflicts(String),
+    /// The sync failed for several clusters.
+    #[error("{}", distinct_messages(.0))]
+    Several(Vec<Self>),
+}
+
+/// Joins the messages of several errors without duplicates.
+fn distinct_messages(errors: &[SyncError]) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in errors.iter().map(ToString::to_string) {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons.join("; ")
+}
+
+impl SyncError {
+    /// Reports whether the error passes by itself and needs no warning.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::WorkTerminating(_) | Self::Conflicts(_) | Self::ClusterTerminating(_) => true,
+            Self::Api(error) => has_code(error, 409),
+            Self::Several(errors) => errors.iter().all(Self::is_transient),
+            _ => false,
+        }
+    }
+}
+
+/// A writer of Works. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkSyncer {
+    kinds: Kinds,
+    events: EventRecorder,
+    /// Adds preserved state as labels; Karmada's gate `StatefulFailoverInjection`.
+    inject_state: bool,
+}
+
+impl WorkSyncer {
+    /// Creates a syncer for the control plane behind `kinds`.
+    pub(crate) fn new(kinds: Kinds, events: EventRecorder, inject_state: bool) -> Self {
+        Self {
+            kinds,
+            events,
+            inject_state,
+        }
+    }
+
+    /// Brings the Works of a binding in line with it. Adds each Work that the server returned to `written`, also when a
+    /// later request fails.
+    pub(crate) async fn sync(
+        &self,
+        input: SyncInput,
+        written: &mut Vec<Work>,
+    ) -> Result<(), SyncError> {
+        let binding = &input.binding;
+        if binding.deleting {
+            let works = self.list_works(binding).await?;
+            self.delete(works.iter()).await?;
+            return self.remove_finalizer(binding).await;
+        }
+        if self.initialize(binding).await? {
+            // The watch event of this write starts the next sync.
+            return Ok(());
+        }
+        let expected = expected_clusters(&binding.spec);
+        let orphans = input.works.iter();
+        let orphans = orphans.filter(|(cluster, _)| !expected.contains(*cluster));
+        if let Err(error) = self.delete(orphans.flat_map(|(_, works)| works)).await {
+            events::cleanup_failed(&self.events, binding, &error.to_string());
+            return Err(error);
+        }
+        // Wait until the purged clusters have no Work; its deletion starts the next sync.
+        let purged = directly_purged(&binding.spec);
+        if input
+            .works
+            .keys()
+            .any(|cluster| purged.contains(cluster.as_str()))
+        {
+            return Ok(());
+        }
+        let Some(template) = self.template(binding).await? else {
+            return Ok(());
+        };
+        self.write_works(&input, &template, written).await
+    }
+
+    /// Writes the Works of all target clusters.
+    async fn write_works(
+        &self,
+        input: &SyncInput,
+        template: &DynamicObject,
+        written: &mut Vec<Work>,
+    ) -> Result<(), SyncError> {
+        let binding = &input.binding;
+        let reference = object_reference(template);
+        let template = serde_json::to_value(template)?;
+        let targets = targets(&binding.spec);
+        let completions = divided_completions(binding, &template, &targets);
+        let mut errors = Vec::new();
+        for target in &targets {
+            let completions = completions.get(&target.name).copied();
+            let Some(cluster) = input.clusters.get(&target.name) else {
+                errors.push(SyncError::ClusterNotFound(target.name.clone()));
+                continue;
+            };
+            let rendered = desired_work(
+                binding,
+                &template,
+                target,
+                completions,
+                &input.overrides,
+                cluster,
+            );
+            let (mut desired, applied) = match rendered {
+                Ok(rendered) => rendered,
+                Err(error) => {
+                    override_events::failed(&self.events, &reference, &target.name, &error);
+                    errors.push(error.into());
+                    continue;
+                }
+            };
+            if self.inject_state
+                && let Some(labels) = preserved_labels(&binding.spec, &targets, &target.name)
+            {
+                desired.add_labels(labels.clone());
+            }
+            let mut works = input.works.get(&target.name).into_iter().flatten();
+            let name = Some(&desired.name);
+            let stored = works.find(|work| work.metadata.name.as_ref() == name);
+            // A new Work would recreate the execution namespace, which goes with the cluster.
+            if stored.is_none() && cluster.metadata.deletion_timestamp.is_some() {
+                errors.push(SyncError::ClusterTerminating(target.name.clone()));
+                continue;
+            }
+            match self
+                .write(&desired, stored.map(|work| (**work).clone()))
+                .await
+            {
+                Ok(None) => {}
+                Ok(Some(work)) => {
+                    written.push(work);
+                    override_events::applied(&self.events, &reference, &target.name, &applied);
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        let result = match errors.pop() {
+            None => Ok(()),
+            Some(only) if errors.is_empty() => Err(only),
+            Some(last) => {
+                errors.push(last);
+                Err(SyncError::Several(errors))
+            }
+        };
+        match &result {
+            Ok(()) if !written.is_empty() => {
+                events::works_synced(&self.events, binding, &reference);
+            }
+            Err(error) if !error.is_transient() => {
+                events::sync_failed(&self.events, binding, &reference, &error.to_string());
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// Creates or updates a Work. Returns it as written; none when it was up to date.
+    async fn write(
+        &self,
+        desired: &DesiredWork,
+        stored: Option<Work>,
+    ) -> Result<Option<Work>, SyncError> {
+        let api: Api<Work> = Api::namespaced(self.kinds.client(), &desired.namespace());
+        let mut current = stored;
+        for _ in 0..CONFLICT_TRIES {
+            let outcome = match &current {
+                None => self.create(&api, desired).await,
+                Some(work) if work.metadata.deletion_timestamp.is_some() => {
+                    return Err(SyncError::WorkTerminating(desired.name.clone()));
+                }
+                Some(work) => {
+                    let Some(patch) = patch_for(work, desired) else {
+                        return Ok(None);
+                    };
+                    api.patch(&desired.name, &PatchParams::default(), &Patch::Merge(patch))
+                        .await
+                }
+            };
+            match outcome {
+                Ok(work) => return Ok(Some(work)),
+                Err(error) if has_code(&error, 409) => {
+                    current = api.get_opt(&desired.name).await?;
+                }
+                Err(error) if has_code(&error, 404) && current.is_some() => current = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SyncError::Conflicts(desired.name.clone()))
+    }
+
+    async fn create(&self, api: &Api<Work>, desired: &DesiredWork) -> Result<Work, kube::Error> {
+        let work = new_work(desired, &uuid::Uuid::new_v4().to_string());
+        let work: Work = serde_json::from_value(work).map_err(kube::Error::SerdeError)?;
+        let created = api.create(&PostParams::default(), &work).await;
+        match created {
+            Err(error) if has_code(&error, 404) => {
+                self.create_execution_namespace(&desired.cluster).await?;
+                api.create(&PostParams::default(), &work).await
+            }
+            other => other,
+        }
+    }
+
+    /// Creates the execution namespace of a cluster that does not have it yet.
+    async fn create_execution_namespace(&self, cluster: &str) -> Result<(), kube::Error> {
+        let namespace: Namespace = serde_json::from_value(json!({ "metadata": {
+            "name": names::execution_namespace(cluster), "labels": { (SYSTEM): "true" } } }))
+        .map_err(kube::Error::SerdeError)?;
+        let api: Api<Namespace> = Api::all(self.kinds.client());
+        match api.create(&PostParams::default(), &namespace).await {
+            Ok(_) => Ok(()),
+            Err(error) if has_code(&error, 409) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn delete(&self, works: impl Iterator<Item = &Arc<Work>>) -> Result<(), SyncError> {
+        for work in works {
+            let meta = &work.metadata;
+            if meta.deletion_timestamp.is_some() {
+                continue;
+            }
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            let api: Api<Work> = Api::namespaced(self.kinds.client(), namespace);
+            let name = meta.name.as_deref().unwrap_or_default();
+            match api.delete(name, &DeleteParams::default()).await {
+                Ok(_) => {}
+                Err(error) if has_code(&error, 404) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the Works of a binding from the server, because the index may lack the newest ones.
+    async fn list_works(&self, binding: &Binding) -> Result<Vec<Arc<Work>>, SyncError> {
+        if binding.id.is_empty() {
+            return Ok(Vec::new());
+        }
+        let api: Api<Work> = Api::all(self.kinds.client());
+        let selector = format!("{}={}", binding.id_label(), binding.id);
+        let listed = api.list(&ListParams::default().labels(&selector)).await?;
+        Ok(listed.items.into_iter().map(Arc::new).collect())
+    }
+
+    /// Removes our finalizer from a deleted binding. Its deleted Works clean up the members on their own.
+    async fn remove_finalizer(&self, binding: &Binding) -> Result<(), SyncError> {
+        let own = binding.kind().finalizer();
+        if !binding.finalizers.iter().any(|name| name == own) {
+            return Ok(());
+        }
+        let others = binding.finalizers.iter().filter(|name| *name != own);
+        let patch = json!({ "metadata": {
+            "finalizers": others.collect::<Vec<_>>(), "resourceVersion": binding.resource_version } });
+        self.patch(binding, &patch).await
+    }
+
+    /// Adds a missing permanent ID or finalizer to a binding. Reports whether it wrote.
+    async fn initialize(&self, binding: &Binding) -> Result<bool, SyncError> {
+        let own = binding.kind().finalizer();
+        let has_finalizer = binding.finalizers.iter().any(|name| name == own);
+        if has_finalizer && !binding.id.is_empty() {
+            return Ok(false);
+        }
+        let mut metadata = json!({ "resourceVersion": binding.resource_version });
+        if !has_finalizer {
+            let mut finalizers = binding.finalizers.clone();
+            finalizers.push(own.to_owned());
+            metadata["finalizers"] = json!(finalizers);
+        }
+        if binding.id.is_empty() {
+            let id = uuid::Uuid::new_v4().to_string();
+            metadata["labels"] = json!({ (binding.id_label()): id });
+        }
+        self.patch(binding, &json!({ "metadata": metadata }))
+            .await?;
+        Ok(true)
+    }
+
+    async fn patch(&self, binding: &Binding, patch: &Value) -> Result<(), SyncError> {
+        let api = binding.api(self.kinds.client());
+        let patched = api
+            .patch(
+                &binding.key.name,
+                &PatchParams::default(),
+                &Patch::Merge(patch),
+            )
+            .await;
+        match patched {
+            Ok(_) => Ok(()),
+            Err(error) if has_code(&error, 404) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the template; none if it is deleted, which deletes its binding as well.
+    async fn template(&self, binding: &Binding) -> Result<Option<DynamicObject>, SyncError> {
+        let resource = &binding.spec.resource;
+        let namespace = resource.namespace.as_deref().unwrap_or_default();
+        let api = self
+            .kinds
+            .api(&resource.api_version, &resource.kind, namespace)
+            .await?;
+        let Some(mut template) = api.get_opt(&resource.name).await? else {
+            return Ok(None);
+        };
+        // The response may lack the requested kind.
+        template.types.get_or_insert_with(|| kube::core::TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+        Ok(Some(template))
+    }
+}

@@ -1,0 +1,44 @@
+//! The connection to a member.
+
+use std::collections::BTreeMap;
+
+use berth_api::Cluster;
+use berth_api::cluster::LocalSecretReference;
+
+use crate::kinds::Kinds;
+
+/// The state of the connection.
+#[derive(Debug)]
+pub(super) enum Connection {
+    /// Not attempted yet.
+    None,
+    /// The last attempt failed for this reason.
+    Failed(String),
+    /// A client exists.
+    Established(Kinds),
+}
+
+/// The fields of a Cluster that a connection depends on. A change requires a new connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    endpoint: String,
+    secret: Option<LocalSecretReference>,
+    insecure_skip_tls_verification: bool,
+    proxy: Option<String>,
+    proxy_header: BTreeMap<String, String>,
+}
+
+impl Address {
+    /// Returns the address of a Cluster; none without an endpoint.
+    pub(super) fn of(cluster: &Cluster) -> Option<Self> {
+        let spec = &cluster.spec;
+        let endpoint = spec.api_endpoint.as_deref()?;
+        (!endpoint.is_empty()).then(|| Self {
+            endpoint: endpoint.to_owned(),
+            secret: spec.secret_ref.clone(),
+            insecure_skip_tls_verification: spec.insecure_skip_tls_verification == Some(true),
+            proxy: spec.proxy_url.clone(),
+            proxy_header: spec.proxy_header.clone(),
+        })
+    }
+}

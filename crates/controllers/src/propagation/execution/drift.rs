@@ -1,0 +1,255 @@
+//! The drift decision: compares a manifest with the object in the member.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use berth_api::manifest::prune;
+use berth_api::well_known::{CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE};
+use serde_json::{Value, json};
+
+use crate::interpreter::retain;
+use crate::json_fields::is_deleting;
+
+/// The action for an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Do nothing: the object is up to date, or must be deleted completely first.
+    None,
+    /// Create the object.
+    Create,
+    /// Replace the object by this one.
+    Update(Box<Value>),
+    /// Report a conflict: the object is not managed by us.
+    Reject,
+}
+
+/// Hashes of a manifest and of the object that resulted from applying it. While neither changes there is no drift,
+/// although the two differ by the server's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AppliedState {
+    manifest: u64,
+    object: u64,
+}
+
+impl AppliedState {
+    /// Returns the state after a manifest was applied with this result.
+    pub(crate) fn of(manifest: &Value, object: &Value) -> Self {
+        Self {
+            manifest: hash(manifest),
+            object: hash_content(object),
+        }
+    }
+}
+
+/// Decides the action for an object. `observed` is the object in the member, `applied` the state after the last write.
+pub(crate) fn decide(
+    manifest: &Value,
+    observed: Option<&Value>,
+    applied: Option<AppliedState>,
+) -> Action {
+    let Some(observed) = observed else {
+        return Action::Create;
+    };
+    if is_deleting(observed) || applied == Some(AppliedState::of(manifest, observed)) {
+        return Action::None;
+    }
+    if !is_managed(observed) && !may_overwrite(manifest) {
+        return Action::Reject;
+    }
+    let mut desired = manifest.clone();
+    retain(&mut desired, observed);
+    let mut current = observed.clone();
+    prune(&mut current);
+    retain(&mut current, observed);
+    if desired == current {
+        Action::None
+    } else {
+        Action::Update(Box::new(desired))
+    }
+}
+
+/// Reports whether an object is managed by a control plane, and so may be changed and deleted.
+pub(crate) fn is_managed(object: &Value) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(|labels| labels.get(MANAGED)) == Some(&json!(MANAGED_VALUE))
+}
+
+fn may_overwrite(manifest: &Value) -> bool {
+    let annotations = manifest.pointer("/metadata/annotations");
+    annotations.and_then(|annotations| annotations.get(CONFLICT_RESOLUTION))
+        == Some(&json!("overwrite"))
+}
+
+/// Hashes an object without its status and the metadata that changes with every write.
+fn hash_content(object: &Value) -> u64 {
+    const VOLATILE: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
+    let mut sum = 0_u64;
+    for (key, value) in object.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "status" => {}
+            "metadata" => {
+                let fields = value.as_object().into_iter().flatten();
+                let fields = fields.filter(|(field, _)| !VOLATILE.contains(&field.as_str()));
+                for (field, value) in fields {
+                    sum = sum.wrapping_add(hash_entry(field, value).rotate_left(1));
+                }
+            }
+            _ => sum = sum.wrapping_add(hash_entry(key, value)),
+        }
+    }
+    sum
+}
+
+fn hash_entry(key: &str, value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hash(value).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Hashes a value independently of the order of fields.
+fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match value {
+        Value::Object(fields) => {
+            let entries = fields.iter().map(|(key, value)| hash_entry(key, value));
+            entries.fold(1_u64, u64::wrapping_add).hash(&mut hasher);
+        }
+        Value::Array(items) => {
+            for item in items {
+                hash(item).hash(&mut hasher);
+            }
+            items.len().hash(&mut hasher);
+        }
+        other => other.to_string().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// Returns an object without the labels and annotations that mark it as managed.
+pub(crate) fn without_marks(object: &Value) -> Value {
+    use berth_api::well_known as known;
+    let labels = [
+        known::RESOURCE_BINDING_PERMANENT_ID,
+        known::CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
+        known::WORK_PERMANENT_ID,
+        known::MANAGED,
+        known::PROPAGATION_POLICY_PERMANENT_ID,
+        known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
+    ];
+    let annotations = [
+        known::MANAGED_ANNOTATIONS,
+        known::MANAGED_LABELS,
+        known::RESOURCE_BINDING_NAMESPACE,
+        known::RESOURCE_BINDING_NAME,
+        known::CLUSTER_RESOURCE_BINDING_NAME,
+        known::TEMPLATE_UID,
+        known::TEMPLATE_GENERATION,
+        known::WORK_NAME,
+        known::WORK_NAMESPACE,
+        known::PROPAGATION_POLICY_NAMESPACE,
+        known::PROPAGATION_POLICY_NAME,
+        known::CLUSTER_PROPAGATION_POLICY_NAME,
+    ];
+    let mut unmarked = object.clone();
+    for (map, keys) in [("labels", &labels[..]), ("annotations", &annotations[..])] {
+        let entries = unmarked.pointer_mut(&format!("/metadata/{map}"));
+        if let Some(entries) = entries.and_then(Value::as_object_mut) {
+            for key in keys {
+                entries.remove(*key);
+            }
+        }
+    }
+    unmarked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c",
+            "labels": {(MANAGED): "true"}}, "data": {"a": "1"}})
+    }
+
+    fn observed(extra: Value) -> Value {
+        let mut object = manifest();
+        object["metadata"]["resourceVersion"] = json!("5");
+        object["metadata"]["uid"] = json!("u");
+        for (key, value) in extra.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        object
+    }
+
+    #[test]
+    fn missing_objects_are_created_and_drifted_ones_updated() {
+        assert_eq!(decide(&manifest(), None, None), Action::Create);
+        assert_eq!(
+            decide(&manifest(), Some(&observed(json!({}))), None),
+            Action::None
+        );
+        let drifted = observed(json!({"data": {"a": "2"}}));
+        let Action::Update(desired) = decide(&manifest(), Some(&drifted), None) else {
+            panic!("drift is not corrected");
+        };
+        assert_eq!(desired["data"], json!({"a": "1"}));
+        assert_eq!(desired["metadata"]["resourceVersion"], "5");
+    }
+
+    #[test]
+    fn server_defaults_are_no_drift_after_the_first_write() {
+        let defaulted = observed(json!({"immutable": false, "status": {"a": 1}}));
+        assert!(matches!(
+            decide(&manifest(), Some(&defaulted), None),
+            Action::Update(_)
+        ));
+        let applied = Some(AppliedState::of(&manifest(), &defaulted));
+        let mut reported = defaulted.clone();
+        reported["status"] = json!({"a": 2});
+        reported["metadata"]["resourceVersion"] = json!("6");
+        assert_eq!(decide(&manifest(), Some(&reported), applied), Action::None);
+        reported["data"]["a"] = json!("2");
+        assert!(matches!(
+            decide(&manifest(), Some(&reported), applied),
+            Action::Update(_)
+        ));
+        let mut changed = manifest();
+        changed["data"]["b"] = json!("3");
+        assert!(matches!(
+            decide(&changed, Some(&defaulted), applied),
+            Action::Update(_)
+        ));
+    }
+
+    #[test]
+    fn unmanaged_objects_are_overwritten_only_with_conflict_resolution() {
+        let mut unmanaged = observed(json!({}));
+        unmanaged["metadata"]["labels"] = json!({"app": "x"});
+        assert_eq!(decide(&manifest(), Some(&unmanaged), None), Action::Reject);
+        let mut overwriting = manifest();
+        overwriting["metadata"]["annotations"] = json!({(CONFLICT_RESOLUTION): "overwrite"});
+        let Action::Update(desired) = decide(&overwriting, Some(&unmanaged), None) else {
+            panic!("the object is not overwritten");
+        };
+        assert_eq!(
+            desired["metadata"]["labels"],
+            json!({"app": "x", (MANAGED): "true"})
+        );
+    }
+
+    #[test]
+    fn objects_being_deleted_are_left_alone() {
+        let mut deleting = observed(json!({"data": {}}));
+        deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(decide(&manifest(), Some(&deleting), None), Action::None);
+    }
+
+    #[test]
+    fn an_object_without_marks_is_not_managed() {
+        let mut object = manifest();
+        object["metadata"]["labels"]["app"] = json!("x");
+        let unmarked = without_marks(&object);
+        assert!(!is_managed(&unmarked));
+        assert_eq!(unmarked["metadata"]["labels"], json!({"app": "x"}));
+    }
+}

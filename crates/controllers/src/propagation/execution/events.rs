@@ -1,0 +1,166 @@
+//! Events about Works and their templates, with Karmada's reasons and messages.
+
+use berth_api::Work;
+use berth_api::binding::ResourceHealth;
+use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, TEMPLATE_UID};
+use berth_api::work::{ManifestStatus, WorkStatus};
+use berth_events::{EventRecorder, Happening, Severity};
+use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::Value;
+
+use super::work_status::{ManifestOutcome, StatusChanges};
+use crate::condition;
+use crate::interpreter::has_health_rule;
+
+/// Records the changes in the status of a Work.
+pub(super) fn record_work(
+    events: &EventRecorder,
+    work: &Work,
+    cluster: &str,
+    status: &WorkStatus,
+    reasons: &str,
+    changes: StatusChanges,
+) {
+    let status_events = events.of("work-status-controller");
+    let record_from = |events: &EventRecorder, severity, reason, message: String| {
+        events.record(Happening {
+            object: work_reference(work),
+            severity,
+            reason,
+            message,
+        });
+    };
+    let record = |severity, reason, message| record_from(events, severity, reason, message);
+    let title = format!(
+        "{}/{}",
+        work.metadata.namespace.as_deref().unwrap_or_default(),
+        work.metadata.name.as_deref().unwrap_or_default()
+    );
+    if changes.dispatching
+        && let Some(dispatching) = condition::find(&status.conditions, CONDITION_DISPATCHING)
+    {
+        record(
+            Severity::Normal,
+            "WorkDispatching",
+            dispatching.message.clone(),
+        );
+    }
+    if changes.applied
+        && let Some(applied) = condition::find(&status.conditions, CONDITION_APPLIED)
+    {
+        if applied.status == "True" {
+            let message = format!("Sync work({title}) to cluster({cluster}) successful.");
+            record(Severity::Normal, "SyncSucceed", message);
+        } else {
+            let message =
+                format!("Failed to sync work({title}) to cluster({cluster}), err: {reasons}");
+            record(Severity::Warning, "SyncFailed", message);
+        }
+    }
+    if changes.manifest_statuses {
+        for report in &status.manifest_statuses {
+            let object = object_name(report);
+            record_from(
+                &status_events,
+                Severity::Normal,
+                "ReflectStatusSucceed",
+                format!("Reflect status for object({object}) succeed."),
+            );
+            let id = &report.identifier;
+            if !has_health_rule(&id.group, &id.version, &id.kind) {
+                continue;
+            }
+            let health = if report.health == Some(ResourceHealth::Healthy) {
+                "healthy"
+            } else {
+                "unhealthy"
+            };
+            record_from(
+                &status_events,
+                Severity::Normal,
+                "InterpretHealthSucceed",
+                format!("Interpret health of object({object}) as {health}."),
+            );
+        }
+    }
+}
+
+/// Records on the templates of a Work that they were written to the member, or failed. A failure is recorded only
+/// together with a change of the condition `Applied`.
+pub(super) fn record_templates(
+    events: &EventRecorder,
+    manifests: &[Value],
+    cluster: &str,
+    outcomes: &[ManifestOutcome],
+    changes: StatusChanges,
+) {
+    for (manifest, outcome) in manifests.iter().zip(outcomes) {
+        let Some(object) = template_reference(manifest) else {
+            continue;
+        };
+        let name = object.name.as_deref().unwrap_or_default();
+        let namespace = object.namespace.as_deref();
+        let (severity, reason, message) = match outcome {
+            ManifestOutcome::Unchanged => continue,
+            ManifestOutcome::Failed(_) if !changes.applied => continue,
+            ManifestOutcome::Written => (
+                Severity::Normal,
+                "SyncSucceed",
+                format!(
+                    "Successfully applied resource({}/{name}) to cluster {cluster}",
+                    namespace.unwrap_or_default()
+                ),
+            ),
+            ManifestOutcome::Failed(why) => (
+                Severity::Warning,
+                "SyncFailed",
+                format!(
+                    "Failed to create or update resource({}) in member cluster({cluster}): {why}",
+                    namespace.map_or_else(
+                        || name.to_owned(),
+                        |namespace| format!("{namespace}/{name}")
+                    )
+                ),
+            ),
+        };
+        events.record(Happening {
+            object,
+            severity,
+            reason,
+            message,
+        });
+    }
+}
+
+/// Returns a reference to the template of a manifest; none if the manifest lacks the template's UID.
+fn template_reference(manifest: &Value) -> Option<ObjectReference> {
+    let text = |from: Option<&Value>| from.and_then(Value::as_str).map(str::to_owned);
+    let metadata = manifest.get("metadata")?;
+    let uid = text(metadata.get("annotations")?.get(TEMPLATE_UID));
+    Some(ObjectReference {
+        api_version: text(manifest.get("apiVersion")),
+        kind: text(manifest.get("kind")),
+        namespace: text(metadata.get("namespace")),
+        name: text(metadata.get("name")),
+        uid: Some(uid.filter(|uid| !uid.is_empty())?),
+        ..ObjectReference::default()
+    })
+}
+
+fn object_name(report: &ManifestStatus) -> String {
+    let id = &report.identifier;
+    format!("{}/{}/{}", id.kind, id.namespace, id.name)
+}
+
+fn work_reference(work: &Work) -> ObjectReference {
+    let meta = &work.metadata;
+    ObjectReference {
+        api_version: Some("work.karmada.io/v1alpha1".to_owned()),
+        kind: Some("Work".to_owned()),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        field_path: None,
+    }
+}

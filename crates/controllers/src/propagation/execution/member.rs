@@ -1,0 +1,415 @@
+//! The task of one member, which owns its Cluster, its Works and the cache of its objects.
+//!
+//! The task never waits for the member: workers send the requests, a bounded number at a time, and watches send
+//! events. So it always accepts messages, however slow the member is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_api::well_known::{MANAGED, MANAGED_VALUE};
+use berth_api::{Cluster, Work, names};
+use berth_events::EventRecorder;
+use kube::api::{Api, DynamicObject};
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Address, Connection};
+use super::object_cache::{KindKey, ObjectCache};
+use super::work_action::{ClusterState, action_for};
+use super::work_record::WorkRecord;
+use super::worker::{WorkJob, WorkResult, Worker};
+use crate::informer::{Observation, inform_of_member};
+use crate::json_fields::kind_of;
+use crate::kinds::Kinds;
+use crate::member_client;
+use crate::queue::{Lane, Queue, until};
+use crate::resource_type::ResourceType;
+
+/// Capacity of the channel to a member's task.
+pub(crate) const CHANNEL_CAPACITY: usize = 1024;
+/// Maximum messages or events handled before jobs are started.
+const MAX_BATCH: usize = 256;
+/// Delay that batches the events of an object before its Work is reconciled: the status of a workload changes several
+/// times while its pods start.
+const EVENT_BATCH_DELAY: Duration = Duration::from_millis(100);
+/// Maximum delay of a retry.
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
+
+/// A message to a member's task.
+#[derive(Clone, Debug)]
+pub(crate) enum Message {
+    /// The Cluster changed; `None` after its deletion.
+    Cluster(Option<Arc<Cluster>>),
+    /// A Work was created or changed.
+    Work(Arc<Work>),
+    /// The Work of this name was deleted.
+    WorkGone(String),
+}
+
+/// A watch event of the member.
+#[derive(Debug)]
+struct MemberEvent {
+    /// The connection it came from; events of former connections are ignored.
+    connection_id: u64,
+    kind: KindKey,
+    event: Observation,
+}
+
+/// A queued unit of work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Job {
+    /// Connect to the member.
+    Connect,
+    /// Reconcile the Work of this name.
+    Work(String),
+}
+
+/// The end of a job.
+enum JobResult {
+    Connect(Result<kube::Client, String>),
+    Work(String, Box<WorkResult>),
+}
+
+/// The state of a member, and its running tasks.
+struct Member {
+    name: String,
+    execution_namespace: String,
+    max_jobs: usize,
+    worker: Worker,
+    cluster: Option<Arc<Cluster>>,
+    state: ClusterState,
+    address: Option<Address>,
+    connection: Connection,
+    /// Incremented with every new connection.
+    connection_id: u64,
+    works: HashMap<String, WorkRecord>,
+    objects: ObjectCache,
+    queue: Queue<Job, ()>,
+    jobs: JoinSet<JobResult>,
+    watches: JoinSet<()>,
+    event_sender: mpsc::Sender<MemberEvent>,
+    shutdown: CancellationToken,
+}
+
+/// Runs the task of a member until shutdown, or until the message channel is closed.
+pub(crate) async fn run(
+    name: String,
+    control_plane: kube::Client,
+    events: EventRecorder,
+    max_jobs: usize,
+    mut messages: mpsc::Receiver<Message>,
+    shutdown: CancellationToken,
+) -> Result<(), JoinError> {
+    // The watches end with this call.
+    let shutdown = shutdown.child_token();
+    let _guard = shutdown.clone().drop_guard();
+    let (event_sender, mut member_events) = mpsc::channel(CHANNEL_CAPACITY);
+    let mut member = Member {
+        execution_namespace: names::execution_namespace(&name),
+        name,
+        max_jobs,
+        worker: Worker {
+            control_plane,
+            events,
+        },
+        cluster: None,
+        state: ClusterState::Deleted,
+        address: None,
+        connection: Connection::None,
+        connection_id: 0,
+        works: HashMap::new(),
+        objects: ObjectCache::default(),
+        queue: Queue::with_longest_delay(MAX_RETRY_DELAY),
+        jobs: JoinSet::new(),
+        watches: JoinSet::new(),
+        event_sender,
+        shutdown: shutdown.clone(),
+    };
+    let mut message_batch = Vec::with_capacity(MAX_BATCH);
+    let mut event_batch = Vec::with_capacity(MAX_BATCH);
+    loop {
+        let due = member.queue.next_due();
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Ok(()),
+            Some(result) = member.jobs.join_next() => member.finish_job(result?),
+            count = messages.recv_many(&mut message_batch, MAX_BATCH) => {
+                if count == 0 {
+                    return Ok(());
+                }
+                for message in message_batch.drain(..) {
+                    member.handle_message(message);
+                }
+            }
+            _ = member_events.recv_many(&mut event_batch, MAX_BATCH) => {
+                for event in event_batch.drain(..) {
+                    member.handle_watch_event(event);
+                }
+            }
+            Some(ended) = member.watches.join_next() => ended?,
+            () = until(due) => member.requeue_due(),
+        }
+        member.dispatch();
+    }
+}
+
+impl Member {
+    fn handle_message(&mut self, message: Message) {
+        match message {
+            Message::Cluster(cluster) => self.handle_cluster(cluster),
+            Message::Work(work) => self.handle_work(work),
+            Message::WorkGone(name) => {
+                self.works.remove(&name);
+            }
+        }
+    }
+
+    fn handle_cluster(&mut self, cluster: Option<Arc<Cluster>>) {
+        let state = ClusterState::of(cluster.as_deref());
+        let address = cluster.as_deref().and_then(Address::of);
+        self.cluster = cluster;
+        if address != self.address {
+            self.address = address;
+            self.connection = Connection::None;
+            self.clear_objects();
+            self.enqueue_all();
+        }
+        if state != self.state {
+            tracing::debug!(cluster = self.name, ?state, "cluster state changed");
+            self.state = state;
+            self.enqueue_all();
+        }
+    }
+
+    fn handle_work(&mut self, work: Arc<Work>) {
+        let name = work.metadata.name.clone().unwrap_or_default();
+        match self.works.get_mut(&name) {
+            None => {
+                self.works.insert(name.clone(), WorkRecord::new(work));
+            }
+            Some(record) => {
+                if !record.update(work) {
+                    return;
+                }
+            }
+        }
+        self.enqueue(name, Lane::Fast);
+    }
+
+    /// Drops the cached objects and everything derived from them.
+    fn clear_objects(&mut self) {
+        self.connection_id += 1;
+        self.objects.clear();
+        for record in self.works.values_mut() {
+            record.clear_applied();
+        }
+    }
+
+    fn enqueue(&mut self, work: String, lane: Lane) {
+        self.queue.add(Job::Work(work), (), lane, |(), ()| ());
+    }
+
+    fn enqueue_all(&mut self) {
+        let names: Vec<String> = self.works.keys().cloned().collect();
+        for name in names {
+            self.enqueue(name, Lane::Slow);
+        }
+    }
+
+    /// Updates the cache and enqueues the Works of the affected objects. A complete list enqueues all Works with
+    /// objects of its kind.
+    fn handle_watch_event(&mut self, event: MemberEvent) {
+        if event.connection_id != self.connection_id {
+            return;
+        }
+        let listed = matches!(event.event, Observation::Listed(_));
+        let changed = self.objects.handle_watch_event(&event.kind, event.event);
+        let Some(changed) = changed else {
+            return;
+        };
+        let namespace = &self.execution_namespace;
+        let mut works: Vec<String> = changed
+            .iter()
+            .filter_map(|object| object.work(namespace))
+            .collect();
+        if listed {
+            let (api_version, kind) = &event.kind;
+            let has_kind = |record: &WorkRecord| {
+                let mut manifests = record.work().spec.workload.manifests.iter();
+                manifests.any(|manifest| kind_of(manifest) == (api_version, kind))
+            };
+            let of_kind = self.works.iter().filter(|(_, record)| has_kind(record));
+            works.extend(of_kind.map(|(name, _)| name.clone()));
+        }
+        for work in works {
+            if self.works.contains_key(&work) {
+                self.queue.gather(Job::Work(work), EVENT_BATCH_DELAY);
+            }
+        }
+    }
+
+    fn requeue_due(&mut self) {
+        let now = Instant::now();
+        while let Some((job, ())) = self.queue.take_due(now) {
+            self.queue.add(job, (), Lane::Slow, |(), ()| ());
+        }
+    }
+
+    fn finish_job(&mut self, result: JobResult) {
+        match result {
+            JobResult::Connect(Ok(client)) => {
+                // Keep the count of failures: the member may still reject the credentials.
+                self.queue.release(&Job::Connect);
+                self.connection = Connection::Established(Kinds::new(client));
+                self.enqueue_all();
+            }
+            JobResult::Connect(Err(reason)) => self.fail_connection(&reason),
+            JobResult::Work(name, result) => self.finish_work(&name, *result),
+        }
+    }
+
+    /// Marks the connection as failed. A new reason is logged and reported in the Works.
+    fn fail_connection(&mut self, reason: &str) {
+        self.queue.fail(&Job::Connect, ());
+        let cluster = &self.name;
+        let message = format!("no connection to cluster {cluster}: {reason}");
+        if !matches!(&self.connection, Connection::Failed(known) if *known == message) {
+            tracing::warn!(cluster, reason, "no connection, trying again later");
+            self.connection = Connection::Failed(message);
+            self.enqueue_all();
+        }
+    }
+
+    fn finish_work(&mut self, name: &str, result: WorkResult) {
+        // The written Work may be newer than the last watch event, which then never counts as a change.
+        let mut newer = false;
+        if let Some(record) = self.works.get_mut(name) {
+            newer = result
+                .work
+                .is_some_and(|work| record.update(Arc::new(work)));
+            record.set_applied(result.applied);
+        }
+        let authorized = !result.kinds.is_empty() && !result.unauthorized;
+        for resource in result.kinds {
+            self.watch(resource);
+        }
+        for (resource, object) in result.objects {
+            self.objects.store_response(&resource, object);
+        }
+        if newer {
+            self.enqueue(name.to_owned(), Lane::Fast);
+        }
+        let job = Job::Work(name.to_owned());
+        match result.failure {
+            None => self.queue.finish(&job),
+            Some(error) => {
+                let failures = self.queue.fail(&job, ());
+                tracing::debug!(
+                    cluster = self.name, work = name, failures, %error,
+                    "not done, trying again later"
+                );
+            }
+        }
+        if !matches!(self.connection, Connection::Established(_)) {
+            return;
+        }
+        if authorized {
+            self.queue.finish(&Job::Connect);
+        } else if result.unauthorized {
+            // The next connection reads the Secret again.
+            self.clear_objects();
+            self.fail_connection("the member refuses the token of its secret (Unauthorized)");
+        }
+    }
+
+    /// Starts a watch of a kind's managed objects, if none runs yet.
+    fn watch(&mut self, resource: Arc<ResourceType>) {
+        let Connection::Established(kinds) = &self.connection else {
+            return;
+        };
+        if self.objects.has_kind(&resource) {
+            return;
+        }
+        let shutdown = self.shutdown.child_token();
+        let api: Api<DynamicObject> = Api::all_with(kinds.client(), &resource.api);
+        let kind = self.objects.add_kind(resource, shutdown.clone());
+        let config = member_client::watch_config().labels(&format!("{MANAGED}={MANAGED_VALUE}"));
+        let connection_id = self.connection_id;
+        let message = move |event| MemberEvent {
+            connection_id,
+            kind: kind.clone(),
+            event,
+        };
+        let sender = self.event_sender.clone();
+        self.watches
+            .spawn(inform_of_member(api, config, message, sender, shutdown));
+    }
+
+    /// Starts queued jobs up to the concurrency limit.
+    fn dispatch(&mut self) {
+        while self.jobs.len() < self.max_jobs {
+            let Some((job, ())) = self.queue.next() else {
+                return;
+            };
+            match job {
+                Job::Connect => self.start_connecting(),
+                Job::Work(name) => self.start_work(name),
+            }
+        }
+    }
+
+    fn start_connecting(&mut self) {
+        let Some(cluster) = self.cluster.clone().filter(|_| self.address.is_some()) else {
+            return;
+        };
+        if matches!(self.connection, Connection::Established(_)) {
+            return;
+        }
+        self.queue.start(Job::Connect);
+        let control_plane = self.worker.control_plane.clone();
+        self.jobs.spawn(async move {
+            let client = member_client::connect(&control_plane, &cluster).await;
+            JobResult::Connect(client.map_err(|error| error.to_string()))
+        });
+    }
+
+    fn start_work(&mut self, name: String) {
+        let job = Job::Work(name.clone());
+        let Some(record) = self.works.get(&name) else {
+            self.queue.finish(&job);
+            return;
+        };
+        let action = action_for(record.work(), self.state);
+        let member = match &self.connection {
+            Connection::Established(kinds) => Ok(kinds.clone()),
+            Connection::Failed(reason) => Err(reason.clone()),
+            // The end of the attempt to connect enqueues the Work again.
+            Connection::None if action.needs_member() => {
+                self.queue.finish(&job);
+                self.queue.add(Job::Connect, (), Lane::Fast, |(), ()| ());
+                return;
+            }
+            Connection::None => Err(String::new()),
+        };
+        let manifests = record.work().spec.workload.manifests.iter();
+        let work_job = WorkJob {
+            work: Arc::clone(record.work()),
+            cluster: self.name.clone(),
+            action,
+            member,
+            cached: manifests
+                .map(|manifest| self.objects.get(manifest))
+                .collect(),
+            applied: record.applied().to_vec(),
+        };
+        self.queue.start(job);
+        let worker = self.worker.clone();
+        self.jobs.spawn(async move {
+            let result = worker.run(work_job).await;
+            JobResult::Work(name, Box::new(result))
+        });
+    }
+}

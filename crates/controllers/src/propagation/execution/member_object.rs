@@ -1,0 +1,252 @@
+//! Requests about one object in a member: apply, delete, and release.
+
+use std::sync::Arc;
+
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
+use kube::core::Status;
+use serde_json::Value;
+
+use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
+use super::object_cache::{Cached, MemberObject};
+use crate::interpreter::retain;
+use crate::json_fields::{is_deleting, kind_of, text_at};
+use crate::kinds::{KindError, Kinds};
+use crate::resource_type::ResourceType;
+use crate::said::{has_code, said};
+
+/// Attempts per write while other clients change the same object.
+pub(super) const CONFLICT_TRIES: usize = 5;
+
+/// A failed request about an object.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ObjectError {
+    #[error("{}", said(.0))]
+    Api(#[from] kube::Error),
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    #[error("cannot decode the manifest: {0}")]
+    Manifest(#[from] serde_json::Error),
+    #[error(
+        "resource(kind={kind}, {name}) already exists in the cluster {cluster} and did not come from here; to take it over, set conflictResolution: Overwrite in the policy, or the annotation work.karmada.io/conflict-resolution: overwrite on the resource"
+    )]
+    Unmanaged {
+        kind: String,
+        name: String,
+        cluster: String,
+    },
+    #[error("gave up after repeated conflicts on the object")]
+    Conflicts,
+}
+
+impl ObjectError {
+    pub(super) fn is_unauthorized(&self) -> bool {
+        match self {
+            Self::Api(error) => has_code(error, 401),
+            Self::Kind(KindError::Unknown { source, .. }) => has_code(source, 401),
+            _ => false,
+        }
+    }
+}
+
+/// The result of applying a manifest.
+pub(super) enum Applied {
+    /// The object was up to date.
+    Unchanged(Arc<MemberObject>),
+    /// The object was written and returned.
+    Written(MemberObject),
+    /// The former object is still being deleted.
+    Terminating,
+}
+
+impl Applied {
+    /// Returns the object as it is in the member.
+    pub(super) fn object(&self) -> Option<&MemberObject> {
+        match self {
+            Self::Unchanged(object) => Some(object),
+            Self::Written(object) => Some(object),
+            Self::Terminating => None,
+        }
+    }
+}
+
+/// Applies a manifest, starting from its cached object.
+pub(super) async fn apply(
+    member: &Kinds,
+    manifest: &Value,
+    cached: Cached,
+    applied: Option<AppliedState>,
+    cluster: &str,
+) -> Result<(Arc<ResourceType>, Applied), ObjectError> {
+    let resource = resource_type(member, manifest).await?;
+    let (api, name) = api_for(member, &resource, manifest);
+    let read = async || -> Result<Option<Arc<MemberObject>>, ObjectError> {
+        let object = api.get_opt(&name).await?;
+        Ok(object
+            .and_then(|object| MemberObject::new(&resource, object))
+            .map(Arc::new))
+    };
+    let mut observed = match cached {
+        Cached::Unknown => read().await?,
+        Cached::Absent => None,
+        Cached::Present(object) => Some(object),
+    };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let observed_value = observed.as_ref().map(|object| &object.value);
+        let written = match decide(manifest, observed_value, applied) {
+            Action::None => {
+                let current = observed.filter(|object| !is_deleting(&object.value));
+                let outcome = current.map_or(Applied::Terminating, Applied::Unchanged);
+                return Ok((resource, outcome));
+            }
+            Action::Reject => {
+                return Err(ObjectError::Unmanaged {
+                    kind: kind_of(manifest).1.to_owned(),
+                    name: full_name(manifest),
+                    cluster: cluster.to_owned(),
+                });
+            }
+            Action::Create => {
+                let object: DynamicObject = serde_json::from_value(manifest.clone())?;
+                let created = api.create(&PostParams::default(), &object).await;
+                if created.as_ref().is_err_and(is_kind_unserved) {
+                    let (api_version, kind) = kind_of(manifest);
+                    return Err(member.forget(api_version, kind).into());
+                }
+                created
+            }
+            Action::Update(desired) => {
+                let object: DynamicObject = serde_json::from_value(*desired)?;
+                api.replace(&name, &PostParams::default(), &object).await
+            }
+        };
+        match written {
+            Ok(object) => {
+                let object = MemberObject::new(&resource, object).ok_or(ObjectError::Conflicts)?;
+                return Ok((resource, Applied::Written(object)));
+            }
+            Err(error) if is_race(&error) && tries < CONFLICT_TRIES => observed = read().await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Reports whether the object was created, changed or deleted since it was read.
+fn is_race(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            let conflict = status.code == 409 && !status.message.contains("being terminated");
+            conflict || status.code == 404 && !is_namespace_missing(status)
+        }
+        _ => false,
+    }
+}
+
+/// Reports whether a create failed because the kind is no longer served.
+fn is_kind_unserved(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404 && !is_namespace_missing(status))
+}
+
+fn is_namespace_missing(status: &Status) -> bool {
+    let kind = status.details.as_ref().map(|details| details.kind.as_str());
+    kind == Some("namespaces") || status.message.contains("namespaces")
+}
+
+/// Deletes a managed object.
+pub(super) async fn delete(
+    member: &Kinds,
+    manifest: &Value,
+    cached: &Cached,
+) -> Result<(), ObjectError> {
+    let resource = match resource_type(member, manifest).await {
+        Ok(resource) => resource,
+        Err(error) if error.is_unserved() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let (api, name) = api_for(member, &resource, manifest);
+    let mut cached = cached.clone();
+    for _ in 0..CONFLICT_TRIES {
+        let object = match cached {
+            Cached::Present(object) => object.value.clone(),
+            // An object missing from the cache may exist: the response to its creation may be lost, and the watch late.
+            Cached::Absent | Cached::Unknown => match api.get_opt(&name).await? {
+                None => return Ok(()),
+                Some(object) => serde_json::to_value(object)?,
+            },
+        };
+        if !is_managed(&object) {
+            return Ok(());
+        }
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+        // Background propagation also deletes the pods of Jobs.
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: uid.map(str::to_owned),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match api.delete(&name, &params).await {
+            Ok(_) => return Ok(()),
+            Err(error) if has_code(&error, 404) => return Ok(()),
+            Err(error) if has_code(&error, 409) => cached = Cached::Unknown,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ObjectError::Conflicts)
+}
+
+/// Removes our marks from an object and leaves it in the member.
+pub(super) async fn release(member: &Kinds, manifest: &Value) -> Result<(), ObjectError> {
+    let resource = match resource_type(member, manifest).await {
+        Ok(resource) => resource,
+        Err(error) if error.is_unserved() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let (api, name) = api_for(member, &resource, manifest);
+    for _ in 0..CONFLICT_TRIES {
+        let Some(object) = api.get_opt(&name).await? else {
+            return Ok(());
+        };
+        let observed = serde_json::to_value(object)?;
+        if !is_managed(&observed) {
+            return Ok(());
+        }
+        let mut desired = without_marks(manifest);
+        retain(&mut desired, &observed);
+        let desired: DynamicObject = serde_json::from_value(without_marks(&desired))?;
+        match api.replace(&name, &PostParams::default(), &desired).await {
+            Ok(_) => return Ok(()),
+            Err(error) if is_race(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ObjectError::Conflicts)
+}
+
+/// Returns the resource type of a manifest.
+pub(super) async fn resource_type(
+    member: &Kinds,
+    manifest: &Value,
+) -> Result<Arc<ResourceType>, KindError> {
+    let (api_version, kind) = kind_of(manifest);
+    member.find(api_version, kind).await
+}
+
+fn api_for(
+    member: &Kinds,
+    resource: &ResourceType,
+    manifest: &Value,
+) -> (Api<DynamicObject>, String) {
+    let api = resource.api(member.client(), text_at(manifest, "/metadata/namespace"));
+    (api, text_at(manifest, "/metadata/name").to_owned())
+}
+
+fn full_name(manifest: &Value) -> String {
+    let name = text_at(manifest, "/metadata/name");
+    match text_at(manifest, "/metadata/namespace") {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    }
+}

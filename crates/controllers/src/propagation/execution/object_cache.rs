@@ -1,0 +1,371 @@
+//! A cache of the managed objects in a member, fed by watches and by the responses to our own writes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
+use kube::api::DynamicObject;
+use kube::core::TypeMeta;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::informer::{Listing, Observation};
+use crate::json_fields::{kind_of, text_at};
+use crate::resource_type::ResourceType;
+
+/// An object in a member.
+#[derive(Debug)]
+pub(super) struct MemberObject {
+    /// The object, with its kind.
+    pub(super) value: Value,
+    uid: String,
+    /// The resource version; 0 if it is not a number.
+    version: u64,
+}
+
+impl MemberObject {
+    /// Converts an object of a kind.
+    pub(super) fn new(resource: &ResourceType, mut object: DynamicObject) -> Option<Self> {
+        object.metadata.managed_fields = None;
+        object.types = Some(TypeMeta {
+            api_version: resource.api.api_version.clone(),
+            kind: resource.api.kind.clone(),
+        });
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let version = object.metadata.resource_version.as_deref();
+        let version = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let value = serde_json::to_value(object).ok()?;
+        Some(Self {
+            value,
+            uid,
+            version,
+        })
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::of(&self.value)
+    }
+
+    /// Returns the name of the object's Work, if the Work is in this namespace.
+    pub(super) fn work(&self, execution_namespace: &str) -> Option<String> {
+        let annotations = self.value.pointer("/metadata/annotations")?;
+        let namespace = annotations.get(WORK_NAMESPACE)?.as_str()?;
+        let name = annotations.get(WORK_NAME)?.as_str()?;
+        (namespace == execution_namespace).then(|| name.to_owned())
+    }
+}
+
+/// The namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ObjectKey {
+    namespace: String,
+    name: String,
+}
+
+impl ObjectKey {
+    /// Returns the key of a manifest or object.
+    fn of(manifest: &Value) -> Self {
+        Self {
+            namespace: text_at(manifest, "/metadata/namespace").to_owned(),
+            name: text_at(manifest, "/metadata/name").to_owned(),
+        }
+    }
+}
+
+/// The result of a lookup.
+#[derive(Clone, Debug)]
+pub(super) enum Cached {
+    /// The kind is not listed yet; the object must be read.
+    Unknown,
+    /// The member has no such managed object.
+    Absent,
+    /// The cached object.
+    Present(Arc<MemberObject>),
+}
+
+/// The `apiVersion` and `kind` of objects.
+pub(super) type KindKey = (String, String);
+
+/// The cache of a member, by kind.
+#[derive(Debug, Default)]
+pub(super) struct ObjectCache(HashMap<KindKey, KindCache>);
+
+impl ObjectCache {
+    /// Drops all objects and ends their watches.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Returns the cached object of a manifest.
+    pub(super) fn get(&self, manifest: &Value) -> Cached {
+        let (api_version, kind) = kind_of(manifest);
+        let kind = (api_version.to_owned(), kind.to_owned());
+        match self.0.get(&kind) {
+            Some(objects) => objects.get(&ObjectKey::of(manifest)),
+            None => Cached::Unknown,
+        }
+    }
+
+    /// Reports whether a kind is cached as it is served now.
+    pub(super) fn has_kind(&self, resource: &ResourceType) -> bool {
+        let cached = self.0.get(&kind_key(resource));
+        cached.is_some_and(|objects| *objects.resource == *resource)
+    }
+
+    /// Adds an empty cache for a kind. Dropping the cache cancels `watch`.
+    pub(super) fn add_kind(
+        &mut self,
+        resource: Arc<ResourceType>,
+        watch: CancellationToken,
+    ) -> KindKey {
+        let key = kind_key(&resource);
+        let objects = KindCache::new(resource, watch);
+        self.0.insert(key.clone(), objects);
+        key
+    }
+
+    /// Handles a watch event of a kind. Returns the affected objects; none if the kind is not cached.
+    pub(super) fn handle_watch_event(
+        &mut self,
+        kind: &KindKey,
+        event: Observation,
+    ) -> Option<Vec<Arc<MemberObject>>> {
+        Some(self.0.get_mut(kind)?.handle_watch_event(event))
+    }
+
+    /// Stores the response to a write, unless a watch has seen the deletion of the object since.
+    pub(super) fn store_response(&mut self, resource: &ResourceType, object: MemberObject) {
+        if let Some(objects) = self.0.get_mut(&kind_key(resource)) {
+            objects.store_response(object);
+        }
+    }
+}
+
+fn kind_key(resource: &ResourceType) -> KindKey {
+    (resource.api.api_version.clone(), resource.api.kind.clone())
+}
+
+/// The managed objects of one kind.
+#[derive(Debug)]
+struct KindCache {
+    resource: Arc<ResourceType>,
+    listed: bool,
+    objects: HashMap<ObjectKey, Arc<MemberObject>>,
+    /// The UIDs of deleted objects, which a late response must not restore.
+    deleted: HashMap<ObjectKey, String>,
+    watch: CancellationToken,
+}
+
+impl Drop for KindCache {
+    fn drop(&mut self) {
+        self.watch.cancel();
+    }
+}
+
+impl KindCache {
+    fn new(resource: Arc<ResourceType>, watch: CancellationToken) -> Self {
+        Self {
+            resource,
+            listed: false,
+            objects: HashMap::new(),
+            deleted: HashMap::new(),
+            watch,
+        }
+    }
+
+    fn get(&self, key: &ObjectKey) -> Cached {
+        match self.objects.get(key) {
+            Some(object) => Cached::Present(Arc::clone(object)),
+            None if self.listed => Cached::Absent,
+            None => Cached::Unknown,
+        }
+    }
+
+    /// Handles a watch event. Returns the objects that it changed or deleted.
+    fn handle_watch_event(&mut self, event: Observation) -> Vec<Arc<MemberObject>> {
+        match event {
+            Observation::Listed(listing) => {
+                self.listed = true;
+                let objects = &mut self.objects;
+                let deleted =
+                    objects.extract_if(|key, _| !listing.contains(&key.namespace, &key.name));
+                let deleted: Vec<(ObjectKey, Arc<MemberObject>)> = deleted.collect();
+                // Objects deleted before the previous list have no response in flight any more.
+                self.deleted = deleted
+                    .iter()
+                    .map(|(key, object)| (key.clone(), object.uid.clone()))
+                    .collect();
+                deleted.into_iter().map(|(_, object)| object).collect()
+            }
+            // A kind that is not served has no objects; their deletion may have gone unobserved.
+            Observation::Unserved => {
+                self.handle_watch_event(Observation::Listed(Listing::default()))
+            }
+            Observation::Applied(object) => MemberObject::new(&self.resource, *object)
+                .and_then(|object| self.store(object))
+                .into_iter()
+                .collect(),
+            Observation::Deleted(object) => MemberObject::new(&self.resource, *object)
+                .and_then(|object| self.remove(&object))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    fn store_response(&mut self, object: MemberObject) {
+        if self.deleted.get(&object.key()) != Some(&object.uid) {
+            self.store(object);
+        }
+    }
+
+    /// Stores an object unless a later version is cached.
+    fn store(&mut self, object: MemberObject) -> Option<Arc<MemberObject>> {
+        let key = object.key();
+        if let Some(cached) = self.objects.get(&key)
+            && cached.uid == object.uid
+            && cached.version != 0
+            && cached.version >= object.version
+        {
+            return None;
+        }
+        let object = Arc::new(object);
+        self.objects.insert(key, Arc::clone(&object));
+        Some(object)
+    }
+
+    /// Removes a deleted object unless a new one of the same name is cached.
+    fn remove(&mut self, object: &MemberObject) -> Option<Arc<MemberObject>> {
+        let key = object.key();
+        self.deleted.insert(key.clone(), object.uid.clone());
+        if self.objects.get(&key)?.uid != object.uid {
+            return None;
+        }
+        self.objects.remove(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind};
+    use serde_json::json;
+
+    use super::*;
+
+    fn cache() -> KindCache {
+        let api = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        let resource = ResourceType {
+            api,
+            namespaced: true,
+        };
+        KindCache::new(Arc::new(resource), CancellationToken::new())
+    }
+
+    fn object(name: &str, uid: &str, version: &str) -> Box<DynamicObject> {
+        Box::new(
+            serde_json::from_value(
+                json!({"metadata": {"name": name, "uid": uid, "resourceVersion": version}}),
+            )
+            .unwrap(),
+        )
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
+            namespace: String::new(),
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn no_object_is_absent_before_the_first_list() {
+        let mut cache = cache();
+        assert!(matches!(cache.get(&key("a")), Cached::Unknown));
+        cache.handle_watch_event(Observation::Applied(object("a", "1", "1")));
+        assert!(matches!(cache.get(&key("b")), Cached::Unknown));
+        let listing = [&*object("a", "1", "1")].into_iter().collect();
+        cache.handle_watch_event(Observation::Listed(listing));
+        assert!(matches!(cache.get(&key("a")), Cached::Present(_)));
+        assert!(matches!(cache.get(&key("b")), Cached::Absent));
+    }
+
+    #[test]
+    fn objects_missing_from_a_new_list_are_deleted_and_returned() {
+        let mut cache = cache();
+        cache.handle_watch_event(Observation::Applied(object("a", "1", "1")));
+        let nothing = Observation::Listed(Listing::default());
+        assert_eq!(cache.handle_watch_event(nothing).len(), 1);
+        assert!(matches!(cache.get(&key("a")), Cached::Absent));
+    }
+
+    #[test]
+    fn each_unserved_event_deletes_all_objects() {
+        let mut cache = cache();
+        for uid in ["1", "2"] {
+            let response = MemberObject::new(&cache.resource, *object("a", uid, "1")).unwrap();
+            cache.store_response(response);
+            assert_eq!(cache.handle_watch_event(Observation::Unserved).len(), 1);
+            assert!(matches!(cache.get(&key("a")), Cached::Absent));
+            assert!(cache.handle_watch_event(Observation::Unserved).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_late_response_does_not_restore_a_deleted_object() {
+        let mut cache = cache();
+        let response =
+            |cache: &KindCache| MemberObject::new(&cache.resource, *object("a", "1", "5")).unwrap();
+        cache.handle_watch_event(Observation::Applied(object("a", "1", "4")));
+        cache.handle_watch_event(Observation::Listed(Listing::default()));
+        let late = response(&cache);
+        cache.store_response(late);
+        assert!(matches!(cache.get(&key("a")), Cached::Absent));
+        cache.handle_watch_event(Observation::Applied(object("b", "2", "6")));
+        cache.handle_watch_event(Observation::Deleted(object("b", "2", "7")));
+        let late = MemberObject::new(&cache.resource, *object("b", "2", "6")).unwrap();
+        cache.store_response(late);
+        assert!(matches!(cache.get(&key("b")), Cached::Absent));
+        let recreated = MemberObject::new(&cache.resource, *object("b", "3", "8")).unwrap();
+        cache.store_response(recreated);
+        assert!(matches!(cache.get(&key("b")), Cached::Present(_)));
+    }
+
+    #[test]
+    fn stale_events_change_nothing() {
+        let mut cache = cache();
+        assert_eq!(
+            cache
+                .handle_watch_event(Observation::Applied(object("a", "1", "5")))
+                .len(),
+            1
+        );
+        assert!(
+            cache
+                .handle_watch_event(Observation::Applied(object("a", "1", "5")))
+                .is_empty()
+        );
+        assert!(
+            cache
+                .handle_watch_event(Observation::Applied(object("a", "1", "4")))
+                .is_empty()
+        );
+        // The object was recreated before the deletion of the former one is reported.
+        assert_eq!(
+            cache
+                .handle_watch_event(Observation::Applied(object("a", "2", "7")))
+                .len(),
+            1
+        );
+        assert!(
+            cache
+                .handle_watch_event(Observation::Deleted(object("a", "1", "6")))
+                .is_empty()
+        );
+        assert!(matches!(cache.get(&key("a")), Cached::Present(_)));
+        assert_eq!(
+            cache
+                .handle_watch_event(Observation::Deleted(object("a", "2", "8")))
+                .len(),
+            1
+        );
+    }
+}

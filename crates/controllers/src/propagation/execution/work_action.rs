@@ -1,0 +1,195 @@
+//! The action for a Work, given the state of its cluster.
+
+use berth_api::cluster::SyncMode;
+use berth_api::well_known::{CONDITION_READY, EXECUTION_FINALIZER};
+use berth_api::{Cluster, Work};
+
+use crate::condition;
+
+/// The state of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClusterState {
+    /// The Cluster does not exist.
+    Deleted,
+    /// An agent in the member applies the Works.
+    Pull,
+    /// The Cluster has no API endpoint, so nothing was ever sent there.
+    NoEndpoint,
+    /// The member is ready.
+    Ready,
+    /// The member is not ready.
+    NotReady,
+    /// The member is not ready, and its Cluster is being deleted.
+    Terminating,
+}
+
+impl ClusterState {
+    /// Returns the state of a cluster.
+    pub(crate) fn of(cluster: Option<&Cluster>) -> Self {
+        let Some(cluster) = cluster else {
+            return Self::Deleted;
+        };
+        let conditions = cluster.status.as_ref().map(|status| &status.conditions[..]);
+        let endpoint = cluster.spec.api_endpoint.as_deref();
+        if cluster.spec.sync_mode == SyncMode::Pull {
+            Self::Pull
+        } else if endpoint.is_none_or(str::is_empty) {
+            Self::NoEndpoint
+        } else if conditions.is_some_and(|conditions| condition::holds(conditions, CONDITION_READY))
+        {
+            Self::Ready
+        } else if cluster.metadata.deletion_timestamp.is_some() {
+            Self::Terminating
+        } else {
+            Self::NotReady
+        }
+    }
+}
+
+/// The action for a Work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkAction {
+    /// Do nothing.
+    None,
+    /// Apply the manifests to the member and collect their status.
+    Apply,
+    /// Report suspended dispatching and collect the status.
+    Suspend,
+    /// Keep the Work until the member is ready, and collect the cached status.
+    AwaitMember,
+    /// Report that the cluster has no API endpoint.
+    ReportNoEndpoint,
+    /// Delete or release the objects in the member, then remove the finalizer.
+    Delete,
+    /// Remove the finalizer without touching the member.
+    RemoveFinalizer,
+}
+
+impl WorkAction {
+    /// Reports whether the action sends requests to the member.
+    pub(crate) fn needs_member(self) -> bool {
+        matches!(self, Self::Apply | Self::Delete)
+    }
+}
+
+/// Decides the action for a Work.
+pub(crate) fn action_for(work: &Work, cluster: ClusterState) -> WorkAction {
+    let meta = &work.metadata;
+    if cluster == ClusterState::Pull {
+        return WorkAction::None;
+    }
+    if meta.deletion_timestamp.is_some() {
+        let finalizers = meta.finalizers.iter().flatten();
+        if !finalizers.clone().any(|name| name == EXECUTION_FINALIZER) {
+            return WorkAction::None;
+        }
+        return match cluster {
+            ClusterState::Ready => WorkAction::Delete,
+            ClusterState::Deleted | ClusterState::NoEndpoint | ClusterState::Terminating => {
+                WorkAction::RemoveFinalizer
+            }
+            ClusterState::NotReady | ClusterState::Pull => WorkAction::None,
+        };
+    }
+    if work.spec.suspend_dispatching == Some(true) {
+        return WorkAction::Suspend;
+    }
+    match cluster {
+        ClusterState::Ready => WorkAction::Apply,
+        ClusterState::NotReady | ClusterState::Terminating => WorkAction::AwaitMember,
+        ClusterState::NoEndpoint => WorkAction::ReportNoEndpoint,
+        ClusterState::Deleted | ClusterState::Pull => WorkAction::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn cluster(spec: Value, ready: &str, deleting: bool) -> Cluster {
+        let mut cluster = json!({"metadata": {"name": "m"}, "spec": spec, "status": {"conditions": [
+            {"type": "Ready", "status": ready, "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        if deleting {
+            cluster["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        serde_json::from_value(cluster).unwrap()
+    }
+
+    #[test]
+    fn cluster_states() {
+        let push = json!({"syncMode": "Push", "apiEndpoint": "https://a"});
+        for (spec, ready, deleting, expected) in [
+            (push.clone(), "True", false, ClusterState::Ready),
+            (push.clone(), "True", true, ClusterState::Ready),
+            (push.clone(), "Unknown", false, ClusterState::NotReady),
+            (push, "False", true, ClusterState::Terminating),
+            (
+                json!({"syncMode": "Push"}),
+                "True",
+                false,
+                ClusterState::NoEndpoint,
+            ),
+            (
+                json!({"syncMode": "Pull", "apiEndpoint": "https://a"}),
+                "True",
+                false,
+                ClusterState::Pull,
+            ),
+        ] {
+            assert_eq!(
+                ClusterState::of(Some(&cluster(spec, ready, deleting))),
+                expected
+            );
+        }
+        assert_eq!(ClusterState::of(None), ClusterState::Deleted);
+    }
+
+    #[test]
+    fn a_deletion_waits_for_a_member_that_may_recover() {
+        let work = |deleting: bool, finalizer: bool, suspended: bool| -> Work {
+            let mut work =
+                json!({"metadata": {"name": "w"}, "spec": {"suspendDispatching": suspended}});
+            if deleting {
+                work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            if finalizer {
+                work["metadata"]["finalizers"] = json!([EXECUTION_FINALIZER]);
+            }
+            serde_json::from_value(work).unwrap()
+        };
+        let deleted = work(true, true, false);
+        for (state, expected) in [
+            (ClusterState::Ready, WorkAction::Delete),
+            (ClusterState::NotReady, WorkAction::None),
+            (ClusterState::Terminating, WorkAction::RemoveFinalizer),
+            (ClusterState::Deleted, WorkAction::RemoveFinalizer),
+            (ClusterState::NoEndpoint, WorkAction::RemoveFinalizer),
+            (ClusterState::Pull, WorkAction::None),
+        ] {
+            assert_eq!(action_for(&deleted, state), expected, "{state:?}");
+        }
+        assert_eq!(
+            action_for(&work(true, false, false), ClusterState::Ready),
+            WorkAction::None
+        );
+        assert_eq!(
+            action_for(&work(false, true, true), ClusterState::Ready),
+            WorkAction::Suspend
+        );
+        assert_eq!(
+            action_for(&work(false, true, false), ClusterState::Ready),
+            WorkAction::Apply
+        );
+        assert_eq!(
+            action_for(&work(false, true, false), ClusterState::NotReady),
+            WorkAction::AwaitMember
+        );
+        assert_eq!(
+            action_for(&work(false, true, false), ClusterState::NoEndpoint),
+            WorkAction::ReportNoEndpoint
+        );
+    }
+}

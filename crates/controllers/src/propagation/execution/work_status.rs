@@ -1,0 +1,215 @@
+//! The next status of a Work, from the observations of a reconciliation.
+
+use berth_api::binding::ResourceHealth;
+use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
+use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
+use berth_api::{Work, condition_message};
+use serde_json::Value;
+
+use crate::condition;
+use crate::interpreter::{is_healthy, reflect};
+use crate::json_fields::{kind_of, text_at};
+
+/// The outcome of applying a Work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ApplyOutcome {
+    /// All manifests are applied.
+    Succeeded,
+    /// Some manifests are not applied.
+    Failed {
+        /// The number of applied manifests.
+        done: usize,
+        /// The errors of the others.
+        reasons: Vec<String>,
+    },
+}
+
+/// The outcome of applying one manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ManifestOutcome {
+    /// The object was up to date.
+    Unchanged,
+    /// The object was written.
+    Written,
+    /// The object could not be written, with the error.
+    Failed(String),
+}
+
+/// The observations of one reconciliation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Observations {
+    /// Dispatching is active; `None` leaves the condition as it is.
+    pub(crate) dispatching: Option<bool>,
+    /// The outcome of applying the Work, if it was tried.
+    pub(crate) applied: Option<ApplyOutcome>,
+    /// The outcome of each manifest, if the Work was applied.
+    pub(crate) outcomes: Vec<ManifestOutcome>,
+    /// The object of each manifest in the member, if known.
+    pub(crate) objects: Vec<Option<Value>>,
+}
+
+/// The changed parts of a status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StatusChanges {
+    /// The condition `Dispatching`.
+    pub(crate) dispatching: bool,
+    /// The condition `Applied`.
+    pub(crate) applied: bool,
+    /// The reports about the objects.
+    pub(crate) manifest_statuses: bool,
+}
+
+impl StatusChanges {
+    /// Reports whether anything changed.
+    pub(crate) fn any(self) -> bool {
+        self.dispatching || self.applied || self.manifest_statuses
+    }
+}
+
+/// Returns the next status of a Work, and what changes in it.
+pub(crate) fn next_status(work: &Work, observations: &Observations) -> (WorkStatus, StatusChanges) {
+    let mut status = work.status.clone().unwrap_or_default();
+    let mut changes = StatusChanges::default();
+    let conditions = &mut status.conditions;
+    if let Some(dispatching) = observations.dispatching {
+        let (reason, message) = if dispatching {
+            (
+                "Dispatching",
+                "Work is being dispatched to member clusters.",
+            )
+        } else {
+            (
+                "SuspendDispatching",
+                "Work dispatching is in a suspended state.",
+            )
+        };
+        changes.dispatching = condition::set(
+            conditions,
+            CONDITION_DISPATCHING,
+            dispatching,
+            reason,
+            message,
+        );
+    }
+    match &observations.applied {
+        None => {}
+        Some(ApplyOutcome::Succeeded) => {
+            let message = "Manifest has been successfully applied";
+            changes.applied = condition::set(
+                conditions,
+                CONDITION_APPLIED,
+                true,
+                "AppliedSuccessful",
+                message,
+            );
+        }
+        Some(ApplyOutcome::Failed { done, reasons }) => {
+            let total = work.spec.workload.manifests.len();
+            let reasons = reasons.join("; ");
+            let message = format!("Failed to apply all manifests ({done}/{total}): {reasons}");
+            let message = condition_message::bounded(message);
+            changes.applied = condition::set(
+                conditions,
+                CONDITION_APPLIED,
+                false,
+                "AppliedFailed",
+                &message,
+            );
+        }
+    }
+    let statuses: Vec<ManifestStatus> = observations
+        .objects
+        .iter()
+        .enumerate()
+        .zip(&work.spec.workload.manifests)
+        .filter_map(|((ordinal, object), manifest)| {
+            manifest_status(ordinal, manifest, object.as_ref()?)
+        })
+        .collect();
+    if !statuses.is_empty() && statuses != status.manifest_statuses {
+        status.manifest_statuses = statuses;
+        changes.manifest_statuses = true;
+    }
+    (status, changes)
+}
+
+/// Returns the report about an object. The manifest provides the name, because a member may return another one.
+fn manifest_status(ordinal: usize, manifest: &Value, object: &Value) -> Option<ManifestStatus> {
+    let (api_version, kind) = kind_of(manifest);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Some(ManifestStatus {
+        identifier: ResourceIdentifier {
+            ordinal: i64::try_from(ordinal).ok()?,
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            resource: String::new(),
+            namespace: text_at(manifest, "/metadata/namespace").to_owned(),
+            name: text_at(manifest, "/metadata/name").to_owned(),
+        },
+        status: reflect(object),
+        health: Some(if is_healthy(object) {
+            ResourceHealth::Healthy
+        } else {
+            ResourceHealth::Unhealthy
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn work() -> Work {
+        serde_json::from_value(
+            json!({"metadata": {"name": "w"}, "spec": {"workload": {"manifests": [{}, {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}]}}}),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn equal_observations_change_nothing() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of another", "namespace": "n"}});
+        let observations = Observations {
+            dispatching: Some(true),
+            applied: Some(ApplyOutcome::Succeeded),
+            objects: vec![None, Some(object)],
+            ..Observations::default()
+        };
+        let mut work = work();
+        let (status, changes) = next_status(&work, &observations);
+        assert!(changes.dispatching && changes.applied && changes.manifest_statuses);
+        assert_eq!(
+            json!(status.manifest_statuses),
+            json!([{"health": "Healthy", "identifier": {
+            "ordinal": 1, "version": "v1", "kind": "ConfigMap", "resource": "", "namespace": "n", "name": "c"}}])
+        );
+        work.status = Some(status);
+        assert!(!next_status(&work, &observations).1.any());
+        let unknown = Observations {
+            objects: vec![None, None],
+            ..Observations::default()
+        };
+        assert!(!next_status(&work, &unknown).1.any());
+    }
+
+    #[test]
+    fn failures_report_the_count_and_the_reasons() {
+        let observations = Observations {
+            applied: Some(ApplyOutcome::Failed {
+                done: 1,
+                reasons: vec!["no".to_owned()],
+            }),
+            ..Observations::default()
+        };
+        let (status, _) = next_status(&work(), &observations);
+        assert_eq!(
+            status.conditions[0].message,
+            "Failed to apply all manifests (1/2): no"
+        );
+        assert_eq!(status.conditions[0].reason, "AppliedFailed");
+    }
+}

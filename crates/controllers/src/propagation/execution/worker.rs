@@ -1,0 +1,313 @@
+//! The worker: carries out the action for a Work, first in the member, then on the control plane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_api::Work;
+use berth_api::well_known::EXECUTION_FINALIZER;
+use berth_events::EventRecorder;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::drift::AppliedState;
+use super::events;
+use super::member_object::{self, Applied, CONFLICT_TRIES};
+use super::object_cache::{Cached, MemberObject};
+use super::work_action::WorkAction;
+use super::work_status::{ApplyOutcome, ManifestOutcome, Observations, next_status};
+use crate::kinds::Kinds;
+use crate::resource_type::ResourceType;
+use crate::said::has_code;
+
+/// Time limit for the requests to a member about one object.
+const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An action for a Work, with the state that it starts from.
+#[derive(Debug)]
+pub(super) struct WorkJob {
+    pub(super) work: Arc<Work>,
+    pub(super) cluster: String,
+    pub(super) action: WorkAction,
+    /// The connection to the member, or the reason why there is none.
+    pub(super) member: Result<Kinds, String>,
+    /// The cached object of each manifest.
+    pub(super) cached: Vec<Cached>,
+    /// The applied state of each manifest, once applied.
+    pub(super) applied: Vec<Option<AppliedState>>,
+}
+
+/// The result of a job.
+#[derive(Debug, Default)]
+pub(super) struct WorkResult {
+    /// The Work, if it was written.
+    pub(super) work: Option<Work>,
+    /// Kinds of the manifests, as far as they were looked up.
+    pub(super) kinds: Vec<Arc<ResourceType>>,
+    /// Objects that the member returned.
+    pub(super) objects: Vec<(Arc<ResourceType>, MemberObject)>,
+    /// The applied state of each manifest.
+    pub(super) applied: Vec<Option<AppliedState>>,
+    /// The member rejected our credentials, which may have changed.
+    pub(super) unauthorized: bool,
+    /// The error, if the job must be retried.
+    pub(super) failure: Option<WorkError>,
+}
+
+/// A failed job, which is retried.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkError {
+    /// A request to the control plane failed.
+    #[error("control plane: {0}")]
+    ControlPlane(#[from] kube::Error),
+    /// The member rejected requests or did not respond.
+    #[error("{}", .0.join("; "))]
+    Member(Vec<String>),
+    /// Other clients kept changing the Work.
+    #[error("gave up after repeated conflicts on the work")]
+    Conflicts,
+}
+
+/// A worker for Works. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Worker {
+    pub(super) control_plane: kube::Client,
+    pub(super) events: EventRecorder,
+}
+
+impl Worker {
+    /// Carries out a job.
+    pub(super) async fn run(&self, job: WorkJob) -> WorkResult {
+        let mut result = WorkResult {
+            applied: job.applied.clone(),
+            ..WorkResult::default()
+        };
+        let mut observations = Observations {
+            objects: job.cached.iter().map(present).collect(),
+            ..Observations::default()
+        };
+        match job.action {
+            WorkAction::None => return result,
+            WorkAction::RemoveFinalizer => {
+                result.failure = self.remove_finalizer(&job.work).await.err();
+                return result;
+            }
+            WorkAction::Delete => {
+                let removed = delete_objects(&job, &mut result).await;
+                result.failure = match removed {
+                    Ok(()) => self.remove_finalizer(&job.work).await.err(),
+                    Err(reason) => Some(WorkError::Member(vec![reason])),
+                };
+                return result;
+            }
+            WorkAction::Suspend => observations.dispatching = Some(false),
+            WorkAction::AwaitMember => observations.dispatching = Some(true),
+            WorkAction::ReportNoEndpoint => {
+                observations.dispatching = Some(true);
+                observations.applied = Some(ApplyOutcome::Failed {
+                    done: 0,
+                    reasons: vec![format!("cluster {} has no apiEndpoint", job.cluster)],
+                });
+            }
+            WorkAction::Apply => {
+                observations.dispatching = Some(true);
+                let (applied, outcomes) =
+                    apply_manifests(&job, &mut result, &mut observations.objects).await;
+                observations.applied = Some(applied);
+                observations.outcomes = outcomes;
+            }
+        }
+        if let Some(ApplyOutcome::Failed { reasons, .. }) = &observations.applied
+            && job.action == WorkAction::Apply
+            && job.member.is_ok()
+        {
+            result.failure = Some(WorkError::Member(reasons.clone()));
+        }
+        match self.write_status(&job, &observations).await {
+            Ok(work) => result.work = work,
+            Err(error) => result.failure = Some(error.into()),
+        }
+        result
+    }
+
+    /// Writes the status of a Work if it changed, and records events about the changes.
+    async fn write_status(
+        &self,
+        job: &WorkJob,
+        observations: &Observations,
+    ) -> Result<Option<Work>, kube::Error> {
+        let (work, cluster) = (&job.work, job.cluster.as_str());
+        let (status, changes) = next_status(work, observations);
+        let manifests = &work.spec.workload.manifests;
+        let outcomes = &observations.outcomes;
+        events::record_templates(&self.events, manifests, cluster, outcomes, changes);
+        if !changes.any() {
+            return Ok(None);
+        }
+        let mut patch = json!({ "status": { "conditions": status.conditions } });
+        if !status.manifest_statuses.is_empty() {
+            patch["status"]["manifestStatuses"] = json!(status.manifest_statuses);
+        }
+        let name = work.metadata.name.as_deref().unwrap_or_default();
+        let patched = self
+            .works(work)
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        match patched {
+            Ok(written) => {
+                let reasons = match &observations.applied {
+                    Some(ApplyOutcome::Failed { reasons, .. }) => reasons.join("; "),
+                    Some(ApplyOutcome::Succeeded) | None => String::new(),
+                };
+                events::record_work(&self.events, work, cluster, &status, &reasons, changes);
+                Ok(Some(written))
+            }
+            Err(error) if has_code(&error, 404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes our finalizer from a Work.
+    async fn remove_finalizer(&self, work: &Work) -> Result<(), WorkError> {
+        let api = self.works(work);
+        let name = work.metadata.name.as_deref().unwrap_or_default();
+        let uid = &work.metadata.uid;
+        let mut current = Some(work.clone());
+        for _ in 0..CONFLICT_TRIES {
+            // A new Work of the same name keeps its finalizer.
+            let Some(work) = current.filter(|work| work.metadata.uid == *uid) else {
+                return Ok(());
+            };
+            let finalizers = work.metadata.finalizers.unwrap_or_default();
+            let others = finalizers.iter().filter(|f| *f != EXECUTION_FINALIZER);
+            let patch = json!({ "metadata": {
+                "finalizers": others.collect::<Vec<_>>(),
+                "resourceVersion": work.metadata.resource_version } });
+            let patched = api
+                .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                .await;
+            match patched {
+                Ok(_) => return Ok(()),
+                Err(error) if has_code(&error, 404) => return Ok(()),
+                Err(error) if has_code(&error, 409) => current = api.get_opt(name).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(WorkError::Conflicts)
+    }
+
+    fn works(&self, work: &Work) -> Api<Work> {
+        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.control_plane.clone(), namespace)
+    }
+}
+
+fn present(cached: &Cached) -> Option<Value> {
+    match cached {
+        Cached::Present(object) => Some(object.value.clone()),
+        Cached::Absent | Cached::Unknown => None,
+    }
+}
+
+fn timeout_message(cluster: &str) -> String {
+    let seconds = MEMBER_TIMEOUT.as_secs();
+    format!("cluster {cluster} did not respond within {seconds} s")
+}
+
+/// Deletes the objects of a Work from the member. Objects of a preserved Work stay and only lose our marks.
+async fn delete_objects(job: &WorkJob, result: &mut WorkResult) -> Result<(), String> {
+    let member = job.member.as_ref().map_err(Clone::clone)?;
+    let manifests = &job.work.spec.workload.manifests;
+    let preserved = job.work.spec.preserve_resources_on_deletion == Some(true);
+    for (manifest, cached) in manifests.iter().zip(&job.cached) {
+        let deletion = async {
+            if preserved {
+                member_object::release(member, manifest).await
+            } else {
+                member_object::delete(member, manifest, cached).await
+            }
+        };
+        match tokio::time::timeout(MEMBER_TIMEOUT, deletion).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                result.unauthorized |= error.is_unauthorized();
+                return Err(error.to_string());
+            }
+            Err(_) => return Err(timeout_message(&job.cluster)),
+        }
+    }
+    Ok(())
+}
+
+/// Applies the manifests of a Work to the member.
+async fn apply_manifests(
+    job: &WorkJob,
+    result: &mut WorkResult,
+    objects: &mut [Option<Value>],
+) -> (ApplyOutcome, Vec<ManifestOutcome>) {
+    let manifests = &job.work.spec.workload.manifests;
+    let member = match &job.member {
+        Ok(member) => member,
+        Err(reason) => {
+            let reasons = vec![reason.clone()];
+            let failed = manifests
+                .iter()
+                .map(|_| ManifestOutcome::Failed(reason.clone()));
+            return (ApplyOutcome::Failed { done: 0, reasons }, failed.collect());
+        }
+    };
+    let mut outcomes = Vec::with_capacity(manifests.len());
+    for (index, manifest) in manifests.iter().enumerate() {
+        let cached = job.cached.get(index).cloned().unwrap_or(Cached::Unknown);
+        let applied = job.applied.get(index).copied().flatten();
+        let request = member_object::apply(member, manifest, cached, applied, &job.cluster);
+        let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
+            outcomes.push(ManifestOutcome::Failed(timeout_message(&job.cluster)));
+            continue;
+        };
+        match response {
+            Ok((resource, applied)) => {
+                let object = applied.object().map(|object| &object.value);
+                if let Some(slot) = result.applied.get_mut(index) {
+                    *slot = object.map(|object| AppliedState::of(manifest, object));
+                }
+                if let (Some(slot), Some(object)) = (objects.get_mut(index), object) {
+                    *slot = Some(object.clone());
+                }
+                result.kinds.push(Arc::clone(&resource));
+                if let Applied::Written(object) = applied {
+                    result.objects.push((resource, object));
+                    outcomes.push(ManifestOutcome::Written);
+                } else {
+                    outcomes.push(ManifestOutcome::Unchanged);
+                }
+            }
+            Err(error) => {
+                result.unauthorized |= error.is_unauthorized();
+                // Watch the kind also after a failure: the conflicting object may be deleted.
+                if let Ok(resource) = member_object::resource_type(member, manifest).await {
+                    result.kinds.push(resource);
+                }
+                if let Some(slot) = result.applied.get_mut(index) {
+                    *slot = None;
+                }
+                outcomes.push(ManifestOutcome::Failed(error.to_string()));
+            }
+        }
+    }
+    let reasons: Vec<String> = outcomes
+        .iter()
+        .filter_map(|outcome| match outcome {
+            ManifestOutcome::Failed(reason) => Some(reason.clone()),
+            ManifestOutcome::Unchanged | ManifestOutcome::Written => None,
+        })
+        .collect();
+    let applied = if reasons.is_empty() {
+        ApplyOutcome::Succeeded
+    } else {
+        ApplyOutcome::Failed {
+            done: manifests.len().saturating_sub(reasons.len()),
+            reasons,
+        }
+    };
+    (applied, outcomes)
+}

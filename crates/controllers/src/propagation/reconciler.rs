@@ -1,0 +1,391 @@
+//! The propagation task: it owns the index, handles watch events, starts jobs and messages the members' tasks.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_api::Work;
+use berth_events::EventRecorder;
+use kube::api::{Api, DynamicObject};
+use kube::core::ApiResource;
+use kube::runtime::watcher;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::binding::api_resource;
+use super::binding::sync::WorkSyncer;
+use super::execution::member;
+use super::index::{Index, WorkKey};
+use super::status::writer::StatusWriter;
+use super::{PropagationError, PropagationOptions};
+use crate::binding_key::{BindingKey, BindingKind};
+use crate::informer::{Observation, inform};
+use crate::overrides::OverrideKind;
+use crate::queue::{Lane, Queue, until};
+
+/// Capacity of the channel from the informers, which wait while it is full.
+pub(super) const CHANNEL_CAPACITY: usize = 1024;
+/// Delay that batches member reports before their status is aggregated: several members report at about the same
+/// time, and each several times while pods start.
+const STATUS_BATCH_DELAY: Duration = Duration::from_millis(100);
+/// Maximum watch events handled before jobs are started.
+const MAX_EVENT_BATCH: usize = 256;
+
+/// A watched kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    Bindings(BindingKind),
+    Works,
+    Clusters,
+    Overrides(OverrideKind),
+}
+
+impl Source {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Bindings(BindingKind::Namespaced),
+        Self::Bindings(BindingKind::Cluster),
+        Self::Works,
+        Self::Clusters,
+        Self::Overrides(OverrideKind::Namespaced),
+        Self::Overrides(OverrideKind::Cluster),
+    ];
+
+    fn api_resource(self) -> ApiResource {
+        match self {
+            Self::Bindings(kind) => api_resource(kind),
+            Self::Works => ApiResource::erase::<berth_api::Work>(&()),
+            Self::Clusters => ApiResource::erase::<berth_api::Cluster>(&()),
+            Self::Overrides(OverrideKind::Namespaced) => {
+                ApiResource::erase::<berth_api::OverridePolicy>(&())
+            }
+            Self::Overrides(OverrideKind::Cluster) => {
+                ApiResource::erase::<berth_api::ClusterOverridePolicy>(&())
+            }
+        }
+    }
+}
+
+/// A watch event and the kind that it concerns.
+pub(super) type SourceEvent = (Source, Observation);
+
+/// A queued unit of work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Job {
+    /// Sync the Works of a binding.
+    Sync(BindingKey),
+    /// Write the status of a binding and of its template.
+    Status(BindingKey),
+}
+
+/// The end of a job.
+struct JobResult {
+    job: Job,
+    failure: Option<Failure>,
+    /// Works that were written, also when the job failed later.
+    written: Vec<Work>,
+}
+
+/// A failed job, which is retried.
+struct Failure {
+    message: String,
+    /// The failure is expected to pass without anybody's help and is logged at debug level.
+    transient: bool,
+}
+
+/// Watch events about a binding's Works that arrived while these were written.
+#[derive(Debug, Default)]
+struct ConcurrentEvents {
+    /// Versions of created and changed Works. Once the job ends, its responses show which of them are our own writes.
+    versions: Vec<String>,
+    /// Deleted Works.
+    deleted: HashSet<WorkKey>,
+}
+
+/// The state of the control plane, and the running tasks.
+pub(super) struct Reconciler {
+    client: kube::Client,
+    options: PropagationOptions,
+    syncer: WorkSyncer,
+    status_writer: StatusWriter,
+    execution_events: EventRecorder,
+    pub(super) index: Index,
+    queue: Queue<Job, ()>,
+    concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
+    /// Sources whose first list is complete.
+    pub(super) listed: HashSet<Source>,
+    members: HashMap<String, mpsc::Sender<member::Message>>,
+    /// Messages to the members' tasks, by cluster.
+    outbox: Vec<(String, member::Message)>,
+    sender: mpsc::Sender<SourceEvent>,
+    shutdown: CancellationToken,
+    informers: JoinSet<()>,
+    jobs: JoinSet<JobResult>,
+    member_tasks: JoinSet<Result<(), JoinError>>,
+}
+
+impl Reconciler {
+    pub(super) fn new(
+        client: kube::Client,
+        options: PropagationOptions,
+        syncer: WorkSyncer,
+        status_writer: StatusWriter,
+        execution_events: EventRecorder,
+        sender: mpsc::Sender<SourceEvent>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            client,
+            options,
+            syncer,
+            status_writer,
+            execution_events,
+            index: Index::default(),
+            queue: Queue::default(),
+            concurrent_events: HashMap::new(),
+            listed: HashSet::new(),
+            members: HashMap::new(),
+            outbox: Vec::new(),
+            sender,
+            shutdown,
+            informers: JoinSet::new(),
+            jobs: JoinSet::new(),
+            member_tasks: JoinSet::new(),
+        }
+    }
+
+    /// Starts the informer of a source.
+    pub(super) fn watch(&mut self, source: Source) {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &source.api_resource());
+        let message = move |event| (source, event);
+        let (sender, shutdown) = (self.sender.clone(), self.shutdown.clone());
+        self.informers.spawn(inform(
+            api,
+            watcher::Config::default(),
+            message,
+            sender,
+            shutdown,
+        ));
+    }
+
+    /// Runs until shutdown; writes in flight are abandoned then.
+    pub(super) async fn run(
+        mut self,
+        mut receiver: mpsc::Receiver<SourceEvent>,
+    ) -> Result<(), PropagationError> {
+        let shutdown = self.shutdown.clone();
+        let mut batch = Vec::with_capacity(MAX_EVENT_BATCH);
+        loop {
+            let due = self.queue.next_due();
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                Some(result) = self.jobs.join_next() => self.finish_job(result?),
+                count = receiver.recv_many(&mut batch, MAX_EVENT_BATCH) => {
+                    if count == 0 {
+                        break;
+                    }
+                    for (source, event) in batch.drain(..) {
+                        self.handle_watch_event(source, event);
+                    }
+                }
+                Some(ended) = self.informers.join_next() => ended?,
+                Some(ended) = self.member_tasks.join_next() => ended??,
+                () = until(due) => self.requeue_due(),
+            }
+            self.flush_outbox().await;
+            self.dispatch();
+        }
+        // A panic of a member's task is an error of the propagation.
+        while let Some(ended) = self.member_tasks.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+
+    /// Queues a job. Syncs go first: users wait for their objects in the members before they read a status.
+    pub(super) fn enqueue(&mut self, job: Job) {
+        let lane = match job {
+            Job::Sync(_) => Lane::Fast,
+            Job::Status(_) => Lane::Slow,
+        };
+        self.queue.add(job, (), lane, |(), ()| ());
+    }
+
+    /// Queues the status of a binding after [`STATUS_BATCH_DELAY`].
+    pub(super) fn enqueue_status_batched(&mut self, binding: BindingKey) {
+        self.queue.gather(Job::Status(binding), STATUS_BATCH_DELAY);
+    }
+
+    /// Queues a message to a member's task.
+    pub(super) fn send_to_member(&mut self, cluster: &str, message: member::Message) {
+        self.outbox.push((cluster.to_owned(), message));
+    }
+
+    /// Sends the queued messages. Members' tasks never block on their member, so this does not either.
+    async fn flush_outbox(&mut self) {
+        for (name, message) in std::mem::take(&mut self.outbox) {
+            let sender = self.member_sender(&name);
+            // A closed channel means shutdown or a panic; `run` handles both.
+            let _ = sender.send(message).await;
+            if !self.index.clusters.contains_key(&name) && !self.index.has_works(&name) {
+                self.members.remove(&name);
+            }
+        }
+    }
+
+    /// Returns the channel to a member's task, which is started on first use.
+    fn member_sender(&mut self, name: &str) -> mpsc::Sender<member::Message> {
+        if let Some(sender) = self.members.get(name) {
+            return sender.clone();
+        }
+        let (sender, receiver) = mpsc::channel(member::CHANNEL_CAPACITY);
+        self.member_tasks.spawn(member::run(
+            name.to_owned(),
+            self.client.clone(),
+            self.execution_events.clone(),
+            self.options.concurrent_works.get(),
+            receiver,
+            self.shutdown.clone(),
+        ));
+        self.members.insert(name.to_owned(), sender.clone());
+        sender
+    }
+
+    fn requeue_due(&mut self) {
+        let now = Instant::now();
+        while let Some((job, ())) = self.queue.take_due(now) {
+            self.queue.add(job, (), Lane::Slow, |(), ()| ());
+        }
+    }
+
+    fn finish_job(&mut self, result: JobResult) {
+        let JobResult {
+            job,
+            failure,
+            written,
+        } = result;
+        if let Job::Sync(binding) = &job {
+            self.store_written(binding, written);
+        }
+        match failure {
+            None => self.queue.finish(&job),
+            Some(Failure { message, transient }) => {
+                let failures = self.queue.fail(&job, ());
+                if transient {
+                    tracing::debug!(?job, failures, error = message, "not yet, trying again");
+                } else {
+                    tracing::warn!(
+                        ?job,
+                        failures,
+                        error = message,
+                        "failed, trying again later"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Stores the written Works, so that the next sync does not compare with older ones. Enqueues another sync when
+    /// some other client wrote too, for example a predecessor of this process that was killed during a write.
+    fn store_written(&mut self, binding: &BindingKey, written: Vec<Work>) {
+        let concurrent = self.concurrent_events.remove(binding).unwrap_or_default();
+        let is_ours = |version: &String| {
+            let mut versions = written.iter().map(|work| &work.metadata.resource_version);
+            versions.any(|own| own.as_ref() == Some(version))
+        };
+        if !concurrent.versions.iter().all(is_ours) {
+            self.enqueue(Job::Sync(binding.clone()));
+        }
+        for work in written {
+            self.store_written_work(work, &concurrent.deleted);
+        }
+    }
+
+    /// Enqueues a sync after a watch reported a new or changed Work. During a sync, the end of the job decides whether
+    /// the change was its own.
+    pub(super) fn check_spec_change(&mut self, binding: BindingKey, version: String) {
+        let job = Job::Sync(binding);
+        if !self.queue.is_running(&job) {
+            self.enqueue(job);
+        } else if let Job::Sync(binding) = job {
+            let concurrent = self.concurrent_events.entry(binding).or_default();
+            concurrent.versions.push(version);
+        }
+    }
+
+    /// Notes a deletion during a sync, so that a late response does not restore the Work.
+    pub(super) fn note_deleted_work(&mut self, binding: &BindingKey, work: WorkKey) {
+        if self.queue.is_running(&Job::Sync(binding.clone())) {
+            let concurrent = self.concurrent_events.entry(binding.clone()).or_default();
+            concurrent.deleted.insert(work);
+        }
+    }
+
+    /// Reports whether every source is listed: with Works missing from the index each would be created again, and with
+    /// override policies missing resources would lose their overrides.
+    fn is_listed(&self) -> bool {
+        Source::ALL
+            .iter()
+            .all(|source| self.listed.contains(source))
+    }
+
+    /// Starts queued jobs up to the concurrency limit.
+    fn dispatch(&mut self) {
+        if !self.is_listed() {
+            return;
+        }
+        while self.jobs.len() < self.options.concurrent_bindings.get() {
+            let Some((job, ())) = self.queue.next() else {
+                return;
+            };
+            self.start(job);
+        }
+    }
+
+    fn start(&mut self, job: Job) {
+        let (Job::Sync(key) | Job::Status(key)) = &job;
+        let Some(binding) = self.index.binding(key).cloned() else {
+            self.queue.finish(&job);
+            return;
+        };
+        self.queue.start(job.clone());
+        match &job {
+            Job::Sync(_) => {
+                let input = self.index.sync_input(&binding);
+                let syncer = self.syncer.clone();
+                self.jobs.spawn(async move {
+                    let mut written = Vec::new();
+                    let failure = syncer.sync(input, &mut written).await.err();
+                    let failure = failure.map(|error| Failure {
+                        message: error.to_string(),
+                        transient: error.is_transient(),
+                    });
+                    JobResult {
+                        job,
+                        failure,
+                        written,
+                    }
+                });
+            }
+            Job::Status(_) => {
+                let works = self.index.works_of(&binding).into_iter();
+                let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
+                let writer = self.status_writer.clone();
+                self.jobs.spawn(async move {
+                    let failure = writer.write(binding, works).await.err();
+                    let failure = failure.map(|error| Failure {
+                        message: error.to_string(),
+                        transient: false,
+                    });
+                    JobResult {
+                        job,
+                        failure,
+                        written: Vec::new(),
+                    }
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The status of a binding, aggregated from its Works. The functions here are pure; [`writer`] sends the requests.
+//!
+//! This module must not know members: their reports are in the status of the Works.
+
+pub(crate) mod writer;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use berth_api::Work;
+use berth_api::binding::{
+    AggregatedStatusItem, BindingSpec, BindingStatus, ObjectReference, ResourceHealth,
+};
+use berth_api::names::cluster_of_execution_namespace;
+use berth_api::well_known::{CONDITION_APPLIED, CONDITION_FULLY_APPLIED};
+use berth_api::work::ResourceIdentifier;
+use serde_json::Value;
+
+use crate::condition;
+use crate::json_fields::text_at;
+use crate::json_size::json_size;
+use crate::propagation::binding::targets::expected_clusters;
+
+/// Maximum total size of the member statuses in one binding, in bytes of JSON. A binding must fit into a request.
+const MAX_STATUS_BYTES: usize = 1024 * 1024;
+
+/// Returns the members' reports about a resource, sorted by cluster. Works that are being deleted are left out.
+pub(crate) fn aggregated_items(
+    works: &[Arc<Work>],
+    resource: &ObjectReference,
+) -> Vec<AggregatedStatusItem> {
+    let mut items: Vec<AggregatedStatusItem> = works
+        .iter()
+        .filter(|work| work.metadata.deletion_timestamp.is_none())
+        .filter_map(|work| item(work, resource))
+        .collect();
+    items.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
+    drop_largest_statuses(&mut items);
+    items
+}
+
+/// Drops the largest statuses until the rest fits into [`MAX_STATUS_BYTES`].
+fn drop_largest_statuses(items: &mut [AggregatedStatusItem]) {
+    let size = |item: &AggregatedStatusItem| item.status.as_ref().map_or(0, json_size);
+    let mut sizes: Vec<(usize, usize)> = items.iter().map(size).zip(0..).collect();
+    let mut total: usize = sizes.iter().map(|(size, _)| size).sum();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    for (size, index) in sizes {
+        if total <= MAX_STATUS_BYTES {
+            return;
+        }
+        items[index].status = None;
+        total -= size;
+    }
+}
+
+/// Returns the report of one Work; none if the Work is for another resource.
+fn item(work: &Work, resource: &ObjectReference) -> Option<AggregatedStatusItem> {
+    let namespace = work.metadata.namespace.as_deref()?;
+    let manifests = &work.spec.workload.manifests;
+    let ordinal = manifests.iter().position(|m| is_manifest_of(m, resource))?;
+    let status = work.status.clone().unwrap_or_default();
+    let applied = condition::find(&status.conditions, CONDITION_APPLIED);
+    let is_applied = applied.is_some_and(|applied| applied.status == "True");
+    let mut item = AggregatedStatusItem {
+        cluster_name: cluster_of_execution_namespace(namespace)?.to_owned(),
+        status: None,
+        applied: Some(is_applied),
+        applied_message: None,
+        health: Some(ResourceHealth::Unknown),
+    };
+    if is_applied {
+        let mut reports = status.manifest_statuses.into_iter();
+        if let Some(report) = reports.find(|r| identifies(&r.identifier, ordinal, resource)) {
+            item.status = report.status;
+            item.health = report.health.or(item.health);
+        }
+    } else {
+        let message = applied.map(|applied| applied.message.clone());
+        item.applied_message = message.filter(|message| !message.is_empty());
+    }
+    Some(item)
+}
+
+fn is_manifest_of(manifest: &Value, resource: &ObjectReference) -> bool {
+    let namespace = resource.namespace.as_deref().unwrap_or_default();
+    text_at(manifest, "/apiVersion") == resource.api_version
+        && text_at(manifest, "/kind") == resource.kind
+        && text_at(manifest, "/metadata/namespace") == namespace
+        && text_at(manifest, "/metadata/name") == resource.name
+}
+
+fn identifies(identifier: &ResourceIdentifier, ordinal: usize, resource: &ObjectReference) -> bool {
+    let api_version = if identifier.group.is_empty() {
+        identifier.version.clone()
+    } else {
+        format!("{}/{}", identifier.group, identifier.version)
+    };
+    usize::try_from(identifier.ordinal) == Ok(ordinal)
+        && api_version == resource.api_version
+        && identifier.kind == resource.kind
+        && identifier.namespace == resource.namespace.as_deref().unwrap_or_default()
+        && identifier.name == resource.name
+}
+
+/// Reports whether the resource is applied in exactly the expected clusters.
+fn is_fully_applied(spec: &BindingSpec, items: &[AggregatedStatusItem]) -> bool {
+    let expected = expected_clusters(spec);
+    let reported: BTreeSet<String> = items.iter().map(|item| item.cluster_name.clone()).collect();
+    !expected.is_empty()
+        && expected == reported
+        && items.iter().all(|item| item.applied == Some(true))
+}
+
+/// Updates a binding's status from its Works. Reports whether it changed.
+pub(crate) fn update(status: &mut BindingStatus, spec: &BindingSpec, works: &[Arc<Work>]) -> bool {
+    let items = aggregated_items(works, &spec.resource);
+    let applied = is_fully_applied(spec, &items);
+    let (reason, message) = if applied {
+        (
+            "FullyAppliedSuccess",
+            "All works have been successfully applied",
+        )
+    } else {
+        (
+            "FullyAppliedFailed",
+            "Failed to apply all works, see status.aggregatedStatus for details",
+        )
+    };
+    let conditions = &mut status.conditions;
+    let condition_changed = condition::set(
+        conditions,
+        CONDITION_FULLY_APPLIED,
+        applied,
+        reason,
+        message,
+    );
+    let items_changed = status.aggregated_status != items;
+    status.aggregated_status = items;
+    condition_changed || items_changed
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn work(cluster: &str, status: Value) -> Arc<Work> {
+        let work = json!({"metadata": {"name": "w", "namespace": format!("karmada-es-{cluster}")},
+            "spec": {"workload": {"manifests": [{"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "web", "namespace": "shop"}}]}}, "status": status});
+        Arc::new(serde_json::from_value(work).unwrap())
+    }
+
+    fn applied(ready: i64) -> Value {
+        json!({"conditions": [{"type": "Applied", "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "manifestStatuses": [{"health": "Healthy", "status": {"readyReplicas": ready}, "identifier": {
+                "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "",
+                "namespace": "shop", "name": "web"}}]})
+    }
+
+    fn failed() -> Value {
+        json!({"conditions": [{"type": "Applied", "status": "False", "reason": "R", "message": "no",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    }
+
+    fn spec(clusters: &[&str]) -> BindingSpec {
+        let clusters: Vec<Value> = clusters.iter().map(|name| json!({"name": name})).collect();
+        serde_json::from_value(json!({"clusters": clusters, "resource": {
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn items_are_sorted_and_failures_have_a_message() {
+        let works = [
+            work("m2", failed()),
+            work("m1", applied(2)),
+            work("m3", json!({})),
+        ];
+        let items = aggregated_items(&works, &spec(&[]).resource);
+        assert_eq!(
+            json!(items),
+            json!([
+            {"clusterName": "m1", "status": {"readyReplicas": 2}, "applied": true, "health": "Healthy"},
+            {"clusterName": "m2", "appliedMessage": "no", "health": "Unknown"},
+            {"clusterName": "m3", "health": "Unknown"}])
+        );
+    }
+
+    #[test]
+    fn fully_applied_means_applied_in_exactly_the_expected_clusters() {
+        for (clusters, works, expected) in [
+            (&["m1"][..], vec![work("m1", applied(1))], true),
+            (&["m1", "m2"], vec![work("m1", applied(1))], false),
+            (
+                &["m1"],
+                vec![work("m1", applied(1)), work("m2", applied(1))],
+                false,
+            ),
+            (
+                &["m1", "m2"],
+                vec![work("m1", applied(1)), work("m2", failed())],
+                false,
+            ),
+            (&[], vec![], false),
+        ] {
+            let spec = spec(clusters);
+            let items = aggregated_items(&works, &spec.resource);
+            assert_eq!(is_fully_applied(&spec, &items), expected, "{clusters:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_statuses_are_dropped_until_the_rest_fits() {
+        let filled = |size: usize| {
+            let mut status = applied(1);
+            status["manifestStatuses"][0]["status"] = json!({"text": "x".repeat(size)});
+            status
+        };
+        let third = MAX_STATUS_BYTES / 3;
+        let sizes = [third, third + 3, 100, third + 2, third + 1];
+        let works: Vec<_> = (1..)
+            .zip(sizes)
+            .map(|(n, size)| work(&format!("m{n}"), filled(size)))
+            .collect();
+        let items = aggregated_items(&works, &spec(&[]).resource);
+        let kept = items.iter().filter(|item| item.status.is_some());
+        let kept: Vec<&str> = kept.map(|item| item.cluster_name.as_str()).collect();
+        assert_eq!(kept, ["m1", "m3", "m5"]);
+        assert!(
+            items
+                .iter()
+                .all(|item| item.health == Some(ResourceHealth::Healthy))
+        );
+    }
+
+    #[test]
+    fn a_second_update_changes_nothing() {
+        let (spec, works) = (spec(&["m1"]), [work("m1", applied(1))]);
+        let mut status = BindingStatus::default();
+        assert!(update(&mut status, &spec, &works));
+        assert!(!update(&mut status, &spec, &works));
+        assert!(condition::holds(
+            &status.conditions,
+            CONDITION_FULLY_APPLIED
+        ));
+    }
+}

@@ -1,0 +1,199 @@
+//! Writes of the status of bindings and templates.
+
+use std::sync::Arc;
+
+use berth_api::Work;
+use berth_api::binding::AggregatedStatusItem;
+use berth_events::{EventRecorder, Happening, Severity};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::update;
+use crate::binding_key::BindingKind;
+use crate::interpreter::aggregate;
+use crate::kinds::{KindError, Kinds};
+use crate::merge_diff::merge_diff;
+use crate::object_reference::object_reference;
+use crate::propagation::binding::Binding;
+use crate::said::{has_code, said};
+
+/// Attempts per write while other clients change the same object.
+const CONFLICT_TRIES: usize = 5;
+
+/// A failed write of a status.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StatusError {
+    /// A request failed.
+    #[error("{}", said(.0))]
+    Api(#[from] kube::Error),
+    /// The server does not serve the template's kind.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// An object is malformed.
+    #[error("cannot convert the object from or to JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Other clients kept changing the object.
+    #[error("gave up after repeated conflicts on {0}")]
+    Conflicts(String),
+}
+
+/// A writer for the status of bindings and templates. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct StatusWriter {
+    kinds: Kinds,
+    events: EventRecorder,
+}
+
+impl StatusWriter {
+    /// Creates a writer for the control plane behind `kinds`.
+    pub(crate) fn new(kinds: Kinds, events: EventRecorder) -> Self {
+        Self { kinds, events }
+    }
+
+    /// Updates the status of a binding and then of its template.
+    pub(crate) async fn write(
+        &self,
+        binding: Arc<Binding>,
+        works: Vec<Arc<Work>>,
+    ) -> Result<(), StatusError> {
+        let Some(items) = self.write_binding(&binding, &works).await? else {
+            return Ok(());
+        };
+        let written = self.write_template(&binding, &items).await;
+        if let Err(error) = &written {
+            let reference = binding.reference();
+            self.record(&binding, reference, Severity::Warning, &error.to_string());
+        }
+        written
+    }
+
+    /// Updates the status of a binding. Returns its aggregated items; none when the binding is deleted.
+    async fn write_binding(
+        &self,
+        binding: &Arc<Binding>,
+        works: &[Arc<Work>],
+    ) -> Result<Option<Vec<AggregatedStatusItem>>, StatusError> {
+        let api = binding.api(self.kinds.client());
+        let mut current = Arc::clone(binding);
+        for _ in 0..CONFLICT_TRIES {
+            let mut status = current.status.clone();
+            if !update(&mut status, &current.spec, works) {
+                return Ok(Some(status.aggregated_status));
+            }
+            let patch = json!({
+                "metadata": { "resourceVersion": current.resource_version },
+                "status": {
+                    "conditions": status.conditions,
+                    "aggregatedStatus": status.aggregated_status,
+                },
+            });
+            let patched = api
+                .patch_status(
+                    &current.key.name,
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
+                .await;
+            match patched {
+                Ok(_) => {
+                    let title = binding.title();
+                    let message = format!("Update {title} with AggregatedStatus successfully.");
+                    self.record(binding, binding.reference(), Severity::Normal, &message);
+                    return Ok(Some(status.aggregated_status));
+                }
+                Err(error) if has_code(&error, 409) => {
+                    let Some(object) = api.get_opt(&current.key.name).await? else {
+                        return Ok(None);
+                    };
+                    current = Arc::new(Binding::from_object(&object)?);
+                }
+                Err(error) if has_code(&error, 404) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StatusError::Conflicts(binding.title()))
+    }
+
+    /// Updates the status of a binding's template.
+    async fn write_template(
+        &self,
+        binding: &Binding,
+        items: &[AggregatedStatusItem],
+    ) -> Result<(), StatusError> {
+        let resource = &binding.spec.resource;
+        let namespace = resource.namespace.as_deref().unwrap_or_default();
+        let (api_version, kind) = (&resource.api_version, &resource.kind);
+        let api = self.kinds.api(api_version, kind, namespace).await?;
+        for _ in 0..CONFLICT_TRIES {
+            let Some(mut template) = api.get_opt(&resource.name).await? else {
+                return Ok(());
+            };
+            template.types.get_or_insert_with(|| kube::core::TypeMeta {
+                api_version: api_version.clone(),
+                kind: kind.clone(),
+            });
+            let object = serde_json::to_value(&template)?;
+            let now = jiff::Timestamp::now();
+            let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+            let Some(new) = aggregate(&object, items, &now) else {
+                return Ok(());
+            };
+            let old = object.get("status").unwrap_or(&Value::Null);
+            let Some(changes) = merge_diff(old, &new) else {
+                return Ok(());
+            };
+            let patch = json!({
+                "metadata": { "resourceVersion": template.metadata.resource_version },
+                "status": changes,
+            });
+            let patched = api
+                .patch_status(
+                    &resource.name,
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
+                .await;
+            match patched {
+                Ok(_) => {
+                    let message = "Update Resource with AggregatedStatus successfully.";
+                    let reference = object_reference(&template);
+                    self.record(binding, reference, Severity::Normal, message);
+                    return Ok(());
+                }
+                Err(error) if has_code(&error, 409) => {}
+                Err(error) if has_code(&error, 404) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StatusError::Conflicts(format!("{kind} {}", resource.name)))
+    }
+
+    /// Records an event about a binding or its template.
+    fn record(
+        &self,
+        binding: &Binding,
+        object: ObjectReference,
+        severity: Severity,
+        message: &str,
+    ) {
+        self.events.of(component(binding)).record(Happening {
+            object,
+            severity,
+            reason: match severity {
+                Severity::Normal => "AggregateStatusSucceed",
+                Severity::Warning => "AggregateStatusFailed",
+            },
+            message: message.to_owned(),
+        });
+    }
+}
+
+/// Returns the name of Karmada's controller for the binding's kind.
+fn component(binding: &Binding) -> &'static str {
+    match binding.kind() {
+        BindingKind::Namespaced => "resource-binding-status-controller",
+        BindingKind::Cluster => "cluster-resource-binding-status-controller",
+    }
+}

@@ -1,0 +1,312 @@
+//! Watch events: how they change the index, and which bindings and members they affect.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use berth_api::override_policy::OverrideSpec;
+use berth_api::{Cluster, Work};
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+
+use super::binding::Binding;
+use super::execution::member::Message;
+use super::index::WorkKey;
+use super::reconciler::{Job, Reconciler, Source};
+use crate::binding_key::{BindingKey, BindingKind};
+use crate::informer::Observation;
+use crate::overrides::{OverrideKind, OverridePolicy};
+
+impl Reconciler {
+    pub(super) fn handle_watch_event(&mut self, source: Source, event: Observation) {
+        match event {
+            Observation::Listed(listing) => {
+                for (namespace, name) in self.indexed_names(source) {
+                    if !listing.contains(&namespace, &name) {
+                        self.handle_deleted(source, &namespace, &name);
+                    }
+                }
+                if self.listed.insert(source) && source == Source::Clusters {
+                    self.start_members();
+                }
+            }
+            Observation::Applied(object) => self.handle_applied(source, *object),
+            Observation::Deleted(object) => {
+                let (namespace, name) = names(&object);
+                self.handle_deleted(source, &namespace, &name);
+            }
+            Observation::Unserved => {}
+        }
+    }
+
+    /// Returns the namespaces and names of a source's indexed objects.
+    fn indexed_names(&self, source: Source) -> Vec<(String, String)> {
+        match source {
+            Source::Bindings(kind) => {
+                let keys = self.index.binding_keys();
+                let of_kind = keys.filter(|key| kind == BindingKind::of(key));
+                of_kind
+                    .map(|key| (key.namespace.clone(), key.name.clone()))
+                    .collect()
+            }
+            Source::Works => {
+                let works = self.index.works();
+                works
+                    .map(|(key, _)| {
+                        let namespace = berth_api::names::execution_namespace(&key.cluster);
+                        (namespace, key.name.clone())
+                    })
+                    .collect()
+            }
+            Source::Clusters => {
+                let names = self.index.clusters.keys();
+                names.map(|name| (String::new(), name.clone())).collect()
+            }
+            Source::Overrides(kind) => self.index.override_names(kind),
+        }
+    }
+
+    fn handle_applied(&mut self, source: Source, object: DynamicObject) {
+        match source {
+            Source::Bindings(_) => self.handle_binding(&object),
+            Source::Works => {
+                if let Some((work, key)) = parse_work(object) {
+                    self.store_work(key, Arc::new(work), Origin::Watch);
+                }
+            }
+            Source::Clusters => self.handle_cluster(object),
+            Source::Overrides(kind) => self.handle_override_policy(kind, &object),
+        }
+    }
+
+    fn handle_deleted(&mut self, source: Source, namespace: &str, name: &str) {
+        match source {
+            Source::Bindings(_) => self.index.remove_binding(&BindingKey {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }),
+            Source::Works => self.handle_deleted_work(namespace, name),
+            Source::Clusters => {
+                self.index.clusters.remove(name);
+                self.send_to_member(name, Message::Cluster(None));
+            }
+            Source::Overrides(kind) => {
+                let old = self.index.set_override_policy(kind, namespace, name, None);
+                self.enqueue_selected(kind, namespace, old.into_iter().collect());
+            }
+        }
+    }
+
+    fn handle_binding(&mut self, object: &DynamicObject) {
+        let binding = match Binding::from_object(object) {
+            Ok(binding) => Arc::new(binding),
+            Err(error) => {
+                let (namespace, name) = names(object);
+                tracing::warn!(namespace, name, %error, "cannot decode a binding");
+                return;
+            }
+        };
+        let key = binding.key.clone();
+        let old = self.index.insert_binding(Arc::clone(&binding));
+        let synced_fields = |binding: &Binding| {
+            (
+                binding.uid.clone(),
+                binding.generation,
+                binding.deleting,
+                binding.id.clone(),
+                binding.finalizers.clone(),
+            )
+        };
+        let changed = old
+            .as_ref()
+            .is_none_or(|old| synced_fields(old) != synced_fields(&binding));
+        if changed {
+            self.enqueue(Job::Sync(key.clone()));
+        }
+        let scheduled = |binding: &Binding| binding.status.last_scheduled_time.is_some();
+        let newly_scheduled = scheduled(&binding) && !old.is_some_and(|old| scheduled(&old));
+        let has_status =
+            !binding.deleting && (scheduled(&binding) || !self.index.works_of(&binding).is_empty());
+        if has_status && (changed || newly_scheduled) {
+            self.enqueue(Job::Status(key));
+        }
+    }
+
+    /// Stores a Work from the response to our own write, unless a watch has seen its deletion since.
+    pub(super) fn store_written_work(&mut self, work: Work, deleted: &HashSet<WorkKey>) {
+        let meta = &work.metadata;
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        let key = WorkKey::new(namespace, meta.name.as_deref().unwrap_or_default());
+        if let Some(key) = key
+            && !deleted.contains(&key)
+        {
+            self.store_work(key, Arc::new(work), Origin::Response);
+        }
+    }
+
+    fn store_work(&mut self, key: WorkKey, work: Arc<Work>, origin: Origin) {
+        let old = self.index.work(&key).cloned();
+        let old_version = old.as_deref().and_then(version);
+        if old_version.is_some() && version(&work) <= old_version {
+            return;
+        }
+        self.index.insert_work(key.clone(), Arc::clone(&work));
+        let deleting = |work: &Work| work.metadata.deletion_timestamp.is_some();
+        let generation = |work: &Work| work.metadata.generation;
+        let relevant = |work: &Work| (work.status.clone(), deleting(work), generation(work));
+        let old = old.as_ref();
+        let changed = old.is_none_or(|old| relevant(old) != relevant(&work));
+        if changed && let Some(binding) = self.index.binding_of_work(&work).cloned() {
+            let spec_changed = old.is_none_or(|old| generation(old) != generation(&work));
+            if origin == Origin::Watch && spec_changed && !deleting(&work) {
+                let version = work.metadata.resource_version.clone();
+                self.check_spec_change(binding.clone(), version.unwrap_or_default());
+            }
+            self.enqueue_status_batched(binding);
+        }
+        if self.listed.contains(&Source::Clusters) {
+            self.send_to_member(&key.cluster, Message::Work(work));
+        }
+    }
+
+    fn handle_deleted_work(&mut self, namespace: &str, name: &str) {
+        let Some(key) = WorkKey::new(namespace, name) else {
+            return;
+        };
+        let Some(work) = self.index.remove_work(&key) else {
+            return;
+        };
+        if let Some(binding) = self.index.binding_of_work(&work).cloned() {
+            self.note_deleted_work(&binding, key.clone());
+            // The binding may wait for this deletion, or still need the Work.
+            self.enqueue(Job::Sync(binding.clone()));
+            self.enqueue(Job::Status(binding));
+        }
+        if self.listed.contains(&Source::Clusters) {
+            self.send_to_member(&key.cluster, Message::WorkGone(key.name));
+        }
+    }
+
+    fn handle_cluster(&mut self, object: DynamicObject) {
+        let Some(cluster) = parse::<Cluster>(object) else {
+            return;
+        };
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let cluster = Arc::new(cluster);
+        let clusters = &mut self.index.clusters;
+        let old = clusters.insert(name.clone(), Arc::clone(&cluster));
+        // The fields that override policies match.
+        let matched_fields = |cluster: &Cluster| {
+            let spec = &cluster.spec;
+            (
+                cluster.metadata.labels.clone(),
+                spec.provider.clone(),
+                spec.region.clone(),
+                spec.zones.clone(),
+            )
+        };
+        let affects_works = match &old {
+            None => self.listed.contains(&Source::Clusters),
+            Some(old) => {
+                self.index.has_overrides() && matched_fields(old) != matched_fields(&cluster)
+            }
+        };
+        if affects_works {
+            for binding in self.index.bindings_targeting(&name) {
+                self.enqueue(Job::Sync(binding));
+            }
+        }
+        if self.listed.contains(&Source::Clusters) {
+            self.send_to_member(&name, Message::Cluster(Some(cluster)));
+        }
+    }
+
+    /// Starts the members' tasks once all clusters are listed: a Work of any other cluster belongs to a deleted one.
+    fn start_members(&mut self) {
+        let clusters: Vec<(String, Arc<Cluster>)> = self
+            .index
+            .clusters
+            .iter()
+            .map(|(name, cluster)| (name.clone(), Arc::clone(cluster)))
+            .collect();
+        for (name, cluster) in clusters {
+            self.send_to_member(&name, Message::Cluster(Some(cluster)));
+        }
+        let works: Vec<(String, Arc<Work>)> = self
+            .index
+            .works()
+            .map(|(key, work)| (key.cluster.clone(), Arc::clone(work)))
+            .collect();
+        for (cluster, work) in works {
+            self.send_to_member(&cluster, Message::Work(work));
+        }
+    }
+
+    fn handle_override_policy(&mut self, kind: OverrideKind, object: &DynamicObject) {
+        let (namespace, name) = names(object);
+        let spec = object.data.get("spec").cloned().unwrap_or_default();
+        let spec: OverrideSpec = match serde_json::from_value(spec) {
+            Ok(spec) => spec,
+            Err(error) => {
+                tracing::warn!(namespace, name, %error, "cannot decode an override policy");
+                return;
+            }
+        };
+        let policy = Arc::new(OverridePolicy::new(&name, &spec));
+        let new = Some(Arc::clone(&policy));
+        let old = self.index.set_override_policy(kind, &namespace, &name, new);
+        let both = old.into_iter().chain([policy]).collect();
+        self.enqueue_selected(kind, &namespace, both);
+    }
+
+    fn enqueue_selected(
+        &mut self,
+        kind: OverrideKind,
+        namespace: &str,
+        policies: Vec<Arc<OverridePolicy>>,
+    ) {
+        for binding in self.index.bindings_selected_by(kind, namespace, &policies) {
+            self.enqueue(Job::Sync(binding));
+        }
+    }
+}
+
+/// The source of a Work's new version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A watch event, for a write by any client.
+    Watch,
+    /// The response to our own write.
+    Response,
+}
+
+/// Parses the resource version. A version that is not a number yields `None` and never blocks an update.
+fn version(work: &Work) -> Option<u64> {
+    work.metadata.resource_version.as_deref()?.parse().ok()
+}
+
+fn names(object: &DynamicObject) -> (String, String) {
+    let meta = &object.metadata;
+    (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+/// Decodes a Work; none outside execution namespaces.
+fn parse_work(object: DynamicObject) -> Option<(Work, WorkKey)> {
+    let (namespace, name) = names(&object);
+    let key = WorkKey::new(&namespace, &name)?;
+    Some((parse(object)?, key))
+}
+
+fn parse<K: DeserializeOwned>(object: DynamicObject) -> Option<K> {
+    let (namespace, name) = names(&object);
+    let parsed = serde_json::to_value(object).and_then(serde_json::from_value);
+    match parsed {
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            tracing::warn!(namespace, name, %error, "cannot decode an object");
+            None
+        }
+    }
+}
