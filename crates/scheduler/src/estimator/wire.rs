@@ -1,4 +1,4 @@
-//! The protocol as generated from `proto/`.
+//! The gRPC protocol of the estimators, generated from `proto/` by `hack/update-estimator-protocol.sh`.
 
 #![allow(
     clippy::pedantic,
@@ -8,17 +8,6 @@
 )]
 
 /// The messages.
-pub mod pb {
-    include!(concat!(
-        env!("OUT_DIR"),
-        "/github.com.karmada_io.karmada.pkg.estimator.pb.rs"
-    ));
-}
-
-/// The service: a client, and a server for who offers it.
-pub mod service {
-    include!(concat!(
-        env!("OUT_DIR"),
-        "/github.com.karmada_io.karmada.pkg.estimator.service.rs"
-    ));
-}
+pub mod pb;
+/// The client and the server of the service.
+pub mod service;

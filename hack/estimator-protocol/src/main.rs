@@ -1,0 +1,22 @@
+//! Generates the Rust code of the estimator's protocol from `crates/scheduler/proto` into a folder.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+const PACKAGE: &str = "github.com.karmada_io.karmada.pkg.estimator";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out: PathBuf = env::args_os().nth(1).ok_or("usage: estimator-protocol FOLDER")?.into();
+    let files = protox::compile(["service.proto"], ["crates/scheduler/proto"])?;
+    tonic_prost_build::configure()
+        // Ordered maps, so that equal messages have equal bytes.
+        .btree_map(".")
+        .build_transport(false)
+        .out_dir(&out)
+        .compile_fds(files)?;
+    for module in ["pb", "service"] {
+        fs::rename(out.join(format!("{PACKAGE}.{module}.rs")), out.join(format!("{module}.rs")))?;
+    }
+    Ok(())
+}
