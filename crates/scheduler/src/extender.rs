@@ -1,26 +1,31 @@
-//! HTTP extenders: servers outside the process that filter and score clusters, narrow preemptions and store
-//! decisions, as kube-scheduler has them.
+//! HTTP extenders: external servers that filter and score clusters, narrow preemptions and store decisions, as
+//! kube-scheduler's extenders do.
 //!
 //! ```text
-//! engine ── would like to know ──> desk ── Wanted ──> service ── spawns ──> ask: one POST for each extender
-//!    ^                                                                        │
-//!    └──────── desk <── the service decides again <── Answers ────────────────┘
+//! engine ── lookup ──> AnswerCache ── Unanswered ──> scheduler ── task ──> Extenders::call: one POST per extender
+//!    ^                                                                          │
+//!    └───── AnswerCache <── the scheduler decides again <── Answers ────────────┘
 //! ```
 //!
-//! The engine does not wait. A decision that lacks an answer is thrown away, the extender is asked in a task
-//! of its own, and the decision is made again with the answer at hand: filters one after the other, each with
-//! what the one before it left; the scores of all extenders at the same time. [`config`] is what is configured
-//! and [`wire`] what is said; docs/extenders.md tells users about both.
+//! The engine never waits. A decision that lacks a response is discarded, the extender is called in a task, and the
+//! decision is made again with the response: filters in sequence, each with the clusters that the previous one left;
+//! scores of all extenders concurrently.
+//!
+//! - [`config`] holds the configuration and its validation, [`wire`] the protocol, [`schema`] its JSON Schemas.
+//! - `client` calls one extender: `messages` encodes and decodes, `http` and `tls` connect.
+//! - `plugin` and `post_filter` run extenders at the extension points of the framework.
+//!
+//! docs/extenders.md is the users' guide. Must not know: the scheduler's task, queue and writes.
 
+mod answer_cache;
 mod answers;
-mod call;
+mod client;
 pub mod config;
-mod desk;
 mod http;
+mod messages;
 mod metrics;
-mod one;
-mod points;
-mod preempt;
+mod plugin;
+mod post_filter;
 pub mod schema;
 mod tls;
 pub mod wire;
@@ -33,40 +38,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use berth_core::Snapshot;
 use futures::future::join_all;
 
-use self::desk::Desk;
-use self::one::Extender;
-use self::points::AtPoints;
+use self::answer_cache::AnswerCache;
+use self::client::ExtenderClient;
+use self::plugin::ExtenderPlugin;
+use self::post_filter::NarrowingPostFilter;
 use crate::binding::Binding;
 use crate::framework::{Plugin, PostFilter};
 
+pub use answer_cache::Unanswered;
 pub use answers::{Answers, CallError};
 pub use config::{ExtenderConfig, ExtenderConfigError};
-pub use desk::Wanted;
 pub use metrics::ExtenderMetrics;
 pub use tls::TlsError;
 
-/// Rounds of questions beyond those that a decision needs where the fleet stands still.
+/// Rounds of calls beyond those that a decision needs while the fleet does not change.
 const SPARE_ROUNDS: usize = 8;
 
 /// The extenders of a configuration, in its order. Cheap to clone.
 ///
-/// All profiles share them: decisions are made one after the other, so there is one desk.
+/// All profiles share them. Decisions are serial, so one cache is enough.
 #[derive(Clone, Debug)]
 pub struct Extenders(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     id: u64,
-    all: Vec<Arc<Extender>>,
-    desk: Desk,
+    clients: Vec<Arc<ExtenderClient>>,
+    cache: AnswerCache,
 }
 
 impl Extenders {
-    /// The extenders of a configuration; None where it has none. Nothing is connected yet, and none has to
-    /// be there yet.
+    /// Validates the configuration and builds the clients; `None` if there are no extenders. Does not connect: an extender
+    /// may start later.
     ///
     /// # Errors
-    /// When a field is wrong, or a file of certificates cannot be used.
+    /// If a field is invalid or a certificate file cannot be used.
     pub fn new(
         configs: &[ExtenderConfig],
         metrics: &ExtenderMetrics,
@@ -76,115 +82,117 @@ impl Extenders {
             return Ok(None);
         }
         let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
-        let mut all = Vec::with_capacity(configs.len());
-        for (index, checked) in config::check(configs)?.into_iter().enumerate() {
-            let mut name: Arc<str> = checked.prefix.as_str().into();
+        let mut clients = Vec::with_capacity(configs.len());
+        for (index, validated) in config::validate(configs)?.into_iter().enumerate() {
+            let mut name: Arc<str> = validated.prefix.as_str().into();
             if names.contains(&name) {
                 name = format!("{name} (extenders[{index}])").into();
             }
             names.insert(Arc::clone(&name));
-            let of_extender = metrics.of(&name);
-            let extender =
-                Extender::new(name, checked, of_extender).map_err(|error| ExtenderConfigError {
+            let counters = metrics.counters(&name);
+            let client = ExtenderClient::new(name, validated, counters).map_err(|error| {
+                ExtenderConfigError {
                     path: format!("extenders[{index}].tlsConfig"),
                     message: error.to_string(),
-                })?;
-            all.push(Arc::new(extender));
+                }
+            })?;
+            clients.push(Arc::new(client));
         }
         Ok(Some(Self(Arc::new(Shared {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            all,
-            desk: Desk::default(),
+            clients,
+            cache: AnswerCache::default(),
         }))))
     }
 
-    /// The extenders as plugins, for each profile after its own. Their scores have the weight 1 there: that
-    /// of the configuration is in them already.
+    /// Returns the extenders as plugins, which follow the plugins of each profile. Their score weight is 1: the weight of
+    /// the configuration is part of the scores.
     pub fn plugins(&self) -> Vec<Plugin> {
-        let all = self.0.all.iter().enumerate();
-        all.map(|(index, extender)| {
-            let points = Arc::new(AtPoints {
-                index,
-                extender: Arc::clone(extender),
-                desk: self.0.desk.clone(),
-            });
-            let mut plugin = Plugin::new(extender.plugin.as_str());
-            if extender.filter.is_some() {
-                plugin = plugin.filter(points.clone());
-            }
-            if extender.prioritize.is_some() {
-                plugin = plugin.score(points.clone());
-            }
-            if extender.bind.is_some() {
-                plugin = plugin.bind(points);
-            }
-            if extender.reads_objects() {
-                plugin = plugin.reads_objects();
-            }
-            plugin
-        })
-        .collect()
+        let clients = self.0.clients.iter().enumerate();
+        clients
+            .map(|(index, client)| {
+                let point = Arc::new(ExtenderPlugin {
+                    index,
+                    client: Arc::clone(client),
+                    cache: self.0.cache.clone(),
+                });
+                let mut plugin = Plugin::new(client.plugin.as_str());
+                if client.filter.is_some() {
+                    plugin = plugin.filter(point.clone());
+                }
+                if client.prioritize.is_some() {
+                    plugin = plugin.score(point.clone());
+                }
+                if client.bind.is_some() {
+                    plugin = plugin.bind(point);
+                }
+                if client.reads_objects() {
+                    plugin = plugin.reads_objects();
+                }
+                plugin
+            })
+            .collect()
     }
 
-    /// A PostFilter plugin whose nominations the extenders narrow; itself where none of them does.
+    /// Wraps a PostFilter plugin so that extenders narrow its nominations. Returns it unchanged if no extender has a preempt
+    /// verb.
     pub fn narrow(&self, plugin: Arc<dyn PostFilter>) -> Arc<dyn PostFilter> {
-        let all = self.0.all.iter().enumerate();
-        let extenders: Vec<_> = all
-            .filter(|(_, extender)| extender.preempt.is_some())
-            .map(|(index, extender)| (index, Arc::clone(extender)))
+        let clients = self.0.clients.iter().enumerate();
+        let clients: Vec<_> = clients
+            .filter(|(_, client)| client.preempt.is_some())
+            .map(|(index, client)| (index, Arc::clone(client)))
             .collect();
-        if extenders.is_empty() {
+        if clients.is_empty() {
             return plugin;
         }
-        Arc::new(preempt::Narrowed {
+        Arc::new(NarrowingPostFilter {
             plugin,
-            extenders,
-            desk: self.0.desk.clone(),
+            clients,
+            cache: self.0.cache.clone(),
         })
     }
 
-    /// Makes a decision, PostFilter included, with what was answered for it so far. What it wanted to know
-    /// besides comes with it; where that is something, the decision is provisional: [`Self::ask`], and decide
-    /// again. The answers of an earlier configuration do not count.
+    /// Makes a decision, PostFilter included, with the answers so far. If lookups remain unanswered, the decision is
+    /// provisional: [`Self::call`] the extenders and decide again. Answers for another configuration are dropped.
     pub fn decide<T>(
         &self,
         answers: Answers,
         decision: impl FnOnce() -> T,
-    ) -> (T, Answers, Option<Wanted>) {
-        let answers = if answers.of == self.0.id {
+    ) -> (T, Answers, Option<Unanswered>) {
+        let answers = if answers.extenders == self.0.id {
             answers
         } else {
             Answers {
-                of: self.0.id,
+                extenders: self.0.id,
                 ..Answers::default()
             }
         };
-        self.0.desk.decide(answers, decision)
+        self.0.cache.decide(answers, decision)
     }
 
-    /// Whether a decision with so many affinity terms may still ask. Questions name the clusters that they
-    /// are about, so a fleet that changes faster than the extenders answer could make it ask forever.
-    pub fn may_ask(&self, answers: &Answers, terms: usize) -> bool {
-        answers.rounds < (terms + 1) * (self.0.all.len() + 1) + SPARE_ROUNDS
+    /// Reports whether a decision with this many affinity terms may call again. Requests name clusters, so a fleet that
+    /// changes faster than the extenders respond could otherwise need more calls forever.
+    pub fn may_call(&self, answers: &Answers, terms: usize) -> bool {
+        answers.rounds < (terms + 1) * (self.0.clients.len() + 1) + SPARE_ROUNDS
     }
 
-    /// Asks all that a decision wanted to know, at the same time, and adds the answers to those there are.
-    pub fn ask(
+    /// Sends all unanswered requests concurrently and adds the answers.
+    pub fn call(
         &self,
-        wanted: Wanted,
+        unanswered: Unanswered,
         binding: Arc<Binding>,
         snapshot: Arc<Snapshot>,
         mut answers: Answers,
     ) -> impl Future<Output = Answers> + Send + 'static + use<> {
         let shared = Arc::clone(&self.0);
         async move {
-            let calls = wanted.0.into_iter().map(async |asked| {
-                let extender = shared.all.get(asked.extender)?;
-                let answer = extender.ask(&binding, &snapshot, &asked.question).await;
-                Some((asked, answer))
+            let calls = unanswered.0.into_iter().map(async |query| {
+                let client = shared.clients.get(query.extender)?;
+                let answer = client.call(&binding, &snapshot, &query.request).await;
+                Some((query, answer))
             });
-            let given = join_all(calls).await;
-            answers.given.extend(given.into_iter().flatten());
+            let fresh = join_all(calls).await;
+            answers.by_query.extend(fresh.into_iter().flatten());
             answers.rounds += 1;
             answers
         }

@@ -12,15 +12,19 @@ use crate::scene::{Scene, config_map, everywhere};
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_used_fails_the_binding_unless_ignorable() {
     for (status, body, said) in [
-        (500, "{}", "the answer is 500 Internal Server Error"),
-        (200, "{\"clusterNames\": [", "malformed answer: "),
+        (
+            500,
+            "{}",
+            "the response status is 500 Internal Server Error",
+        ),
+        (200, "{\"clusterNames\": [", "malformed response: "),
         (
             200,
             "{\"clusterNames\": [\"m9\"]}",
-            "the answer names cluster \"m9\", which was not sent",
+            "the response names cluster \"m9\", which was not sent",
         ),
         (200, "{\"error\": \"no database\"}", "no database"),
-        (0, "", "no answer within 100ms"),
+        (0, "", "no response within 100ms"),
     ] {
         let extender = Fake::taking_its_time(move |_, _| {
             Box::pin(async move {

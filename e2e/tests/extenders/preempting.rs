@@ -179,7 +179,7 @@ async fn one_that_fails_is_told_of_and_asked_again() {
     let (extender, well) = broken().await;
     let scene = contended(preempts(&extender, json!({}))).await;
     let failed = format!(
-        "no room was made: plugin \"DefaultPreemption\" failed at PostFilter: extender {}: the answer is 500",
+        "no room was made: plugin \"DefaultPreemption\" failed at PostFilter: extender {}: the response status is 500",
         extender.url
     );
     says(&scene, &failed).await;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use berth_api::Cluster;
 use berth_core::Estimator;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::estimator::{Answers, Ask, Desk, EstimatorClient, EstimatorOptions};
+use berth_scheduler::estimator::{
+    AnswerCache, Answers, EstimateRequest, EstimatorClient, EstimatorOptions,
+};
 use berth_scheduler::rate_limit::RateLimit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -17,7 +19,7 @@ const SPARE_ROUNDS: usize = 2;
 /// The estimators of a fleet. Connections end with it.
 #[derive(Debug)]
 pub(crate) struct Estimators {
-    desk: Desk,
+    cache: AnswerCache,
     client: EstimatorClient,
     _connections: DropGuard,
 }
@@ -28,7 +30,7 @@ impl Estimators {
         let connected = CancellationToken::new();
         let unlimited = Arc::new(RateLimit::new(None));
         Self {
-            desk: Desk::new(),
+            cache: AnswerCache::new(),
             client: EstimatorClient::new(client, unlimited, options, connected.clone()),
             _connections: connected.drop_guard(),
         }
@@ -37,13 +39,13 @@ impl Estimators {
     /// Connects to the estimators of these clusters.
     pub(crate) fn follow<'a>(&self, clusters: impl IntoIterator<Item = &'a Cluster>) {
         for cluster in clusters {
-            self.client.follow(cluster);
+            self.client.apply(cluster);
         }
     }
 
     /// The engine's side.
     pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
-        Arc::new(self.desk.estimator())
+        Arc::new(self.cache.estimator())
     }
 
     /// Makes a decision about a binding as often as it wants to know more.
@@ -52,16 +54,16 @@ impl Estimators {
         let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());
         let mut answers = Arc::<Answers>::default();
         for _ in 0..terms + SPARE_ROUNDS {
-            let (decided, wanted) = self.desk.decide(Arc::clone(&answers), &mut decision);
-            let Some(wanted) = wanted else {
+            let (decided, unanswered) = self.cache.decide(Arc::clone(&answers), &mut decision);
+            let Some(unanswered) = unanswered else {
                 return decided;
             };
-            let Ok(ask) = Ask::new(&binding.spec, wanted.unit) else {
+            let Ok(request) = EstimateRequest::new(&binding.spec, unanswered.unit) else {
                 return decided;
             };
-            let fresh = self.client.estimate(&ask, wanted.clusters).await;
-            answers = Arc::new(Arc::unwrap_or_clone(answers).with(fresh));
+            let fresh = self.client.estimate(&request, unanswered.clusters).await;
+            answers = Arc::new(Arc::unwrap_or_clone(answers).merge(fresh));
         }
-        self.desk.decide(answers, decision).0
+        self.cache.decide(answers, decision).0
     }
 }

@@ -47,14 +47,14 @@ impl Estimator for RoomFor {
         &self,
         _: Request<pb::MaxAvailableComponentSetsRequest>,
     ) -> Result<Response<pb::MaxAvailableComponentSetsResponse>, Status> {
-        Err(Status::unimplemented("nobody asks this"))
+        Err(Status::unimplemented("not part of the test"))
     }
 
     async fn get_unschedulable_replicas(
         &self,
         _: Request<pb::UnschedulableReplicasRequest>,
     ) -> Result<Response<pb::UnschedulableReplicasResponse>, Status> {
-        Err(Status::unimplemented("nobody asks this"))
+        Err(Status::unimplemented("not part of the test"))
     }
 }
 

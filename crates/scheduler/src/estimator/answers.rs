@@ -1,4 +1,4 @@
-//! What estimators answered to one question.
+//! The answers of estimators to one request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use berth_core::estimate::Unit;
 use tonic::Code;
 
-/// Why a cluster gave no answer.
+/// The reason why a cluster has no fresh answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Missing {
+pub enum NoAnswer {
     /// There is no connection.
     #[error("cluster {cluster} does not exist in estimator cache{}", because(.reason.as_deref()))]
     NoConnection {
         /// The cluster.
         cluster: Arc<str>,
-        /// Why not; None where it is not to be connected to.
+        /// The reason; `None` if the cluster is unknown or skipped.
         reason: Option<Arc<str>>,
     },
     /// The call failed.
@@ -28,14 +28,14 @@ pub enum Missing {
         cluster: Arc<str>,
         /// The method called.
         method: &'static str,
-        /// What kind of failure; `DeadlineExceeded` where time ran out, `Unimplemented` for old servers.
+        /// The status code. Servers that lack the method return `Unimplemented`.
         code: Code,
-        /// What the server says.
+        /// The status message.
         message: String,
     },
-    /// The server has no opinion: Karmada writes it as -1.
+    /// The server has no estimate. On the wire this is -1, as in Karmada.
     #[error("cluster {cluster} has no estimate")]
-    NoOpinion {
+    NoEstimate {
         /// The cluster.
         cluster: Arc<str>,
     },
@@ -47,63 +47,63 @@ fn because(reason: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-impl Missing {
-    /// The reason as metrics count it.
-    pub fn kind(&self) -> MissingKind {
+impl NoAnswer {
+    /// Returns the kind under which metrics count the reason.
+    pub fn kind(&self) -> NoAnswerKind {
         match self {
-            Self::NoConnection { reason: None, .. } => MissingKind::NotFollowed,
-            Self::NoConnection { .. } => MissingKind::NoConnection,
+            Self::NoConnection { reason: None, .. } => NoAnswerKind::UnknownCluster,
+            Self::NoConnection { .. } => NoAnswerKind::NoConnection,
             Self::Call {
                 code: Code::DeadlineExceeded,
                 ..
-            } => MissingKind::Timeout,
+            } => NoAnswerKind::Timeout,
             Self::Call {
                 code: Code::Unimplemented,
                 ..
-            } => MissingKind::Unimplemented,
-            Self::Call { .. } => MissingKind::Failed,
-            Self::NoOpinion { .. } => MissingKind::NoOpinion,
+            } => NoAnswerKind::Unimplemented,
+            Self::Call { .. } => NoAnswerKind::Failed,
+            Self::NoEstimate { .. } => NoAnswerKind::NoEstimate,
         }
     }
 }
 
-/// The kinds of reasons for which an answer is missing.
+/// The kinds of [`NoAnswer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingKind {
-    /// The cluster is not to be connected to, or is gone.
-    NotFollowed,
+pub enum NoAnswerKind {
+    /// The cluster is unknown or skipped.
+    UnknownCluster,
     /// There is no connection.
     NoConnection,
     /// The shared deadline passed.
     Timeout,
-    /// The server does not know the method.
+    /// The server lacks the method.
     Unimplemented,
     /// The call failed.
     Failed,
-    /// The server has no opinion.
-    NoOpinion,
+    /// The server has no estimate.
+    NoEstimate,
 }
 
-/// What one cluster answered.
+/// The answer of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// So many fit.
+    /// The number that fits.
     Fresh(i32),
-    /// So many did fit a while ago; the present answer is missing.
+    /// An earlier answer that stands in for a missing one.
     Stale {
-        /// So many did fit.
+        /// The number that fitted then.
         value: i32,
-        /// How long ago.
+        /// The age of the answer.
         age: Duration,
-        /// Why there is no fresh answer.
-        reason: Missing,
+        /// The reason why there is no fresh answer.
+        reason: NoAnswer,
     },
-    /// It has no opinion, for this reason.
-    Missing(Missing),
+    /// No answer, for this reason.
+    Missing(NoAnswer),
 }
 
 impl Answer {
-    /// How many fit, where that is known.
+    /// Returns the number that fits, if known.
     pub fn value(&self) -> Option<i32> {
         match self {
             Self::Fresh(value) | Self::Stale { value, .. } => Some(*value),
@@ -124,7 +124,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// What the clusters answered to one question.
+/// The answers of clusters to one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     unit: Option<Unit>,
@@ -132,7 +132,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// No answers yet, to a question of this unit.
+    /// Returns an empty set of answers in this unit.
     pub fn new(unit: Unit) -> Self {
         Self {
             unit: Some(unit),
@@ -140,31 +140,31 @@ impl Answers {
         }
     }
 
-    /// What was counted; None where nothing was asked.
+    /// Returns the unit; `None` if no request was sent.
     pub fn unit(&self) -> Option<Unit> {
         self.unit
     }
 
-    /// What a cluster answered; None where it was not asked.
+    /// Returns the answer of a cluster; `None` if it was not called.
     pub fn get(&self, cluster: &str) -> Option<&Answer> {
         self.clusters.get(cluster)
     }
 
-    /// All answers, by cluster.
+    /// Iterates over the answers in the order of cluster names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Answer)> {
         self.clusters
             .iter()
             .map(|(cluster, answer)| (&**cluster, answer))
     }
 
-    /// Adds the answer of a cluster.
+    /// Sets the answer of a cluster.
     pub fn insert(&mut self, cluster: Arc<str>, answer: Answer) {
         self.clusters.insert(cluster, answer);
     }
 
-    /// Adds the answers of more clusters. Answers in another unit replace all.
+    /// Merges more answers into these. Answers in another unit replace all.
     #[must_use]
-    pub fn with(mut self, more: Self) -> Self {
+    pub fn merge(mut self, more: Self) -> Self {
         if self.unit != more.unit {
             return more;
         }
@@ -172,8 +172,8 @@ impl Answers {
         self
     }
 
-    /// The clusters whose answers are not fresh, in one line; None where all are.
-    pub fn trouble(&self) -> Option<String> {
+    /// Lists the clusters without a fresh answer in one line; `None` if there are none.
+    pub fn failures(&self) -> Option<String> {
         let lines: Vec<_> = self
             .iter()
             .filter(|(_, answer)| !matches!(answer, Answer::Fresh(_)))

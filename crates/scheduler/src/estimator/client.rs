@@ -1,4 +1,4 @@
-//! Asks the estimators of many clusters at once.
+//! Calls to the estimators of many clusters at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status};
 
-use super::answers::{Answer, Answers, Missing};
-use super::ask::{Ask, Call};
+use super::answers::{Answer, Answers, NoAnswer};
+use super::connection::{ActiveConnection, ConnectionState};
 use super::connections::Connections;
-use super::link::{Line, LinkState};
-use super::memory::Memory;
+use super::last_known::LastKnown;
 use super::metrics::EstimatorMetrics;
 use super::options::EstimatorOptions;
+use super::request::{EstimateRequest, Message};
 use crate::rate_limit::RateLimit;
 
-/// Calls under way at the same time, over all questions.
+/// Concurrent calls, over all requests.
 const CALLS_IN_FLIGHT: usize = 1024;
 
-/// Asks the estimators of the fleet. Cheap to clone.
+/// Client of the fleet's estimators. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct EstimatorClient(Arc<Shared>);
 
@@ -30,13 +30,13 @@ pub struct EstimatorClient(Arc<Shared>);
 struct Shared {
     connections: Connections,
     timeout: Duration,
-    memory: Memory,
+    last_known: LastKnown,
     metrics: EstimatorMetrics,
     calls: Semaphore,
 }
 
 impl EstimatorClient {
-    /// A client without clusters; [`Self::follow`] adds them. Its connections end with the token.
+    /// Returns a client without clusters; [`Self::apply`] adds them. Its connections end with the token.
     pub fn new(
         client: kube::Client,
         limit: Arc<RateLimit>,
@@ -46,49 +46,49 @@ impl EstimatorClient {
         Self(Arc::new(Shared {
             connections: Connections::new(client, limit, options, cancel),
             timeout: options.timeout,
-            memory: Memory::new(options.answers_max_age),
+            last_known: LastKnown::new(options.answers_max_age),
             metrics: EstimatorMetrics::default(),
             calls: Semaphore::new(CALLS_IN_FLIGHT),
         }))
     }
 
-    /// The connections.
+    /// Returns the connections.
     pub fn connections(&self) -> &Connections {
         &self.0.connections
     }
 
-    /// A cluster is there, new or changed. Returns at once.
-    pub fn follow(&self, cluster: &berth_api::Cluster) {
-        self.0.connections.follow(cluster);
+    /// Adds or updates a cluster. Connects in the background.
+    pub fn apply(&self, cluster: &berth_api::Cluster) {
+        self.0.connections.apply(cluster);
     }
 
-    /// A cluster is gone. Returns at once.
-    pub fn forget(&self, cluster: &str) {
-        self.0.connections.forget(cluster);
-        self.0.memory.forget(cluster);
+    /// Removes a cluster, with its connection and answers.
+    pub fn remove(&self, cluster: &str) {
+        self.0.connections.remove(cluster);
+        self.0.last_known.remove_cluster(cluster);
     }
 
-    /// The numbers as Prometheus text.
+    /// Renders the metrics in the Prometheus text format.
     pub fn metrics_text(&self) -> String {
         self.0.metrics.text(self.0.connections.counts())
     }
 
-    /// Asks all clusters at once, with one deadline for all. A cluster that fails changes nothing for the
-    /// others. Dropping the future takes the calls back.
+    /// Calls all clusters at once, with one deadline. A failure of one cluster does not affect the others. Dropping the
+    /// future cancels the calls.
     pub async fn estimate(
         &self,
-        ask: &Ask,
+        request: &EstimateRequest,
         clusters: impl IntoIterator<Item = Arc<str>>,
     ) -> Answers {
         let deadline = Instant::now() + self.0.timeout;
         let mut pending: FuturesUnordered<_> = clusters
             .into_iter()
             .map(|cluster| async move {
-                let answer = self.0.answer(ask, &cluster, deadline).await;
+                let answer = self.0.answer(request, &cluster, deadline).await;
                 (cluster, answer)
             })
             .collect();
-        let mut answers = Answers::new(ask.unit());
+        let mut answers = Answers::new(request.unit());
         while let Some((cluster, answer)) = pending.next().await {
             self.0.metrics.answer(&answer);
             answers.insert(cluster, answer);
@@ -98,18 +98,23 @@ impl EstimatorClient {
 }
 
 impl Shared {
-    async fn answer(&self, ask: &Ask, cluster: &Arc<str>, deadline: Instant) -> Answer {
-        let question = ask.fingerprint();
-        match self.ask(ask, cluster, deadline).await {
+    async fn answer(
+        &self,
+        request: &EstimateRequest,
+        cluster: &Arc<str>,
+        deadline: Instant,
+    ) -> Answer {
+        let fingerprint = request.fingerprint();
+        match self.call(request, cluster, deadline).await {
             Ok(value) => {
                 let now = std::time::Instant::now();
-                self.memory.remember(cluster, question, value, now);
+                self.last_known.record(cluster, fingerprint, value, now);
                 Answer::Fresh(value)
             }
             Err(reason) => {
-                tracing::debug!(%cluster, %reason, "no answer of an estimator");
+                tracing::debug!(%cluster, %reason, "no answer from an estimator");
                 let now = std::time::Instant::now();
-                match self.memory.recall(cluster, question, now) {
+                match self.last_known.get(cluster, fingerprint, now) {
                     Some((value, age)) => Answer::Stale { value, age, reason },
                     None => Answer::Missing(reason),
                 }
@@ -117,42 +122,48 @@ impl Shared {
         }
     }
 
-    async fn ask(&self, ask: &Ask, cluster: &Arc<str>, deadline: Instant) -> Result<i32, Missing> {
-        let failed = |status: &Status| Missing::Call {
+    async fn call(
+        &self,
+        request: &EstimateRequest,
+        cluster: &Arc<str>,
+        deadline: Instant,
+    ) -> Result<i32, NoAnswer> {
+        let failed = |status: &Status| NoAnswer::Call {
             cluster: cluster.clone(),
-            method: ask.method(),
+            method: request.method(),
             code: status.code(),
             message: status.message().to_owned(),
         };
-        let line = self.line(cluster, deadline).await?;
+        let connection = self.connection(cluster, deadline).await?;
         let call = async {
             // The semaphore is never closed.
-            let _turn = self.calls.acquire().await;
+            let _permit = self.calls.acquire().await;
             let began = Instant::now();
-            let answer = send(&line, ask, cluster, deadline).await;
+            let answer = send(&connection, request, cluster, deadline).await;
             self.metrics.call(began.elapsed());
             answer
         };
         let answer = tokio::time::timeout_at(deadline, call).await;
         match answer {
             Ok(Ok(value)) => {
-                line.answered();
-                // Karmada writes -1 where nothing is known.
-                let value = u32::try_from(value).ok().map(|_| value);
-                value.ok_or_else(|| Missing::NoOpinion {
-                    cluster: cluster.clone(),
-                })
+                connection.responded();
+                if value < 0 {
+                    return Err(NoAnswer::NoEstimate {
+                        cluster: cluster.clone(),
+                    });
+                }
+                Ok(value)
             }
             Ok(Err(status)) => {
                 if status.code() == Code::DeadlineExceeded {
-                    line.silent();
+                    connection.timed_out();
                 } else {
-                    line.answered();
+                    connection.responded();
                 }
                 Err(failed(&status))
             }
             Err(_) => {
-                line.silent();
+                connection.timed_out();
                 Err(failed(&Status::deadline_exceeded(
                     "context deadline exceeded",
                 )))
@@ -160,49 +171,58 @@ impl Shared {
         }
     }
 
-    /// The connection of a cluster. The first attempt to connect is waited for.
-    async fn line(&self, cluster: &Arc<str>, deadline: Instant) -> Result<Line, Missing> {
-        let none = |reason| Missing::NoConnection {
+    /// Returns the connection of a cluster. Waits for the first attempt to connect.
+    async fn connection(
+        &self,
+        cluster: &Arc<str>,
+        deadline: Instant,
+    ) -> Result<ActiveConnection, NoAnswer> {
+        let none = |reason| NoAnswer::NoConnection {
             cluster: cluster.clone(),
             reason,
         };
         let mut state = self.connections.state(cluster).ok_or_else(|| none(None))?;
-        let tried = state.wait_for(|state| !matches!(state, LinkState::Trying));
-        match tokio::time::timeout_at(deadline, tried).await {
+        let attempted = state.wait_for(|state| !matches!(state, ConnectionState::Connecting));
+        match tokio::time::timeout_at(deadline, attempted).await {
             Ok(Ok(state)) => match &*state {
-                LinkState::Up(line) => Ok(line.clone()),
-                LinkState::Down(reason) => Err(none(Some(reason.clone()))),
-                LinkState::Trying => Err(none(None)),
+                ConnectionState::Up(connection) => Ok(connection.clone()),
+                ConnectionState::Down(reason) => Err(none(Some(reason.clone()))),
+                ConnectionState::Connecting => Err(none(None)),
             },
-            // It was forgotten meanwhile.
+            // The cluster was removed meanwhile.
             Ok(Err(_)) => Err(none(None)),
             Err(_) => Err(none(Some("still connecting".into()))),
         }
     }
 }
 
-async fn send(line: &Line, ask: &Ask, cluster: &str, deadline: Instant) -> Result<i32, Status> {
-    let mut client = line.client.clone();
-    match ask.call(cluster) {
-        Call::Replicas(message) => {
-            let request = dressed(message, ask, deadline);
+async fn send(
+    connection: &ActiveConnection,
+    request: &EstimateRequest,
+    cluster: &str,
+    deadline: Instant,
+) -> Result<i32, Status> {
+    let mut client = connection.client.clone();
+    match request.message(cluster) {
+        Message::Replicas(message) => {
+            let request = with_metadata(message, request, deadline);
             let response = client.max_available_replicas(request).await?;
             Ok(response.into_inner().max_replicas)
         }
-        Call::ComponentSets(message) => {
-            let request = dressed(message, ask, deadline);
+        Message::ComponentSets(message) => {
+            let request = with_metadata(message, request, deadline);
             let response = client.max_available_component_sets(request).await?;
             Ok(response.into_inner().max_sets)
         }
     }
 }
 
-/// A request that tells the server about whom it is and how long there is to answer.
-fn dressed<T>(message: T, ask: &Ask, deadline: Instant) -> Request<T> {
-    let mut request = Request::new(message);
-    if let Some(object) = ask.object() {
-        request.metadata_mut().insert("object", object.clone());
+/// Adds the name of the object and the time left as metadata.
+fn with_metadata<T>(message: T, request: &EstimateRequest, deadline: Instant) -> Request<T> {
+    let mut grpc_request = Request::new(message);
+    if let Some(object) = request.object() {
+        grpc_request.metadata_mut().insert("object", object.clone());
     }
-    request.set_timeout(deadline.saturating_duration_since(Instant::now()));
-    request
+    grpc_request.set_timeout(deadline.saturating_duration_since(Instant::now()));
+    grpc_request
 }

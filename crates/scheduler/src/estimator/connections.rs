@@ -1,4 +1,4 @@
-//! The connections to the estimators: one for each cluster, kept up by a task of its own.
+//! The connections to all estimators of the fleet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,33 +8,33 @@ use berth_api::cluster::SyncMode;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::link::{Link, LinkState, Maker};
+use super::connection::{Connection, ConnectionState, Connector};
 use super::options::EstimatorOptions;
 use super::resolve::Resolver;
 use crate::rate_limit::RateLimit;
 
-/// How many clusters have which kind of connection.
+/// The number of connections in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
     /// Connected.
     pub up: usize,
-    /// Not connected; tried again from time to time.
+    /// Not connected; retried with a backoff.
     pub down: usize,
-    /// Tried for the first time.
-    pub trying: usize,
+    /// In their first attempt.
+    pub connecting: usize,
 }
 
 /// The connections to the estimators of the fleet. Cheap to clone.
 ///
-/// Nothing here waits: connecting happens in tasks, which end with the token.
+/// No method blocks on the network: each connection has its own task, which ends with the token.
 #[derive(Clone)]
 pub struct Connections(Arc<Shared>);
 
 struct Shared {
-    maker: Arc<Maker>,
+    connector: Arc<Connector>,
     skip_pull_mode: bool,
     cancel: CancellationToken,
-    links: Mutex<HashMap<Arc<str>, Link>>,
+    by_cluster: Mutex<HashMap<Arc<str>, Connection>>,
 }
 
 impl std::fmt::Debug for Connections {
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Connections {
 }
 
 impl Connections {
-    /// Connections that are found through this control plane, at this rate.
+    /// Returns an empty set. The client looks up the estimators' Services, within the limit.
     pub fn new(
         client: kube::Client,
         limit: Arc<RateLimit>,
@@ -53,71 +53,80 @@ impl Connections {
     ) -> Self {
         let resolver = Resolver::new(client, limit, options);
         Self(Arc::new(Shared {
-            maker: Arc::new(Maker::new(resolver, options.tls.clone())),
+            connector: Arc::new(Connector::new(resolver, options.tls.clone())),
             skip_pull_mode: options.skip_pull_mode,
             cancel,
-            links: Mutex::default(),
+            by_cluster: Mutex::default(),
         }))
     }
 
-    /// A cluster is there, new or changed: it is connected to, unless it is already, or is not to be.
-    pub fn follow(&self, cluster: &Cluster) {
+    /// Starts the connection of a new cluster. Closes that of a cluster in pull mode if the options skip those.
+    pub fn apply(&self, cluster: &Cluster) {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         if self.0.skip_pull_mode && cluster.spec.sync_mode == SyncMode::Pull {
-            self.forget(name);
+            self.remove(name);
             return;
         }
-        self.with(|links| {
-            if !links.contains_key(name) {
+        self.with(|connections| {
+            if !connections.contains_key(name) {
                 let name: Arc<str> = name.into();
-                let link = Link::start(&name, self.0.maker.clone(), &self.0.cancel);
-                links.insert(name, link);
+                let connection = Connection::start(&name, self.0.connector.clone(), &self.0.cancel);
+                connections.insert(name, connection);
             }
         });
     }
 
-    /// A cluster is gone: its connection is closed.
-    pub fn forget(&self, cluster: &str) {
-        self.with(|links| links.remove(cluster));
+    /// Closes the connection of a deleted cluster.
+    pub fn remove(&self, cluster: &str) {
+        self.with(|connections| connections.remove(cluster));
     }
 
-    /// How many clusters have which kind of connection.
+    /// Counts the connections by state.
     pub fn counts(&self) -> ConnectionCounts {
-        self.with(|links| {
+        self.with(|connections| {
             let mut counts = ConnectionCounts::default();
-            for link in links.values() {
-                match *link.state.borrow() {
-                    LinkState::Trying => counts.trying += 1,
-                    LinkState::Up(_) => counts.up += 1,
-                    LinkState::Down(_) => counts.down += 1,
+            for connection in connections.values() {
+                match *connection.state.borrow() {
+                    ConnectionState::Connecting => counts.connecting += 1,
+                    ConnectionState::Up(_) => counts.up += 1,
+                    ConnectionState::Down(_) => counts.down += 1,
                 }
             }
             counts
         })
     }
 
-    /// Whether a cluster is connected now.
+    /// Reports whether a cluster is connected.
     pub fn is_up(&self, cluster: &str) -> bool {
         self.state(cluster)
-            .is_some_and(|state| matches!(*state.borrow(), LinkState::Up(_)))
+            .is_some_and(|state| matches!(*state.borrow(), ConnectionState::Up(_)))
     }
 
-    /// Waits until a cluster is connected, or is not; says whether it is followed.
+    /// Waits until a cluster is connected, or disconnected. Returns false for an unknown or removed cluster.
     pub async fn until(&self, cluster: &str, up: bool) -> bool {
         match self.state(cluster) {
             Some(mut state) => state
-                .wait_for(|state| matches!(state, LinkState::Up(_)) == up)
+                .wait_for(|state| matches!(state, ConnectionState::Up(_)) == up)
                 .await
                 .is_ok(),
             None => false,
         }
     }
 
-    pub(super) fn state(&self, cluster: &str) -> Option<watch::Receiver<LinkState>> {
-        self.with(|links| links.get(cluster).map(|link| link.state.clone()))
+    pub(super) fn state(&self, cluster: &str) -> Option<watch::Receiver<ConnectionState>> {
+        self.with(|connections| {
+            connections
+                .get(cluster)
+                .map(|connection| connection.state.clone())
+        })
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut HashMap<Arc<str>, Link>) -> T) -> T {
-        change(&mut self.0.links.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, change: impl FnOnce(&mut HashMap<Arc<str>, Connection>) -> T) -> T {
+        let mut connections = self
+            .0
+            .by_cluster
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(&mut connections)
     }
 }

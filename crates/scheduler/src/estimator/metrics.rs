@@ -1,25 +1,25 @@
-//! Numbers about the estimators, in the Prometheus text format.
+//! Metrics of the estimator client, in the Prometheus text format.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::answers::{Answer, Missing, MissingKind};
+use super::answers::{Answer, NoAnswer, NoAnswerKind};
 use super::connections::ConnectionCounts;
 
-/// Upper bounds in milliseconds.
+/// Upper bounds of the call durations, in milliseconds.
 const BUCKETS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096];
 
-const KINDS: [(MissingKind, &str); 6] = [
-    (MissingKind::NotFollowed, "not_followed"),
-    (MissingKind::NoConnection, "no_connection"),
-    (MissingKind::Timeout, "timeout"),
-    (MissingKind::Unimplemented, "unimplemented"),
-    (MissingKind::Failed, "failed"),
-    (MissingKind::NoOpinion, "no_opinion"),
+const KINDS: [(NoAnswerKind, &str); 6] = [
+    (NoAnswerKind::UnknownCluster, "not_followed"),
+    (NoAnswerKind::NoConnection, "no_connection"),
+    (NoAnswerKind::Timeout, "timeout"),
+    (NoAnswerKind::Unimplemented, "unimplemented"),
+    (NoAnswerKind::Failed, "failed"),
+    (NoAnswerKind::NoEstimate, "no_opinion"),
 ];
 
-/// Numbers about the estimators. Labels do not name clusters, so their count does not grow with the fleet.
+/// Counters of the estimator client. No label names a cluster, so the number of series does not grow with the fleet.
 #[derive(Debug, Default)]
 pub(super) struct EstimatorMetrics {
     fresh: AtomicU64,
@@ -32,22 +32,24 @@ pub(super) struct EstimatorMetrics {
 }
 
 impl EstimatorMetrics {
+    /// Counts an answer.
     pub(super) fn answer(&self, answer: &Answer) {
-        let (counter, reason): (_, Option<&Missing>) = match answer {
+        let (counter, reason): (_, Option<&NoAnswer>) = match answer {
             Answer::Fresh(_) => (&self.fresh, None),
             Answer::Stale { reason, .. } => (&self.stale, Some(reason)),
             Answer::Missing(reason) => (&self.missing, Some(reason)),
         };
         counter.fetch_add(1, Relaxed);
-        if let Some(kind) = reason.map(Missing::kind) {
-            for ((of, _), counter) in KINDS.iter().zip(&self.failures) {
-                if *of == kind {
+        if let Some(kind) = reason.map(NoAnswer::kind) {
+            for ((counted, _), counter) in KINDS.iter().zip(&self.failures) {
+                if *counted == kind {
                     counter.fetch_add(1, Relaxed);
                 }
             }
         }
     }
 
+    /// Counts a call.
     pub(super) fn call(&self, duration: Duration) {
         for (bound, counter) in BUCKETS.iter().zip(&self.buckets) {
             if duration <= Duration::from_millis(u64::from(*bound)) {
@@ -59,7 +61,7 @@ impl EstimatorMetrics {
         self.calls.fetch_add(1, Relaxed);
     }
 
-    /// All numbers as Prometheus text, format 0.0.4. Writing to a String cannot fail.
+    /// Renders all metrics in the text format 0.0.4. Writing to a String cannot fail.
     pub(super) fn text(&self, connections: ConnectionCounts) -> String {
         let mut out = String::with_capacity(2048);
         let name = "berth_scheduler_estimator_answers_total";
@@ -98,7 +100,7 @@ impl EstimatorMetrics {
         for (state, count) in [
             ("up", connections.up),
             ("down", connections.down),
-            ("trying", connections.trying),
+            ("trying", connections.connecting),
         ] {
             let _ = writeln!(out, "{name}{{state=\"{state}\"}} {count}");
         }
@@ -130,9 +132,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_failures_connections_and_times_come_out() {
+    fn answers_failures_connections_and_durations_are_exposed() {
         let metrics = EstimatorMetrics::default();
-        let reason = Missing::NoConnection {
+        let reason = NoAnswer::NoConnection {
             cluster: "m1".into(),
             reason: Some("refused".into()),
         };
@@ -147,7 +149,7 @@ mod tests {
         let counts = ConnectionCounts {
             up: 2,
             down: 1,
-            trying: 0,
+            connecting: 0,
         };
         let text = metrics.text(counts);
         for expected in [
@@ -165,7 +167,7 @@ mod tests {
         ] {
             assert!(
                 text.lines().any(|line| line == expected),
-                "{expected}\nis not in\n{text}"
+                "{expected}\nis missing in\n{text}"
             );
         }
     }

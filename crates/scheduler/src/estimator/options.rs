@@ -1,4 +1,4 @@
-//! How estimators are reached: the flags, and the checked options that come of them.
+//! Flags of the estimator client and the validated options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use clap::Args;
 
 use crate::go_duration::go_duration;
 
-/// How old an answer may be that stands in for one that did not come.
+/// The default of [`EstimatorOptions::answers_max_age`].
 const ANSWERS_MAX_AGE: Duration = Duration::from_mins(5);
 
-/// Flags about accurate estimators.
+/// Flags of the accurate estimators.
 #[derive(Args, Clone, Debug)]
 pub struct EstimatorArgs {
-    /// Ask the accurate estimators of the member clusters how many replicas fit
+    /// Query the accurate estimators of the member clusters for available replicas
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_scheduler_estimator: bool,
 
-    /// Do not ask the estimators of clusters in pull mode
+    /// Skip the estimators of clusters in pull mode
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub disable_scheduler_estimator_in_pull_mode: bool,
 
-    /// How long the answers of all estimators are waited for
+    /// Time limit for the answers of all estimators
     #[arg(
         long,
         value_name = "DURATION",
@@ -38,7 +38,7 @@ pub struct EstimatorArgs {
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE_SYSTEM)]
     pub scheduler_estimator_service_namespace: String,
 
-    /// Names of the estimators' Services, up to the dash before the cluster's name
+    /// Prefix of the estimators' Services, which are named PREFIX-CLUSTER
     #[arg(
         long,
         value_name = "PREFIX",
@@ -55,34 +55,34 @@ pub struct EstimatorArgs {
     )]
     pub scheduler_estimator_port: i64,
 
-    /// Certificate that the estimators are shown; used with TLS only
+    /// Client certificate for the estimators; used only with TLS
     #[arg(long, value_name = "FILE")]
     pub scheduler_estimator_cert_file: Option<OsString>,
 
-    /// Key of that certificate
+    /// Private key of the client certificate
     #[arg(long, value_name = "FILE")]
     pub scheduler_estimator_key_file: Option<OsString>,
 
-    /// Authority that signs the estimators' certificates; without it connections are plain text
+    /// Certificate authority of the estimators; without it connections are plain text
     #[arg(long, value_name = "FILE")]
     pub scheduler_estimator_ca_file: Option<OsString>,
 
-    /// Use TLS and take any certificate from the estimators
+    /// Use TLS, but accept any certificate from the estimators
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub insecure_skip_estimator_verify: bool,
 }
 
 impl EstimatorArgs {
-    /// The options, where estimators are asked at all. The values are checked either way.
+    /// Returns the options; `None` if estimators are disabled. Values are validated either way.
     ///
     /// # Errors
-    /// When a value is out of its range.
+    /// If a value is invalid.
     pub fn options(self) -> Result<Option<EstimatorOptions>, EstimatorOptionsError> {
-        let identity = given(self.scheduler_estimator_cert_file)
-            .zip(given(self.scheduler_estimator_key_file))
+        let identity = file(self.scheduler_estimator_cert_file)
+            .zip(file(self.scheduler_estimator_key_file))
             .map(|(certificate, key)| ClientIdentity { certificate, key });
-        let tls = match given(self.scheduler_estimator_ca_file) {
+        let tls = match file(self.scheduler_estimator_ca_file) {
             _ if self.insecure_skip_estimator_verify => Tls::Unverified { identity },
             Some(ca) => Tls::Verified { ca, identity },
             None => Tls::Plain,
@@ -100,22 +100,22 @@ impl EstimatorArgs {
     }
 }
 
-/// How estimators are reached.
+/// Options of the estimator client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EstimatorOptions {
-    /// How long the answers of all clusters are waited for.
+    /// Time limit for the answers of all clusters.
     pub timeout: Duration,
-    /// The namespace of the Services.
+    /// The namespace of the estimators' Services.
     pub namespace: String,
-    /// The name of a Service is this, a dash and the name of the cluster.
+    /// The Services are named `PREFIX-CLUSTER`.
     pub prefix: String,
     /// The port of the Services.
     pub port: u16,
-    /// How connections are secured.
+    /// Security of the connections.
     pub tls: Tls,
-    /// Whether clusters in pull mode are left out.
+    /// Skips clusters in pull mode.
     pub skip_pull_mode: bool,
-    /// How old an answer may be that stands in for one that did not come; 0 for never.
+    /// The age up to which an earlier answer stands in for a missing one; 0 disables that.
     pub answers_max_age: Duration,
 }
 
@@ -133,59 +133,59 @@ impl Default for EstimatorOptions {
     }
 }
 
-/// How connections are secured. Files are read again for every connection.
+/// Security of connections. Files are read for every connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// Not at all.
+    /// Plain text.
     Plain,
-    /// With TLS; certificates of servers must be signed by an authority.
+    /// TLS that verifies the server's certificate.
     Verified {
-        /// The file of the authority.
+        /// The file of the certificate authority.
         ca: PathBuf,
-        /// What servers are shown.
+        /// The client certificate.
         identity: Option<ClientIdentity>,
     },
-    /// With TLS; any certificate of a server is taken.
+    /// TLS that accepts any server certificate.
     Unverified {
-        /// What servers are shown.
+        /// The client certificate.
         identity: Option<ClientIdentity>,
     },
 }
 
-/// The files of a certificate that servers are shown.
+/// The files of a client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// The certificate, with those that lead up to the authority.
+    /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key.
     pub key: PathBuf,
 }
 
-/// A flag with a value that cannot be used. Texts as in Karmada.
+/// An invalid flag value. The messages equal Karmada's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EstimatorOptionsError {
-    /// No port.
+    /// A port out of range.
     #[error(
         "Options.SchedulerEstimatorPort: Invalid value: {0}: must be a valid port between 0 and 65535 inclusive"
     )]
     Port(i64),
-    /// A negative time.
+    /// A negative timeout.
     #[error(
         "Options.SchedulerEstimatorTimeout: Invalid value: {0:?}: must be greater than or equal to 0"
     )]
     NegativeTimeout(String),
-    /// No duration.
+    /// A timeout that is not a duration.
     #[error("--scheduler-estimator-timeout {text:?}: {reason}")]
     Timeout {
-        /// As given.
+        /// The value.
         text: String,
-        /// What it should be.
+        /// The expected form.
         reason: String,
     },
 }
 
-/// An empty file name is none, as in Go.
-fn given(path: Option<OsString>) -> Option<PathBuf> {
+/// Treats an empty file name as absent, as Go does.
+fn file(path: Option<OsString>) -> Option<PathBuf> {
     path.filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn estimators_are_asked_where_enabled_and_defaults_are_karmadas() {
+    fn options_need_the_enabling_flag_and_default_as_in_karmada() {
         assert_eq!(options(&[]), Ok(None));
         assert_eq!(options(&["--enable-scheduler-estimator=false"]), Ok(None));
         assert_eq!(enabled(&[]), EstimatorOptions::default());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_plain_without_an_authority_unless_verification_is_skipped() {
+    fn tls_needs_an_authority_or_skipped_verification() {
         let (cert, key) = (
             "--scheduler-estimator-cert-file=c",
             "--scheduler-estimator-key-file=k",
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused_in_karmadas_words() {
+    fn invalid_values_are_rejected_with_karmadas_messages() {
         for (flag, expected) in [
             (
                 "--scheduler-estimator-port=65536",

@@ -1,4 +1,4 @@
-//! Where a cluster's estimator is: the control plane's Service object says.
+//! The address of a cluster's estimator, from its Service in the control plane.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use tokio::sync::Semaphore;
 use super::options::EstimatorOptions;
 use crate::rate_limit::RateLimit;
 
-/// How long the API server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Lookups at the same time: few, because they wait for the same rate limit as the writes of results.
-const LOOKUPS: usize = 4;
+/// Time limit for the API server's response.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Concurrent lookups. Few, because they share the rate limit with the writes of results.
+const MAX_LOOKUPS: usize = 4;
 
-/// Why nobody knows where an estimator is.
+/// The reason why an estimator's address is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResolveError {
-    /// The API server did not say.
+    /// The API server returned an error.
     #[error("cannot get service {service}: {source}")]
     Get {
-        /// Its name.
+        /// The Service's name.
         service: String,
-        /// What the API server says instead.
+        /// The API server's error.
         source: Box<kube::Error>,
     },
-    /// The API server did not answer.
-    #[error("cannot get service {service}: no answer within {PATIENCE:?}")]
+    /// The API server did not respond in time.
+    #[error("cannot get service {service}: no answer within {TIMEOUT:?}")]
     NoAnswer {
-        /// Its name.
+        /// The Service's name.
         service: String,
     },
-    /// Only Services that name another host lead out of the control plane.
+    /// The Service is not of type `ExternalName`: only such a Service names a host outside the control plane.
     #[error("unsupported service type {0:?}")]
     Type(String),
-    /// The Service does not have the port.
+    /// The Service lacks the port.
     #[error("service {service} has no port {port}")]
     NoPort {
-        /// Its name.
+        /// The Service's name.
         service: String,
-        /// The port looked for.
+        /// The expected port.
         port: u16,
     },
-    /// The Service does not say which port of the other host is meant.
-    #[error("port {port} of service {service} has no number as its target port")]
+    /// The target port of the Service is not a number.
+    #[error("the target port of port {port} of service {service} is not a number")]
     NoTargetPort {
-        /// Its name.
+        /// The Service's name.
         service: String,
-        /// The port looked for.
+        /// The expected port.
         port: u16,
     },
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Finds estimators.
+/// Looks up estimator addresses.
 pub(super) struct Resolver {
     client: kube::Client,
     limit: Arc<RateLimit>,
@@ -91,23 +91,23 @@ impl Resolver {
         Self {
             client,
             limit,
-            lookups: Semaphore::new(LOOKUPS),
+            lookups: Semaphore::new(MAX_LOOKUPS),
             namespace: options.namespace.clone(),
             prefix: options.prefix.clone(),
             port: options.port,
         }
     }
 
-    /// The addresses to try, in this order.
+    /// Returns the addresses to try, in this order.
     pub(super) async fn addresses(&self, cluster: &str) -> Result<Vec<Address>, ResolveError> {
         let service = format!("{}-{cluster}", self.prefix);
         let api: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
         // The semaphore is never closed.
-        let _turn = self.lookups.acquire().await;
+        let _permit = self.lookups.acquire().await;
         self.limit.acquire().await;
-        match tokio::time::timeout(PATIENCE, api.get_opt(&service)).await {
-            Ok(Ok(Some(found))) => Ok(vec![external(&found, service, self.port)?]),
-            Ok(Ok(None)) => Ok(in_cluster(&service, &self.namespace, self.port)),
+        match tokio::time::timeout(TIMEOUT, api.get_opt(&service)).await {
+            Ok(Ok(Some(found))) => Ok(vec![external_address(&found, service, self.port)?]),
+            Ok(Ok(None)) => Ok(in_cluster_addresses(&service, &self.namespace, self.port)),
             Ok(Err(source)) => Err(ResolveError::Get {
                 service,
                 source: Box::new(source),
@@ -117,8 +117,8 @@ impl Resolver {
     }
 }
 
-/// The names under which a Service of the host cluster is known: those that its DNS gives it.
-fn in_cluster(service: &str, namespace: &str, port: u16) -> Vec<Address> {
+/// Returns the DNS names of a Service in the host cluster.
+fn in_cluster_addresses(service: &str, namespace: &str, port: u16) -> Vec<Address> {
     let hosts = [
         format!("{service}.{namespace}.svc.cluster.local"),
         format!("{service}.{namespace}.svc"),
@@ -126,11 +126,11 @@ fn in_cluster(service: &str, namespace: &str, port: u16) -> Vec<Address> {
     hosts.map(|host| Address { host, port }).to_vec()
 }
 
-/// The host and port that a Service of type ExternalName names.
-fn external(found: &Service, service: String, port: u16) -> Result<Address, ResolveError> {
+/// Returns the host and port that a Service of type `ExternalName` names.
+fn external_address(found: &Service, service: String, port: u16) -> Result<Address, ResolveError> {
     let spec = found.spec.as_ref();
     let kind = spec.and_then(|spec| spec.type_.as_deref());
-    // What has no type got ClusterIP from the API server.
+    // The API server's default.
     let kind = kind.unwrap_or("ClusterIP");
     if kind != "ExternalName" {
         return Err(ResolveError::Type(kind.to_owned()));
@@ -168,13 +168,13 @@ mod tests {
 
     fn resolved(spec: Value) -> Result<String, String> {
         let service: Service = serde_json::from_value(json!({ "spec": spec })).unwrap();
-        external(&service, "estimator-m1".into(), 10352)
+        external_address(&service, "estimator-m1".into(), 10352)
             .map(|address| address.to_string())
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_service_has_to_name_a_host_and_the_port_there() {
+    fn external_name_services_give_host_and_target_port() {
         let named = |ports: Value| json!({ "type": "ExternalName", "externalName": "estimator.m1.example", "ports": ports });
         for (spec, expected) in [
             (
@@ -198,7 +198,7 @@ mod tests {
             ),
             (
                 named(json!([{ "port": 10352, "targetPort": "grpc" }])),
-                Err("port 10352 of service estimator-m1 has no number as its target port"),
+                Err("the target port of port 10352 of service estimator-m1 is not a number"),
             ),
         ] {
             let resolved = resolved(spec.clone());
@@ -208,8 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_service_the_host_clusters_dns_is_tried() {
-        let addresses = in_cluster("karmada-scheduler-estimator-m1", "karmada-system", 10352);
+    fn in_cluster_dns_names_are_used_without_a_service() {
+        let addresses =
+            in_cluster_addresses("karmada-scheduler-estimator-m1", "karmada-system", 10352);
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         assert_eq!(
             addresses,

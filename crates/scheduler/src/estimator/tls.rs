@@ -1,4 +1,4 @@
-//! TLS towards estimators, from files that are read for every connection.
+//! TLS configuration of connections to estimators. Files are read for every connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use rustls::{ClientConfig, RootCertStore};
 use super::options::{ClientIdentity, Tls};
 use crate::any_certificate::AnyCertificate;
 
-/// Why a connection cannot be secured.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TlsError {
-    /// A file holds no certificates or no key.
+    /// A file cannot be read as certificates or a key.
     #[error("cannot use {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// A file holds no certificates.
+    /// A file without certificates.
     #[error("no certificates in {}", .0.display())]
     Empty(PathBuf),
-    /// Certificates or keys that do not work.
+    /// Unusable certificates or keys.
     #[error("cannot set up TLS: {0}")]
     Configure(#[from] rustls::Error),
 }
 
-/// The configuration of a connection; None for plain text.
+/// Returns the TLS configuration; `None` for plain text.
 pub(super) fn client_config(tls: &Tls) -> Result<Option<Arc<ClientConfig>>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())

@@ -1,4 +1,4 @@
-//! What extenders were asked for one decision, and what they answered.
+//! Requests to extenders for one decision, and the answers to them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -13,18 +13,18 @@ use crate::framework::Victim;
 /// Names of clusters, in the order of the fleet.
 pub(super) type Names = Arc<[Arc<str>]>;
 
-/// A question, which names all that its answer depends on besides the binding.
+/// A request about a binding, with everything else that its answer depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Question {
-    /// Which of these clusters can take the binding?
+pub(super) enum Request {
+    /// Filters these clusters.
     Filter(Names),
-    /// Which of these clusters are preferred?
+    /// Scores these clusters.
     Prioritize(Names),
-    /// Which of these may be preempted?
+    /// Narrows these victims.
     Preempt(Arc<BTreeSet<Victim>>),
 }
 
-impl Question {
+impl Request {
     pub(super) fn verb(&self) -> Verb {
         match self {
             Self::Filter(_) => Verb::Filter,
@@ -34,65 +34,65 @@ impl Question {
     }
 }
 
-/// A question to one extender, by its place in the configuration.
+/// A request to one extender, by its index in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Query {
     pub(super) extender: usize,
-    pub(super) question: Question,
+    pub(super) request: Request,
 }
 
-/// What an extender answered.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    /// The clusters that do not pass, with the reasons.
-    Refused(Refused),
-    /// What is added to the scores of clusters, weight included.
+    /// The clusters that the extender rejects.
+    Rejected(Rejected),
+    /// The scores to add, weight included.
     Scores(ScoresByName),
-    /// What may be preempted, of what was asked about.
+    /// The victims that may be preempted.
     Victims(Arc<BTreeSet<Victim>>),
-    /// None, and the decision is made as if there were no such extender.
+    /// The call failed, and the extender is ignorable.
     Ignored,
 }
 
-/// Why clusters do not pass, by name.
-pub(super) type Refused = Arc<HashMap<Arc<str>, Reason>>;
+/// The reasons of rejected clusters, by name.
+pub(super) type Rejected = Arc<HashMap<Arc<str>, Reason>>;
 
-/// What is added to the scores of clusters, by name.
+/// The scores to add, by cluster name.
 pub(super) type ScoresByName = Arc<HashMap<Arc<str>, i64>>;
 
-/// Why a cluster does not pass, as users read it.
+/// The reason why a cluster is rejected, as users read it.
 pub(super) type Reason = Cow<'static, str>;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The extender could not be reached, or broke off.
+    /// The connection failed.
     #[error("{0}")]
     Unreachable(String),
-    /// It took too long.
-    #[error("no answer within {0:?}")]
+    /// The call timed out.
+    #[error("no response within {0:?}")]
     Timeout(Duration),
-    /// It answered with another status than 200.
-    #[error("the answer is {0}")]
+    /// The status is not 200.
+    #[error("the response status is {0}")]
     Status(StatusCode),
-    /// It answered what is no answer.
-    #[error("malformed answer: {0}")]
+    /// The body is not a valid response.
+    #[error("malformed response: {0}")]
     Malformed(String),
-    /// It named something that it was not asked about.
-    #[error("the answer names {what} {name:?}, which was not sent")]
+    /// The response names something that the request did not.
+    #[error("the response names {what} {name:?}, which was not sent")]
     NotSent {
-        /// A cluster or a binding.
+        /// The kind of thing: cluster or binding.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// It says that it failed.
+    /// The extender reports an error.
     #[error("{0}")]
-    Refused(String),
+    Reported(String),
 }
 
 impl CallError {
-    /// As metrics count it.
+    /// Returns the value of the metric label `reason`.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
@@ -100,29 +100,29 @@ impl CallError {
             Self::Status(_) => "status",
             Self::Malformed(_) => "malformed",
             Self::NotSent { .. } => "not_sent",
-            Self::Refused(_) => "refused",
+            Self::Reported(_) => "refused",
         }
     }
 }
 
-/// What the extenders have answered for one decision so far.
+/// The answers of extenders for one decision so far.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
-    /// Which set of extenders was asked: the answers of an earlier configuration do not count.
-    pub(super) of: u64,
-    /// How often was asked.
+    /// The ID of the extenders that answered. Answers of another configuration are dropped.
+    pub(super) extenders: u64,
+    /// The rounds of calls so far.
     pub(super) rounds: usize,
-    pub(super) given: Vec<(Asked, Result<Answer, CallError>)>,
+    pub(super) by_query: Vec<(Query, Result<Answer, CallError>)>,
 }
 
 impl Answers {
-    pub(super) fn get(&self, asked: &Asked) -> Option<&Result<Answer, CallError>> {
-        let mut given = self.given.iter();
-        given.find_map(|(known, answer)| (known == asked).then_some(answer))
+    pub(super) fn get(&self, query: &Query) -> Option<&Result<Answer, CallError>> {
+        let mut answers = self.by_query.iter();
+        answers.find_map(|(answered, answer)| (answered == query).then_some(answer))
     }
 
-    /// How many calls were made.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> usize {
-        self.given.len()
+        self.by_query.len()
     }
 }

@@ -1,6 +1,6 @@
-//! What the configuration file says of an extender, and what is checked of it.
+//! The configuration of extenders and its validation.
 //!
-//! The fields are those of kube-scheduler's extenders, with clusters in place of nodes.
+//! The fields equal those of kube-scheduler's extenders, with clusters in place of nodes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,119 +12,119 @@ use serde::{Deserialize, Serialize};
 use super::tls::{Identity, Pem, Tls, Trust};
 use crate::go_duration::go_duration;
 
-/// How long an answer is waited for where nothing else is said.
+/// The default time limit of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An HTTP extender: a server that filters and scores clusters, narrows preemptions, or stores decisions.
+/// An HTTP extender: an external server that filters and scores clusters, narrows preemptions or stores decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(extend("required" = ["urlPrefix"]))]
 pub struct ExtenderConfig {
-    /// Where the extender is, as `http://127.0.0.1:8888/scheduler`; the verbs are appended after a slash.
+    /// URL of the extender, for example `http://127.0.0.1:8888/scheduler`. The verbs are appended after a slash.
     pub url_prefix: String,
-    /// The verb of filter calls. Empty: the extender does not filter.
+    /// The verb of filter calls. If empty, the extender does not filter.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_verb: String,
-    /// The verb of prioritize calls. Empty: the extender does not score.
+    /// The verb of prioritize calls. If empty, the extender does not score.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prioritize_verb: String,
-    /// The verb of preempt calls. Empty: the extender is not asked about preemptions.
+    /// The verb of preempt calls. If empty, the extender does not narrow preemptions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preempt_verb: String,
-    /// The verb of bind calls. Empty: the extender does not store decisions. One extender at most does.
+    /// The verb of bind calls. If empty, the extender does not store decisions. At most one extender may have it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bind_verb: String,
-    /// What its scores are multiplied by; must be positive with a `prioritizeVerb`.
+    /// Factor of the extender's scores. Must be positive with a `prioritizeVerb`.
     #[serde(skip_serializing_if = "is_zero")]
     pub weight: i64,
-    /// Whether the extender must be spoken to over TLS: a `urlPrefix` that says `http` is refused then.
+    /// Requires TLS: a `urlPrefix` with the scheme `http` is then rejected.
     #[serde(rename = "enableHTTPS", skip_serializing_if = "is_false")]
     pub enable_https: bool,
-    /// How connections are secured.
+    /// TLS options of the connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_config: Option<ExtenderTls>,
-    /// How long an answer is waited for, as `500ms` or `5s`; 5 s where it is 0 or not said.
+    /// Time limit of a call, for example `500ms` or `5s`. 5 s if 0 or absent.
     #[serde(rename = "httpTimeout", skip_serializing_if = "Option::is_none")]
     pub http_timeout: Option<String>,
-    /// Whether the extender knows the clusters itself: it is sent their names only.
+    /// The extender caches the clusters itself: requests contain only their names.
     #[serde(skip_serializing_if = "is_false")]
     pub cluster_cache_capable: bool,
-    /// The extender is asked about bindings of these resources only; about all where the list is empty.
+    /// The resources whose bindings the extender handles. If empty, it handles all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub managed_resources: Vec<ManagedResource>,
-    /// Whether bindings are scheduled without the extender when it fails.
+    /// Bindings are scheduled without the extender when it fails.
     #[serde(skip_serializing_if = "is_false")]
     pub ignorable: bool,
 }
 
-/// A kind of resource: bindings of such templates concern the extender.
+/// A kind of resource whose bindings an extender handles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ManagedResource {
-    /// Group and version, as `apps/v1`.
+    /// Group and version, for example `apps/v1`.
     #[schemars(length(min = 1))]
     pub api_version: String,
-    /// The kind, as `Deployment`.
+    /// The kind, for example `Deployment`.
     #[schemars(length(min = 1))]
     pub kind: String,
 }
 
-/// How connections to an extender are secured. Of a file and its data, the data wins.
+/// TLS options of the connections to an extender. Inline data takes precedence over a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExtenderTls {
-    /// Takes any certificate. For tests only, and not together with a certificate authority.
+    /// Accepts any certificate. For tests only; excludes a certificate authority.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure: bool,
-    /// The name that the extender's certificate is for; that of the `urlPrefix` where none is given.
+    /// The name in the extender's certificate. If empty, the host of the `urlPrefix`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub server_name: String,
-    /// The file of the certificate that the extender is shown, in PEM.
+    /// The file of the client certificate, in PEM.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cert_file: String,
-    /// The file of that certificate's key, in PEM.
+    /// The file of the client certificate's key, in PEM.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub key_file: String,
-    /// The file of the authorities that sign the extender's certificate, in PEM; those that the system trusts
-    /// where none are given.
+    /// The file of the authorities that sign the extender's certificate, in PEM. If empty, those that the system
+    /// trusts.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ca_file: String,
-    /// As `certFile`, but the text itself in base64.
+    /// The contents of `certFile` in base64.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cert_data: String,
-    /// As `keyFile`, but the text itself in base64.
+    /// The contents of `keyFile` in base64.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub key_data: String,
-    /// As `caFile`, but the text itself in base64.
+    /// The contents of `caFile` in base64.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ca_data: String,
 }
 
-/// What is wrong with the extenders of a configuration.
+/// An invalid field of an extender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ExtenderConfigError {
-    /// Where, as `extenders[1].weight`.
+    /// The path of the field, for example `extenders[1].weight`.
     pub path: String,
-    /// What is wrong, and what to do.
+    /// The cause and the remedy.
     pub message: String,
 }
 
-/// One thing that an extender does.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Keeps clusters out.
+    /// Filters clusters.
     Filter,
     /// Scores clusters.
     Prioritize,
-    /// Narrows what may be preempted.
+    /// Narrows the victims of a preemption.
     Preempt,
     /// Stores decisions.
     Bind,
 }
 
 impl Verb {
-    /// As metrics and messages name it.
+    /// Returns the name in metrics and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -135,9 +135,9 @@ impl Verb {
     }
 }
 
-/// An extender as checked.
+/// The validated configuration of an extender.
 #[derive(Clone, Debug)]
-pub(super) struct Checked {
+pub(super) struct Validated {
     pub(super) prefix: String,
     pub(super) filter: Option<Uri>,
     pub(super) prioritize: Option<Uri>,
@@ -151,35 +151,36 @@ pub(super) struct Checked {
     pub(super) ignorable: bool,
 }
 
-/// Checks all extenders of a configuration.
+/// Validates all extenders of a configuration.
 ///
 /// # Errors
-/// The first thing that is wrong.
-pub(super) fn check(configs: &[ExtenderConfig]) -> Result<Vec<Checked>, ExtenderConfigError> {
-    let mut checked = Vec::with_capacity(configs.len());
+/// The first invalid field.
+pub(super) fn validate(configs: &[ExtenderConfig]) -> Result<Vec<Validated>, ExtenderConfigError> {
+    let mut validated: Vec<Validated> = Vec::with_capacity(configs.len());
     for (index, config) in configs.iter().enumerate() {
-        let extender = config.check().map_err(|(field, message)| {
+        let extender = config.validate().map_err(|(field, message)| {
             let path = format!("extenders[{index}].{field}");
             ExtenderConfigError { path, message }
         })?;
-        if extender.bind.is_some() && checked.iter().any(|one: &Checked| one.bind.is_some()) {
+        if extender.bind.is_some() && validated.iter().any(|earlier| earlier.bind.is_some()) {
             return Err(ExtenderConfigError {
                 path: format!("extenders[{index}].bindVerb"),
                 message: "an earlier extender has a bindVerb already: only one can store decisions"
                     .into(),
             });
         }
-        checked.push(extender);
+        validated.push(extender);
     }
-    Ok(checked)
+    Ok(validated)
 }
 
-type Wrong = (&'static str, String);
+/// The name of an invalid field and the message.
+type FieldError = (&'static str, String);
 
 impl ExtenderConfig {
-    fn check(&self) -> Result<Checked, Wrong> {
+    fn validate(&self) -> Result<Validated, FieldError> {
         let prefix = self.url_prefix.trim_end_matches('/');
-        let https = self.scheme(prefix)?;
+        let https = self.uses_https(prefix)?;
         let verb = |field: &'static str, verb: &str| {
             if verb.is_empty() {
                 return Ok(None);
@@ -187,7 +188,7 @@ impl ExtenderConfig {
             let url = format!("{prefix}/{}", verb.trim_start_matches('/'));
             let url: Uri = url
                 .parse()
-                .map_err(|error| (field, format!("{url:?} is no URL: {error}")))?;
+                .map_err(|error| (field, format!("{url:?} is not a URL: {error}")))?;
             Ok(Some(url))
         };
         let (filter, prioritize) = (
@@ -215,7 +216,7 @@ impl ExtenderConfig {
                 return Err(("managedResources", message.into()));
             }
         }
-        Ok(Checked {
+        Ok(Validated {
             prefix: prefix.to_owned(),
             filter,
             prioritize,
@@ -230,26 +231,26 @@ impl ExtenderConfig {
         })
     }
 
-    /// Whether the URL asks for TLS.
-    fn scheme(&self, prefix: &str) -> Result<bool, Wrong> {
-        let wrong = |message: String| ("urlPrefix", message);
-        let example = "give it as http://host:port/path";
+    /// Validates the URL prefix and reports whether it uses TLS.
+    fn uses_https(&self, prefix: &str) -> Result<bool, FieldError> {
+        let invalid = |message: String| ("urlPrefix", message);
+        let example = "use the form http://host:port/path";
         let url: Uri = prefix.parse().map_err(|error| {
-            wrong(format!(
-                "{:?} is no URL ({error}): {example}",
+            invalid(format!(
+                "{:?} is not a URL ({error}): {example}",
                 self.url_prefix
             ))
         })?;
         let authority = url
             .authority()
-            .ok_or_else(|| wrong(format!("{:?} names no host: {example}", self.url_prefix)))?;
+            .ok_or_else(|| invalid(format!("{:?} has no host: {example}", self.url_prefix)))?;
         if authority.as_str().contains('@') {
-            return Err(wrong(
-                "a user or password in the URL is not sent: use tlsConfig.certFile".into(),
+            return Err(invalid(
+                "a user or password in the URL is not supported: use tlsConfig.certFile".into(),
             ));
         }
         if url.query().is_some() {
-            return Err(wrong(
+            return Err(invalid(
                 "must not have a query: the verbs are appended".into(),
             ));
         }
@@ -260,14 +261,14 @@ impl ExtenderConfig {
                 "the urlPrefix begins with http: make it https".into(),
             )),
             Some("http") => Ok(false),
-            _ => Err(wrong(format!(
-                "{:?} is neither http nor https: {example}",
+            _ => Err(invalid(format!(
+                "the scheme of {:?} is neither http nor https: {example}",
                 self.url_prefix
             ))),
         }
     }
 
-    fn timeout(&self) -> Result<Duration, Wrong> {
+    fn timeout(&self) -> Result<Duration, FieldError> {
         let Some(text) = &self.http_timeout else {
             return Ok(DEFAULT_TIMEOUT);
         };
@@ -278,7 +279,7 @@ impl ExtenderConfig {
         }
     }
 
-    fn tls(&self, https: bool) -> Result<Option<Tls>, Wrong> {
+    fn tls(&self, https: bool) -> Result<Option<Tls>, FieldError> {
         let tls = self.tls_config.clone().unwrap_or_default();
         let pem = |field, file: &str, data: &str| {
             Ok(if !data.is_empty() {
@@ -300,17 +301,16 @@ impl ExtenderConfig {
             _ => {
                 return Err((
                     "tlsConfig",
-                    "a certificate and its key belong together: give both".into(),
+                    "a client certificate needs its key: set both".into(),
                 ));
             }
         };
         let trust = match ca {
             Some(_) if tls.insecure => {
-                let message =
-                    "insecure takes any certificate: leave out either it or the authority";
+                let message = "insecure accepts any certificate: remove it or the authority";
                 return Err(("tlsConfig.insecure", message.into()));
             }
-            _ if tls.insecure => Trust::Anybody,
+            _ if tls.insecure => Trust::Any,
             Some(ca) => Trust::Authorities(ca),
             None => Trust::System,
         };
@@ -323,7 +323,7 @@ impl ExtenderConfig {
     }
 }
 
-/// Standard base64; line breaks, as tools insert them, do not count.
+/// Decodes standard base64. Ignores line breaks.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     use base64::Engine as _;
     let compact: String = text.split_ascii_whitespace().collect();
@@ -334,7 +334,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for references"
+    reason = "serde passes a reference"
 )]
 fn is_zero(number: &i64) -> bool {
     *number == 0
@@ -342,7 +342,7 @@ fn is_zero(number: &i64) -> bool {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for references"
+    reason = "serde passes a reference"
 )]
 fn is_false(flag: &bool) -> bool {
     !*flag
@@ -354,28 +354,28 @@ mod tests {
 
     use super::*;
 
-    fn checked(config: Value) -> Result<Checked, String> {
+    fn validated(config: Value) -> Result<Validated, String> {
         let config: ExtenderConfig =
             serde_json::from_value(config).map_err(|error| error.to_string())?;
-        let mut all = check(&[config]).map_err(|error| error.to_string())?;
+        let mut all = validate(&[config]).map_err(|error| error.to_string())?;
         Ok(all.remove(0))
     }
 
     #[test]
-    fn what_is_not_said_has_the_usual_defaults() {
+    fn absent_fields_have_defaults() {
         let extender =
-            checked(json!({ "urlPrefix": "http://x:1/s/", "filterVerb": "/filter" })).unwrap();
+            validated(json!({ "urlPrefix": "http://x:1/s/", "filterVerb": "/filter" })).unwrap();
         assert_eq!(extender.filter.unwrap(), "http://x:1/s/filter");
         assert_eq!(extender.timeout, Duration::from_secs(5));
         assert!(extender.prioritize.is_none() && extender.bind.is_none() && extender.tls.is_none());
         assert!(!extender.names_only && !extender.ignorable);
         let zero =
-            checked(json!({ "urlPrefix": "http://x", "filterVerb": "f", "httpTimeout": "0s" }));
+            validated(json!({ "urlPrefix": "http://x", "filterVerb": "f", "httpTimeout": "0s" }));
         assert_eq!(zero.unwrap().timeout, Duration::from_secs(5));
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_field() {
         for (config, expected) in [
             (
                 json!({ "urlPrefix": "http://x", "filterVerb": "f", "nodeCacheCapable": true }),
@@ -383,7 +383,7 @@ mod tests {
             ),
             (
                 json!({ "filterVerb": "f" }),
-                "extenders[0].urlPrefix: \"\" is no URL",
+                "extenders[0].urlPrefix: \"\" is not a URL",
             ),
             (
                 json!({ "urlPrefix": "x/y", "filterVerb": "f" }),
@@ -395,7 +395,7 @@ mod tests {
             ),
             (
                 json!({ "urlPrefix": "http://me:secret@x", "filterVerb": "f" }),
-                "is not sent",
+                "is not supported",
             ),
             (
                 json!({ "urlPrefix": "http://x?a=b", "filterVerb": "f" }),
@@ -427,7 +427,7 @@ mod tests {
             ),
             (
                 json!({ "urlPrefix": "https://x", "filterVerb": "f", "tlsConfig": { "certFile": "a" } }),
-                "belong together",
+                "needs its key",
             ),
             (
                 json!({ "urlPrefix": "https://x", "filterVerb": "f", "tlsConfig": { "caData": "%" } }),
@@ -438,7 +438,7 @@ mod tests {
                 "apiVersion and kind are required",
             ),
         ] {
-            let error = checked(config.clone()).unwrap_err();
+            let error = validated(config.clone()).unwrap_err();
             assert!(error.contains(expected), "{config}: {error}");
         }
     }
@@ -447,13 +447,13 @@ mod tests {
     fn only_one_extender_stores_decisions() {
         let config: ExtenderConfig =
             serde_json::from_value(json!({ "urlPrefix": "http://x", "bindVerb": "b" })).unwrap();
-        let error = check(&[config.clone(), config]).unwrap_err();
+        let error = validate(&[config.clone(), config]).unwrap_err();
         assert_eq!(error.path, "extenders[1].bindVerb");
     }
 
     #[test]
-    fn of_a_file_and_its_data_the_data_wins() {
-        let extender = checked(json!({ "urlPrefix": "https://x", "filterVerb": "f",
+    fn inline_data_takes_precedence_over_a_file() {
+        let extender = validated(json!({ "urlPrefix": "https://x", "filterVerb": "f",
             "tlsConfig": { "caFile": "/nowhere", "caData": "cGVt", "serverName": "y" } }))
         .unwrap();
         let tls = extender.tls.unwrap();
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn configurations_survive_a_round_trip() {
         let config = json!({ "urlPrefix": "https://x", "prioritizeVerb": "p", "weight": 3, "enableHTTPS": true,
             "httpTimeout": "1s", "clusterCacheCapable": true, "ignorable": true,
             "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] });

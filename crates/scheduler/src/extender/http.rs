@@ -1,4 +1,4 @@
-//! HTTP towards one extender: JSON in, JSON out, on connections that are kept.
+//! The HTTP client of one extender, with a pool of connections.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,103 +19,104 @@ use tower::{BoxError, ServiceExt as _};
 
 use super::answers::CallError;
 use super::config::Verb;
-use super::metrics::OfExtender;
+use super::metrics::ExtenderCounters;
 use super::tls::{Tls, TlsError};
 
-/// Calls under way at the same time to one extender. A slow one holds up its own calls only.
+/// Concurrent calls to one extender. A slow extender delays only its own calls.
 const CALLS_IN_FLIGHT: usize = 64;
-/// How long a connection is kept that nobody uses.
-const IDLE: Duration = Duration::from_secs(90);
-/// How often files of certificates are read, at most.
-const FILES_READ_EVERY: Duration = Duration::from_secs(1);
-/// An answer that is longer is none: a whole fleet of 5000 clusters takes about half of it.
-const LONGEST_ANSWER: usize = 128 << 20;
+/// Time after which an unused connection is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// Shortest interval between two reads of certificate files.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Size limit of a response. The objects of 5000 clusters take about half of it.
+const MAX_RESPONSE: usize = 128 << 20;
 
 type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
 
-/// The connections to one extender.
+/// The HTTP client of one extender.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct HttpClient {
     current: Mutex<Current>,
     tls: Option<Tls>,
     timeout: Duration,
-    turns: Semaphore,
-    metrics: Arc<OfExtender>,
+    in_flight: Semaphore,
+    metrics: Arc<ExtenderCounters>,
 }
 
-type HttpClient = Client<Connector, Full<Bytes>>;
+type Pool = Client<Connector, Full<Bytes>>;
 
-/// A client, and the files of certificates that it was made of.
+/// A connection pool, and the contents of the certificate files that configure it.
 #[derive(Debug)]
 struct Current {
-    client: HttpClient,
+    pool: Pool,
     files: Vec<Option<Vec<u8>>>,
-    /// When the files were read last.
-    read: Instant,
+    /// The time of the last read.
+    read_at: Instant,
 }
 
-impl Connections {
+impl HttpClient {
     pub(super) fn new(
         tls: Option<Tls>,
         timeout: Duration,
-        metrics: Arc<OfExtender>,
+        metrics: Arc<ExtenderCounters>,
     ) -> Result<Self, TlsError> {
         let current = Current {
             files: tls.as_ref().map(Tls::contents).unwrap_or_default(),
-            client: client(tls.as_ref(), timeout, &metrics)?,
-            read: Instant::now(),
+            pool: pool(tls.as_ref(), timeout, &metrics)?,
+            read_at: Instant::now(),
         };
         Ok(Self {
             current: Mutex::new(current),
             tls,
             timeout,
-            turns: Semaphore::new(CALLS_IN_FLIGHT),
+            in_flight: Semaphore::new(CALLS_IN_FLIGHT),
             metrics,
         })
     }
 
-    /// Returns the client; a new one where a file of its certificates has changed. While files do not fit together, as
-    /// when only one of two is renewed yet, the former client stays.
-    fn client(&self) -> HttpClient {
+    /// Returns the connection pool. Replaces it when a certificate file has changed, unless the files do not match, for
+    /// example because only one of certificate and key is renewed yet.
+    fn pool(&self) -> Pool {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tls) = &self.tls
             && !current.files.is_empty()
-            && current.read.elapsed() >= FILES_READ_EVERY
+            && current.read_at.elapsed() >= FILE_CHECK_INTERVAL
         {
-            current.read = Instant::now();
+            current.read_at = Instant::now();
             let files = tls.contents();
             if files != current.files {
                 current.files = files;
-                match client(Some(tls), self.timeout, &self.metrics) {
-                    Ok(client) => current.client = client,
+                match pool(Some(tls), self.timeout, &self.metrics) {
+                    Ok(pool) => current.pool = pool,
                     Err(error) => {
-                        tracing::warn!(%error, "cannot use the changed certificates of an extender; the former ones stay in use");
+                        tracing::warn!(%error, "cannot use the changed certificates of an extender; keeping the previous ones");
                     }
                 }
             }
         }
-        current.client.clone()
+        current.pool.clone()
     }
 
-    /// Makes one call. The time limit begins when it is its turn. The body is made then, too.
+    /// Makes one call. The time limit starts, and the body is encoded, once fewer than [`CALLS_IN_FLIGHT`] calls are in
+    /// progress.
     pub(super) async fn post<T>(
         &self,
         verb: Verb,
         url: &Uri,
-        body: impl FnOnce() -> Result<Vec<u8>, CallError>,
-        read: impl FnOnce(&[u8]) -> Result<T, CallError>,
+        encode: impl FnOnce() -> Result<Vec<u8>, CallError>,
+        decode: impl FnOnce(&[u8]) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
         // The semaphore is never closed.
-        let _turn = self.turns.acquire().await;
+        let _permit = self.in_flight.acquire().await;
         let began = tokio::time::Instant::now();
-        let answer = async { read(&self.send(url, body()?).await?) };
-        let answer = match tokio::time::timeout(self.timeout, answer).await {
-            Ok(answer) => answer,
+        let call = async { decode(&self.send(url, encode()?).await?) };
+        let result = match tokio::time::timeout(self.timeout, call).await {
+            Ok(result) => result,
             Err(_) => Err(CallError::Timeout(self.timeout)),
         };
         self.metrics
-            .called(verb, began.elapsed(), answer.as_ref().err());
-        answer
+            .call(verb, began.elapsed(), result.as_ref().err());
+        result
     }
 
     async fn send(&self, url: &Uri, body: Vec<u8>) -> Result<Bytes, CallError> {
@@ -127,14 +128,14 @@ impl Connections {
             .header(USER_AGENT, Component::Scheduler.user_agent())
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
-        let answer = self
-            .client()
+        let response = self
+            .pool()
             .request(request)
             .await
             .map_err(|error| unreachable(&error))?;
-        let status = answer.status();
-        // It is read in any case, so that the connection can be used again.
-        let body = Limited::new(answer.into_body(), LONGEST_ANSWER)
+        let status = response.status();
+        // The body is always read, so that the connection can be reused.
+        let body = Limited::new(response.into_body(), MAX_RESPONSE)
             .collect()
             .await
             .map_err(|error| unreachable(&*error))?;
@@ -145,14 +146,14 @@ impl Connections {
     }
 }
 
-fn client(
+fn pool(
     tls: Option<&Tls>,
     timeout: Duration,
-    metrics: &Arc<OfExtender>,
-) -> Result<HttpClient, TlsError> {
+    metrics: &Arc<ExtenderCounters>,
+) -> Result<Pool, TlsError> {
     Ok(Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(CALLS_IN_FLIGHT)
         .build(connector(tls, timeout, metrics)?))
 }
@@ -160,7 +161,7 @@ fn client(
 fn connector(
     tls: Option<&Tls>,
     timeout: Duration,
-    metrics: &Arc<OfExtender>,
+    metrics: &Arc<ExtenderCounters>,
 ) -> Result<Connector, TlsError> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -169,13 +170,13 @@ fn connector(
     let metrics = Arc::clone(metrics);
     let tcp = tcp
         .map_response(move |stream| {
-            metrics.connected();
+            metrics.connection();
             stream
         })
         .map_err(BoxError::from);
     let tcp = BoxCloneSyncService::new(tcp);
     let Some(tls) = tls else {
-        // Never used: the URLs say http.
+        // Never used: the URLs have the scheme http.
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -196,7 +197,7 @@ fn connector(
     })
 }
 
-/// An error with its causes, in one line. The outer layers only say that something failed.
+/// Renders an error with its causes in one line, because the outer errors alone are not informative.
 fn unreachable(error: &(dyn std::error::Error + 'static)) -> CallError {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);

@@ -1,4 +1,4 @@
-//! Numbers about extenders, in the Prometheus text format. They outlive a change of the configuration.
+//! Metrics of extenders, in the Prometheus text format. They survive a change of the configuration.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use crate::metrics::exposition::{Kind, family, histogram, quoted, sample};
 use crate::metrics::histogram::{Histogram, exponential};
 
 const BUCKETS: usize = 14;
-/// 1 ms to 8 s.
+/// Upper bounds of the call durations: 1 ms to 8 s.
 const BOUNDS: [f64; BUCKETS] = exponential(0.001, 2.0);
 
-/// Numbers about extenders. Cheap to clone.
+/// Metrics of all extenders. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<OfExtender>>>>);
+pub struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<ExtenderCounters>>>>);
 
-/// Numbers about one extender.
+/// Metrics of one extender.
 #[derive(Debug, Default)]
-pub(super) struct OfExtender(Mutex<Numbers>);
+pub(super) struct ExtenderCounters(Mutex<Numbers>);
 
 #[derive(Debug, Default)]
 struct Numbers {
@@ -28,13 +28,13 @@ struct Numbers {
     connections: u64,
 }
 
-impl OfExtender {
+impl ExtenderCounters {
     fn with<T>(&self, change: impl FnOnce(&mut Numbers) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A call is over.
-    pub(super) fn called(&self, verb: Verb, took: Duration, error: Option<&CallError>) {
+    /// Counts a call.
+    pub(super) fn call(&self, verb: Verb, took: Duration, error: Option<&CallError>) {
         self.with(|numbers| {
             let calls = numbers.calls.entry(verb);
             calls
@@ -46,20 +46,20 @@ impl OfExtender {
         });
     }
 
-    /// A connection was opened.
-    pub(super) fn connected(&self) {
+    /// Counts a new connection.
+    pub(super) fn connection(&self) {
         self.with(|numbers| numbers.connections += 1);
     }
 }
 
 impl ExtenderMetrics {
-    /// The numbers of one extender, by its name.
-    pub(super) fn of(&self, name: &Arc<str>) -> Arc<OfExtender> {
+    /// Returns the metrics of one extender, by its name.
+    pub(super) fn counters(&self, name: &Arc<str>) -> Arc<ExtenderCounters> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(Arc::clone(name)).or_default())
     }
 
-    /// All numbers as Prometheus text, format 0.0.4; nothing where there never was an extender.
+    /// Renders all metrics in the text format 0.0.4; nothing if there never was an extender.
     pub fn text(&self) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
@@ -73,8 +73,8 @@ impl ExtenderMetrics {
             Kind::Histogram,
             "Time of calls to extenders, in seconds.",
         );
-        for (extender, of) in all.iter() {
-            of.with(|numbers| {
+        for (extender, counters) in all.iter() {
+            counters.with(|numbers| {
                 for (verb, calls) in &numbers.calls {
                     histogram(&mut out, name, &labels(extender, *verb), calls);
                 }
@@ -87,8 +87,8 @@ impl ExtenderMetrics {
             Kind::Counter,
             "Calls to extenders that failed, by reason.",
         );
-        for (extender, of) in all.iter() {
-            of.with(|numbers| {
+        for (extender, counters) in all.iter() {
+            counters.with(|numbers| {
                 for ((verb, reason), count) in &numbers.errors {
                     let labels = format!("{},reason=\"{reason}\"", labels(extender, *verb));
                     sample(&mut out, name, &labels, count);
@@ -102,9 +102,9 @@ impl ExtenderMetrics {
             Kind::Counter,
             "Connections to extenders that were opened.",
         );
-        for (extender, of) in all.iter() {
+        for (extender, counters) in all.iter() {
             let labels = format!("extender={}", quoted(extender));
-            of.with(|numbers| sample(&mut out, name, &labels, numbers.connections));
+            counters.with(|numbers| sample(&mut out, name, &labels, numbers.connections));
         }
         out
     }
@@ -119,14 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_errors_and_connections_come_out_by_extender() {
+    fn calls_errors_and_connections_are_exposed_by_extender() {
         let metrics = ExtenderMetrics::default();
         assert_eq!(metrics.text(), "");
-        let of = metrics.of(&"http://x/s".into());
-        of.connected();
-        of.called(Verb::Filter, Duration::from_millis(3), None);
+        let counters = metrics.counters(&"http://x/s".into());
+        counters.connection();
+        counters.call(Verb::Filter, Duration::from_millis(3), None);
         let error = CallError::Timeout(Duration::from_secs(5));
-        of.called(Verb::Prioritize, Duration::from_secs(5), Some(&error));
+        counters.call(Verb::Prioritize, Duration::from_secs(5), Some(&error));
         let text = metrics.text();
         for expected in [
             r#"scheduler_extender_request_duration_seconds_bucket{extender="http://x/s",verb="filter",le="0.002"} 0"#,
@@ -137,7 +137,7 @@ mod tests {
         ] {
             assert!(
                 text.lines().any(|line| line == expected),
-                "{expected}\nis not in\n{text}"
+                "{expected}\nis missing in\n{text}"
             );
         }
     }

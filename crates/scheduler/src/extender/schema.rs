@@ -1,4 +1,4 @@
-//! The JSON Schemas of what is said between the scheduler and an extender, for those who write one.
+//! JSON Schemas of the protocol, for authors of extenders.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -9,7 +9,7 @@ use super::wire::{
     PreemptionResult,
 };
 
-/// The schemas, with the names of their files.
+/// Returns the schemas with their file names.
 pub fn documents() -> Vec<(&'static str, Value)> {
     vec![
         ("extender-args.json", document::<ExtenderArgs>()),
@@ -43,9 +43,9 @@ mod tests {
 
     use super::*;
 
-    /// With `BERTH_WRITE_SCHEMAS=1` it writes the files instead of comparing them.
+    /// Writes the files instead of comparing them if `BERTH_WRITE_SCHEMAS` is set.
     #[test]
-    fn the_published_schemas_are_those_of_the_types() {
+    fn published_schemas_match_the_types() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
         for (name, schema) in documents() {
             let file = folder.join(name);
@@ -64,24 +64,24 @@ mod tests {
     }
 
     #[test]
-    fn the_schemas_name_the_fields_as_they_are_sent() {
-        let of = |name: &str| {
+    fn schemas_use_the_field_names_of_the_protocol() {
+        let schema = |name: &str| {
             let mut all = documents().into_iter();
             all.find_map(|(file, schema)| (file == name).then_some(schema))
                 .unwrap()
         };
         let required = |schema: &Value| schema["required"].clone();
-        let args = of("extender-args.json");
+        let args = schema("extender-args.json");
         assert_eq!(required(&args), serde_json::json!(["binding"]));
         assert_eq!(args["properties"]["binding"]["type"], "object");
         assert!(args["properties"]["clusterNames"].is_object());
-        let score =
-            &of("extender-host-priority-list.json")["$defs"]["HostPriority"]["properties"]["score"];
+        let score = &schema("extender-host-priority-list.json")["$defs"]["HostPriority"]["properties"]
+            ["score"];
         assert_eq!(
             (&score["minimum"], &score["maximum"]),
             (&0.into(), &10.into())
         );
-        let bind = of("extender-binding-args.json");
+        let bind = schema("extender-binding-args.json");
         assert!(bind["properties"]["bindingUID"].is_object(), "{bind:#}");
     }
 }

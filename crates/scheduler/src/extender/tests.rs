@@ -1,11 +1,11 @@
-//! Extenders against servers of the tests: decisions are made in rounds as the service makes them.
+//! Extenders against test servers.
 
-mod bound;
-mod chained;
-mod connected;
+mod bind;
+mod connections;
 mod example;
-mod failing;
+mod failures;
 pub(crate) mod fake;
-mod preempted;
-pub(crate) mod rounds;
-mod secured;
+mod filter_and_score;
+pub(crate) mod harness;
+mod preempt;
+mod tls;

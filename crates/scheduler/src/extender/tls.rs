@@ -1,4 +1,4 @@
-//! TLS towards an extender.
+//! TLS configuration of connections to an extender.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::any_certificate::AnyCertificate;
 
-/// How connections are secured.
+/// Security of the connections to an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tls {
     pub(super) trust: Trust,
     pub(super) identity: Option<Identity>,
-    /// The name in the extender's certificate, where it is not that of the URL.
+    /// The name in the extender's certificate, if it differs from the URL's host.
     pub(super) server_name: Option<String>,
 }
 
-/// Whose certificates are taken.
+/// The certificates to accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Those that the system trusts.
+    /// Certificates that the system trusts.
     System,
-    /// Those signed by one of these.
+    /// Certificates of these authorities.
     Authorities(Pem),
-    /// Any.
-    Anybody,
+    /// Any certificate.
+    Any,
 }
 
-/// Our own certificate.
+/// The client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) certificate: Pem,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Pem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
-            // It may be a key.
+            // The data may be a private key.
             Self::Data(_) => f.write_str("Data(..)"),
         }
     }
@@ -58,39 +58,39 @@ impl std::fmt::Display for Pem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
-            Self::Data(_) => f.write_str("the data given"),
+            Self::Data(_) => f.write_str("inline data"),
         }
     }
 }
 
-/// Why connections cannot be secured.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file or data holds no certificates or no key.
+    /// A file or data cannot be read as certificates or a key.
     #[error("cannot use {what}: {source}")]
     Pem {
-        /// The file, or that it is data.
+        /// The file, or `inline data`.
         what: String,
-        /// What is wrong with it.
+        /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// No certificates.
+    /// A file or data without certificates.
     #[error("no certificates in {0}")]
     Empty(String),
-    /// The server name is none.
-    #[error("{0:?} is no name of a server")]
+    /// The server name is invalid.
+    #[error("{0:?} is not a valid server name")]
     ServerName(String),
-    /// Certificates or keys that do not work.
+    /// Unusable certificates or keys.
     #[error("cannot set up TLS: {0}")]
     Configure(#[from] rustls::Error),
 }
 
 impl Tls {
-    /// Returns what the files hold now, to compare it with what they held; a file that cannot be read holds nothing.
+    /// Returns the current contents of the files, to detect changes; `None` for a file that cannot be read.
     pub(super) fn contents(&self) -> Vec<Option<Vec<u8>>> {
         let authorities = match &self.trust {
             Trust::Authorities(pem) => Some(pem),
-            Trust::System | Trust::Anybody => None,
+            Trust::System | Trust::Any => None,
         };
         let identity = self.identity.iter();
         let identity = identity.flat_map(|identity| [&identity.certificate, &identity.key]);
@@ -104,7 +104,7 @@ impl Tls {
         files.map(|path| std::fs::read(path).ok()).collect()
     }
 
-    /// The configuration of connections, from what the files hold now.
+    /// Builds the configuration from the current contents of the files.
     pub(super) fn client_config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -118,7 +118,7 @@ impl Tls {
                 }
                 builder.with_root_certificates(roots)
             }
-            Trust::Anybody => builder
+            Trust::Any => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider))),
         };

@@ -1,8 +1,7 @@
-//! What is said between the scheduler and an extender: JSON in the bodies of POST requests and their answers.
+//! The protocol of extenders: JSON in the bodies of POST requests and responses.
 //!
-//! The messages are those of kube-scheduler's extenders, with bindings in place of pods and clusters in place
-//! of nodes. Answers may hold `null` where a list or map is empty, as servers in Go write it, and fields that
-//! are not known here.
+//! The messages are those of kube-scheduler's extenders, with bindings in place of pods and clusters in place of nodes.
+//! Responses may contain `null` for an empty list or map, as servers in Go write it, and unknown fields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,35 +12,41 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What filter and prioritize calls send.
+/// The request of filter and prioritize calls.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtenderArgs {
-    /// The binding to be scheduled: a ResourceBinding or ClusterResourceBinding of work.karmada.io/v1alpha2.
+    /// The binding to schedule: a ResourceBinding or ClusterResourceBinding of work.karmada.io/v1alpha2.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub binding: Box<RawValue>,
-    /// The clusters; absent for an extender that knows them itself (`clusterCacheCapable`).
+    /// The clusters; absent for an extender that caches them itself (`clusterCacheCapable`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterList>,
-    /// The names of the clusters, for an extender that knows them itself (`clusterCacheCapable`).
+    /// The names of the clusters, for an extender that caches them itself (`clusterCacheCapable`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_names: Option<Vec<String>>,
 }
 
-/// Clusters.
+/// A list of clusters.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterList {
     /// Objects of the kind Cluster of cluster.karmada.io/v1alpha1, without managed fields.
-    #[serde(serialize_with = "each", deserialize_with = "shared")]
+    #[serde(
+        serialize_with = "serialize_items",
+        deserialize_with = "deserialize_items"
+    )]
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub items: Vec<Arc<Cluster>>,
 }
 
-fn each<S: Serializer>(items: &[Arc<Cluster>], serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_items<S: Serializer>(
+    items: &[Arc<Cluster>],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(items.iter().map(|cluster| &**cluster))
 }
 
-fn shared<'de, D: serde::Deserializer<'de>>(
+fn deserialize_items<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Arc<Cluster>>, D::Error> {
     Ok(Vec::<Cluster>::deserialize(deserializer)?
@@ -50,28 +55,28 @@ fn shared<'de, D: serde::Deserializer<'de>>(
         .collect())
 }
 
-/// What filter calls answer. A cluster that is named nowhere does not pass.
+/// The response of filter calls. A cluster that it does not name is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterResult {
-    /// The clusters that pass; only their names are read.
+    /// The clusters that pass. Only their names are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<NamedClusters>,
-    /// The names of the clusters that pass. Of this and `clusters`, the one of the kind that was sent counts.
+    /// The names of the clusters that pass. If `clusters` is present, too, the field that the request used applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_names: Option<Vec<String>>,
-    /// Clusters that do not pass, with the reason that users read.
+    /// Rejected clusters with the reason that users read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_clusters: Option<BTreeMap<String, String>>,
-    /// Clusters that do not pass and would not if everything else left them, with the reason that users read.
+    /// Rejected clusters that preemption cannot help, with the reason that users read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_and_unresolvable_clusters: Option<BTreeMap<String, String>>,
-    /// Why the call failed; empty where it did not.
+    /// The reason why the call failed; empty on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Clusters in an answer.
+/// A list of clusters in a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedClusters {
     /// The clusters.
@@ -79,21 +84,21 @@ pub struct NamedClusters {
     pub items: Option<Vec<NamedCluster>>,
 }
 
-/// A cluster in an answer: whatever else it holds is not read.
+/// A cluster in a response. Other fields are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedCluster {
-    /// Its metadata.
+    /// The metadata.
     pub metadata: ClusterName,
 }
 
-/// The metadata of a cluster in an answer.
+/// The metadata of a cluster in a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterName {
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
-/// What prioritize calls answer: a cluster that is not in the list has the score 0.
+/// The response of prioritize calls. A cluster that is not in the list has the score 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct HostPriorityList(pub Option<Vec<HostPriority>>);
@@ -103,32 +108,32 @@ pub struct HostPriorityList(pub Option<Vec<HostPriority>>);
 pub struct HostPriority {
     /// The name of the cluster.
     pub host: String,
-    /// The score: 0 to 10, the more the better.
+    /// The score, from 0 to 10. Higher is better.
     #[schemars(range(min = 0, max = 10))]
     pub score: i64,
 }
 
-/// What preempt calls send.
+/// The request of preempt calls.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreemptionArgs {
-    /// The binding that fits nowhere.
+    /// The binding that fits into no cluster.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub binding: Box<RawValue>,
-    /// For each cluster the bindings that would have to leave it.
+    /// The victims by cluster: the bindings to evict from it.
     pub cluster_name_to_victims: BTreeMap<String, Victims>,
 }
 
-/// What preempt calls answer: what may be preempted, of what was sent.
+/// The response of preempt calls: the victims of the request that may be preempted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreemptionResult {
-    /// For each cluster the bindings that may leave it.
+    /// The permitted victims by cluster.
     #[serde(default)]
     pub cluster_name_to_victims: Option<BTreeMap<String, Victims>>,
 }
 
-/// Bindings that would have to leave a cluster.
+/// Bindings to evict from a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Victims {
     /// The bindings.
@@ -136,7 +141,7 @@ pub struct Victims {
     pub bindings: Option<Vec<VictimBinding>>,
 }
 
-/// Names a binding.
+/// A reference to a binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VictimBinding {
     /// The namespace; empty for a ClusterResourceBinding.
@@ -146,25 +151,25 @@ pub struct VictimBinding {
     pub name: String,
 }
 
-/// What bind calls send. The extender stores the clusters in `spec.clusters` of the binding.
+/// The request of bind calls. The extender stores the clusters in `spec.clusters` of the binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingArgs {
     /// The name of the binding.
     pub binding_name: String,
-    /// Its namespace; empty for a ClusterResourceBinding.
+    /// The namespace of the binding; empty for a ClusterResourceBinding.
     pub binding_namespace: String,
-    /// Its UID: one that was made anew is another one.
+    /// The UID of the binding, which changes when the binding is deleted and created again.
     #[serde(rename = "bindingUID")]
     pub binding_uid: String,
-    /// The clusters with their replicas, as `spec.clusters` holds them.
+    /// The clusters with their replicas, in the form of `spec.clusters`.
     pub clusters: Vec<berth_api::binding::TargetCluster>,
 }
 
-/// What bind calls answer.
+/// The response of bind calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BindingResult {
-    /// Why the decision is not stored; empty where it is.
+    /// The reason why the decision is not stored; empty on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -87,7 +87,7 @@ impl Owner {
         }
         self.fleet.apply(cluster);
         if let Some(accurate) = &self.questions.accurate {
-            accurate.client.follow(cluster);
+            accurate.client.apply(cluster);
         }
         self.snapshot = None;
         let member = Member::new(cluster);
@@ -126,7 +126,7 @@ impl Owner {
     fn cluster_gone(&mut self, name: &str) {
         self.fleet.remove(name);
         if let Some(accurate) = &self.questions.accurate {
-            accurate.client.forget(name);
+            accurate.client.remove(name);
         }
         self.snapshot = None;
         self.members.remove(name);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assume::Assumptions;
 use crate::binding::{Binding, BindingKey};
-use crate::estimator::{self, Ask, Desk, EstimatorClient, EstimatorOptions};
+use crate::estimator::{self, AnswerCache, EstimateRequest, EstimatorClient, EstimatorOptions};
 use crate::extender::{self, Extenders};
 use crate::writer::Writer;
 
@@ -62,8 +62,8 @@ impl Round {
 /// What a decision wanted to know and nobody was asked yet.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    estimates: Option<estimator::Wanted>,
-    extenders: Option<extender::Wanted>,
+    estimates: Option<estimator::Unanswered>,
+    extenders: Option<extender::Unanswered>,
 }
 
 /// The answers to one round.
@@ -95,7 +95,7 @@ pub(super) enum Asking {
 /// The estimators of the members.
 #[derive(Debug)]
 pub(crate) struct Accurate {
-    desk: Desk,
+    cache: AnswerCache,
     pub(crate) client: EstimatorClient,
 }
 
@@ -108,14 +108,14 @@ impl Accurate {
     ) -> Self {
         let (client, limit) = (writer.client.clone(), Arc::clone(&writer.limit));
         Self {
-            desk: Desk::new(),
+            cache: AnswerCache::new(),
             client: EstimatorClient::new(client, limit, options, cancel),
         }
     }
 
     /// The engine's side.
     pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
-        Arc::new(self.desk.estimator())
+        Arc::new(self.cache.estimator())
     }
 }
 
@@ -155,7 +155,7 @@ impl Questions {
         let estimates = Arc::clone(&round.estimates);
         let decision = || match &self.accurate {
             None => (decision(), None),
-            Some(accurate) => accurate.desk.decide(estimates, decision),
+            Some(accurate) => accurate.cache.decide(estimates, decision),
         };
         let Some(extenders) = &self.extenders else {
             let (decided, estimates) = decision();
@@ -191,7 +191,7 @@ impl Questions {
                 if self.asks.len() >= WAITING {
                     return Asking::Later("too many bindings wait for extenders");
                 }
-                if !extenders.may_ask(&round.extenders, terms) {
+                if !extenders.may_call(&round.extenders, terms) {
                     return Asking::Later("the fleet changes faster than extenders answer");
                 }
                 Some((extenders.clone(), wanted))
@@ -200,7 +200,7 @@ impl Questions {
         };
         let estimates = match (&self.accurate, wanted.estimates) {
             (Some(accurate), Some(wanted)) if round.estimated < terms + SPARE_ROUNDS => {
-                let ask = Ask::new(&binding.spec, wanted.unit).ok();
+                let ask = EstimateRequest::new(&binding.spec, wanted.unit).ok();
                 ask.map(|ask| (accurate.client.clone(), ask, wanted))
             }
             _ => None,
@@ -232,15 +232,15 @@ impl Questions {
             let estimated_now = async {
                 let (client, ask, wanted) = estimates?;
                 let answers = client.estimate(&ask, wanted.clusters).await;
-                if let Some(trouble) = answers.trouble() {
-                    tracing::debug!(binding = %binding.key, trouble, "decided without some estimators");
+                if let Some(failures) = answers.failures() {
+                    tracing::debug!(binding = %binding.key, failures, "decided without some estimators");
                 }
                 Some(answers)
             };
             let extended = async {
                 match extenders {
                     Some((extenders, wanted)) => {
-                        extenders.ask(wanted, Arc::clone(&binding), snapshot, answers).await
+                        extenders.call(wanted, Arc::clone(&binding), snapshot, answers).await
                     }
                     None => answers,
                 }
@@ -250,7 +250,7 @@ impl Questions {
                 generation,
                 estimated: estimated + usize::from(asks_estimators),
                 estimates: match fresh {
-                    Some(fresh) => Arc::new(Arc::unwrap_or_clone(earlier).with(fresh)),
+                    Some(fresh) => Arc::new(Arc::unwrap_or_clone(earlier).merge(fresh)),
                     None => earlier,
                 },
                 extenders,

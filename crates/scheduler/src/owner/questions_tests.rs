@@ -6,12 +6,12 @@ use tokio::sync::Semaphore;
 
 use super::*;
 use crate::extender::tests::fake::Fake;
-use crate::extender::tests::rounds::{Rounds, everywhere, soon};
+use crate::extender::tests::harness::{Harness, everywhere, soon};
 
 /// Questions about an extender that answers as often as the gate lets it.
 struct Scene {
     extender: Fake,
-    rounds: Rounds,
+    harness: Harness,
     questions: Questions,
     gate: Arc<Semaphore>,
 }
@@ -20,7 +20,7 @@ impl Scene {
     async fn start() -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let passes = Arc::clone(&gate);
-        let extender = Fake::taking_its_time(move |_, _| {
+        let extender = Fake::with_async_reply(move |_, _| {
             let gate = Arc::clone(&passes);
             Box::pin(async move {
                 if let Ok(permit) = gate.acquire().await {
@@ -34,14 +34,14 @@ impl Scene {
         })
         .await;
         let fields = json!({ "filterVerb": "filter", "httpTimeout": "1m" });
-        let rounds = Rounds::new(&[extender.config(fields)]);
+        let harness = Harness::new(&[extender.config(fields)]);
         let questions = Questions {
-            extenders: Some(rounds.extenders.clone()),
+            extenders: Some(harness.extenders.clone()),
             ..Questions::default()
         };
         Self {
             extender,
-            rounds,
+            harness,
             questions,
             gate,
         }
@@ -49,9 +49,9 @@ impl Scene {
 
     /// Decides once: the clusters, and what is still wanted.
     fn decide(&mut self, binding: &Binding, round: Round) -> (usize, Round, Option<Wanted>) {
-        let rounds = &mut self.rounds;
+        let harness = &mut self.harness;
         self.questions.decide(round, || {
-            let placed = rounds.once(binding).result;
+            let placed = harness.decide_once(binding).result;
             placed.map_or(0, |placed| placed.targets.len())
         })
     }
@@ -59,7 +59,7 @@ impl Scene {
     fn ask(&mut self, binding: &Arc<Binding>) -> Asking {
         let round = Round::first(binding, Instant::now());
         let (_, round, wanted) = self.decide(binding, round);
-        let snapshot = Arc::clone(&self.rounds.snapshot);
+        let snapshot = Arc::clone(&self.harness.snapshot);
         self.questions
             .ask(binding, &snapshot, wanted.unwrap(), round, None)
     }
@@ -108,8 +108,8 @@ async fn answers_of_an_earlier_configuration_do_not_count() {
     assert!(matches!(scene.ask(&binding), Asking::Asked));
     let Answered { round, .. } = soon(scene.questions.next()).await;
     let fields = json!({ "filterVerb": "other" });
-    scene.rounds = Rounds::new(&[scene.extender.config(fields)]);
-    scene.questions.extenders = Some(scene.rounds.extenders.clone());
+    scene.harness = Harness::new(&[scene.extender.config(fields)]);
+    scene.questions.extenders = Some(scene.harness.extenders.clone());
     let (_, _, wanted) = scene.decide(&binding, round.unwrap());
     assert!(wanted.is_some());
 }

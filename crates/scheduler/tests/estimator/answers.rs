@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use berth_core::estimate::Unit;
-use berth_scheduler::estimator::{Answer, Ask, EstimatorOptions, MissingKind};
+use berth_scheduler::estimator::{Answer, EstimateRequest, EstimatorOptions, NoAnswerKind};
 use serde_json::json;
 use tonic::Status;
 
 use crate::fake::{Behaviour, FakeEstimator};
 use crate::fixture::{Fixture, cpu, deployment, soon};
 
-fn quick(timeout: u64) -> EstimatorOptions {
+fn with_timeout(timeout: u64) -> EstimatorOptions {
     EstimatorOptions {
         timeout: Duration::from_millis(timeout),
         ..EstimatorOptions::default()
     }
 }
 
-fn missing(answer: Option<&Answer>) -> (MissingKind, String) {
+fn missing(answer: Option<&Answer>) -> (NoAnswerKind, String) {
     match answer {
         Some(Answer::Missing(reason)) => (reason.kind(), reason.to_string()),
         other => panic!("{other:?}"),
@@ -25,7 +25,7 @@ fn missing(answer: Option<&Answer>) -> (MissingKind, String) {
 }
 
 #[tokio::test]
-async fn one_failing_cluster_of_three_degrades_only_itself() {
+async fn a_failing_cluster_does_not_affect_the_others() {
     let fixture = Fixture::start().await;
     let m1 = FakeEstimator::start("m1", Behaviour::Answers(5)).await;
     let m2 =
@@ -34,7 +34,7 @@ async fn one_failing_cluster_of_three_degrades_only_itself() {
     for (name, fake) in [("m1", &m1), ("m2", &m2), ("m3", &m3)] {
         fixture.join(name, fake.address).await;
     }
-    let answers = fixture.ask(&cpu("1"), &["m1", "m2", "m3", "m4"]).await;
+    let answers = fixture.estimate(&cpu("1"), &["m1", "m2", "m3", "m4"]).await;
     assert_eq!(answers.unit(), Some(Unit::Replicas));
     assert_eq!(answers.get("m1"), Some(&Answer::Fresh(5)));
     assert_eq!(answers.get("m3"), Some(&Answer::Fresh(7)));
@@ -42,32 +42,35 @@ async fn one_failing_cluster_of_three_degrades_only_itself() {
                   rpc error: code = Internal desc = no nodes lister";
     assert_eq!(
         missing(answers.get("m2")),
-        (MissingKind::Failed, failed.into())
+        (NoAnswerKind::Failed, failed.into())
     );
     let unknown = "cluster m4 does not exist in estimator cache";
     assert_eq!(
         missing(answers.get("m4")),
-        (MissingKind::NotFollowed, unknown.into())
+        (NoAnswerKind::UnknownCluster, unknown.into())
     );
     assert_eq!(
-        answers.trouble(),
+        answers.failures(),
         Some(format!("m2: missing: {failed}; m4: missing: {unknown}"))
     );
     let text = fixture.client.metrics_text();
-    for line in [
+    for expected in [
         "berth_scheduler_estimator_answers_total{result=\"fresh\"} 2",
         "berth_scheduler_estimator_answers_total{result=\"missing\"} 2",
         "berth_scheduler_estimator_failures_total{reason=\"failed\"} 1",
         "berth_scheduler_estimator_connections{state=\"up\"} 3",
         "berth_scheduler_estimator_call_duration_seconds_count 3",
     ] {
-        assert!(text.lines().any(|of| of == line), "{line}\n{text}");
+        assert!(
+            text.lines().any(|line| line == expected),
+            "{expected}\n{text}"
+        );
     }
 }
 
 #[tokio::test]
-async fn the_deadline_is_shared() {
-    let fixture = Fixture::with(quick(300)).await;
+async fn all_clusters_share_one_deadline() {
+    let fixture = Fixture::with(with_timeout(300)).await;
     let mut fakes = Vec::new();
     for name in ["m1", "m2", "m3", "m4", "m5", "m6"] {
         let fake = FakeEstimator::start(name, Behaviour::Hangs).await;
@@ -78,17 +81,17 @@ async fn the_deadline_is_shared() {
     fakes[3].behave(Behaviour::Answers(2));
     let began = Instant::now();
     let names = ["m1", "m2", "m3", "m4", "m5", "m6"];
-    let answers = fixture.ask(&cpu("1"), &names).await;
+    let answers = fixture.estimate(&cpu("1"), &names).await;
     let took = began.elapsed();
     assert!(
         (300..900).contains(&took.as_millis()),
-        "five clusters together take one timeout: {took:?}"
+        "five hanging clusters take one timeout together: {took:?}"
     );
     assert_eq!(answers.get("m4"), Some(&Answer::Fresh(2)));
     assert_eq!(
         missing(answers.get("m1")),
         (
-            MissingKind::Timeout,
+            NoAnswerKind::Timeout,
             "gRPC request cluster(m1) estimator error when calling MaxAvailableReplicas: \
              rpc error: code = DeadlineExceeded desc = context deadline exceeded"
                 .into()
@@ -97,30 +100,34 @@ async fn the_deadline_is_shared() {
 }
 
 #[tokio::test]
-async fn the_last_answer_to_the_same_question_stands_in() {
+async fn the_last_answer_to_the_same_request_stands_in() {
     let fixture = Fixture::start().await;
     let fake = FakeEstimator::start("m1", Behaviour::Answers(5)).await;
     fixture.join("m1", fake.address).await;
     assert_eq!(
-        fixture.ask(&cpu("1"), &["m1"]).await.get("m1"),
+        fixture.estimate(&cpu("1"), &["m1"]).await.get("m1"),
         Some(&Answer::Fresh(5))
     );
     fake.behave(Behaviour::Fails(Status::unavailable("restarting")));
-    let answers = fixture.ask(&cpu("1"), &["m1"]).await;
+    let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     match answers.get("m1") {
         Some(Answer::Stale {
             value: 5, reason, ..
         }) => {
-            assert_eq!(reason.kind(), MissingKind::Failed);
+            assert_eq!(reason.kind(), NoAnswerKind::Failed);
         }
         other => panic!("{other:?}"),
     }
-    let other = fixture.ask(&cpu("2"), &["m1"]).await;
-    assert_eq!(other.get("m1").unwrap().value(), None, "another question");
+    let other = fixture.estimate(&cpu("2"), &["m1"]).await;
+    assert_eq!(
+        other.get("m1").unwrap().value(),
+        None,
+        "another request has no last answer"
+    );
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_old_does_not_stand_in() {
+async fn expired_answers_do_not_stand_in() {
     let options = EstimatorOptions {
         answers_max_age: Duration::ZERO,
         ..EstimatorOptions::default()
@@ -128,18 +135,18 @@ async fn an_answer_that_is_too_old_does_not_stand_in() {
     let fixture = Fixture::with(options).await;
     let fake = FakeEstimator::start("m1", Behaviour::Answers(5)).await;
     fixture.join("m1", fake.address).await;
-    fixture.ask(&cpu("1"), &["m1"]).await;
+    fixture.estimate(&cpu("1"), &["m1"]).await;
     fake.behave(Behaviour::Fails(Status::unavailable("restarting")));
-    let answers = fixture.ask(&cpu("1"), &["m1"]).await;
-    assert_eq!(missing(answers.get("m1")).0, MissingKind::Failed);
+    let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
+    assert_eq!(missing(answers.get("m1")).0, NoAnswerKind::Failed);
 }
 
 #[tokio::test]
-async fn a_server_of_another_cluster_says_so() {
+async fn servers_reject_requests_for_another_cluster() {
     let fixture = Fixture::start().await;
     let fake = FakeEstimator::start("m2", Behaviour::Answers(5)).await;
     fixture.join("m1", fake.address).await;
-    let answers = fixture.ask(&cpu("1"), &["m1"]).await;
+    let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     assert_eq!(
         missing(answers.get("m1")).1,
         "gRPC request cluster(m1) estimator error when calling MaxAvailableReplicas: \
@@ -148,28 +155,28 @@ async fn a_server_of_another_cluster_says_so() {
 }
 
 #[tokio::test]
-async fn old_servers_and_servers_without_opinion_leave_the_general_estimate() {
+async fn unimplemented_methods_and_negative_estimates_are_no_answers() {
     let fixture = Fixture::start().await;
     let unimplemented = Status::unimplemented("unknown method MaxAvailableComponentSets");
     let old = FakeEstimator::start("m1", Behaviour::Fails(unimplemented)).await;
-    let unsure = FakeEstimator::start("m2", Behaviour::Answers(-1)).await;
+    let without_estimate = FakeEstimator::start("m2", Behaviour::Answers(-1)).await;
     fixture.join("m1", old.address).await;
-    fixture.join("m2", unsure.address).await;
-    let ask = Ask::new(&deployment(json!({})), Unit::ComponentSets).unwrap();
-    let answers = fixture.ask(&ask, &["m1", "m2"]).await;
-    assert_eq!(missing(answers.get("m1")).0, MissingKind::Unimplemented);
-    assert_eq!(missing(answers.get("m2")).0, MissingKind::NoOpinion);
+    fixture.join("m2", without_estimate.address).await;
+    let request = EstimateRequest::new(&deployment(json!({})), Unit::ComponentSets).unwrap();
+    let answers = fixture.estimate(&request, &["m1", "m2"]).await;
+    assert_eq!(missing(answers.get("m1")).0, NoAnswerKind::Unimplemented);
+    assert_eq!(missing(answers.get("m2")).0, NoAnswerKind::NoEstimate);
 }
 
 #[tokio::test]
-async fn who_stops_waiting_takes_the_calls_back() {
+async fn dropping_the_estimate_cancels_its_calls() {
     let fixture = Fixture::start().await;
     let fake = FakeEstimator::start("m1", Behaviour::Hangs).await;
     fixture.join("m1", fake.address).await;
     let mut pending = fake.pending();
-    let ask = cpu("1");
+    let request = cpu("1");
     {
-        let estimate = fixture.client.estimate(&ask, ["m1".into()]);
+        let estimate = fixture.client.estimate(&request, ["m1".into()]);
         tokio::select! {
             answers = estimate => panic!("{answers:?}"),
             arrived = pending.wait_for(|pending| *pending == 1) => drop(arrived.unwrap()),

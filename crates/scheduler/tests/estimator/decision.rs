@@ -1,4 +1,4 @@
-//! Answers in decisions of the engine.
+//! Decisions of the engine with answers from the cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_core::estimate::Unit;
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Plugins, Request, Snapshot};
-use berth_scheduler::estimator::{Answer, Answers, Desk, Missing};
+use berth_scheduler::estimator::{Answer, AnswerCache, Answers, NoAnswer};
 use serde_json::json;
 
-/// Clusters that report room for 10 replicas of one cpu each.
+/// Clusters that report capacity for 10 replicas of one CPU each.
 fn fleet(names: &[&str]) -> Arc<Snapshot> {
     let mut fleet = Fleet::new();
     for name in names {
@@ -45,9 +45,9 @@ fn request(affinity: serde_json::Value) -> Request {
     Request::new(Some("shop"), "web", &spec, &BindingStatus::default()).unwrap()
 }
 
-fn engine(desk: &Desk) -> Engine {
+fn engine(cache: &AnswerCache) -> Engine {
     let mut plugins = Plugins::in_tree(Gates::default());
-    plugins.estimators.push(Arc::new(desk.estimator()));
+    plugins.estimators.push(Arc::new(cache.estimator()));
     Engine::with_plugins(EngineOptions::default(), plugins).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn shares(outcome: &Outcome) -> BTreeMap<String, i32> {
         .collect()
 }
 
-fn answered(values: &[(&str, i32)]) -> Answers {
+fn fresh(values: &[(&str, i32)]) -> Answers {
     let mut answers = Answers::new(Unit::Replicas);
     for (cluster, value) in values {
         answers.insert((*cluster).into(), Answer::Fresh(*value));
@@ -68,15 +68,15 @@ fn answered(values: &[(&str, i32)]) -> Answers {
 }
 
 #[test]
-fn a_decision_is_made_again_with_the_answers_it_wanted() {
-    let (desk, snapshot) = (Desk::new(), fleet(&["m1", "m2", "m3"]));
-    let mut engine = engine(&desk);
+fn unanswered_lookups_are_answered_in_the_next_round() {
+    let (cache, snapshot) = (AnswerCache::new(), fleet(&["m1", "m2", "m3"]));
+    let mut engine = engine(&cache);
     let request = request(json!({}));
-    let (_, wanted) = desk.decide(Arc::default(), || engine.schedule(&snapshot, &request));
-    let wanted = wanted.unwrap();
-    assert_eq!(wanted.unit, Unit::Replicas);
+    let (_, unanswered) = cache.decide(Arc::default(), || engine.schedule(&snapshot, &request));
+    let unanswered = unanswered.unwrap();
+    assert_eq!(unanswered.unit, Unit::Replicas);
     assert_eq!(
-        wanted
+        unanswered
             .clusters
             .iter()
             .map(|name| &**name)
@@ -84,49 +84,56 @@ fn a_decision_is_made_again_with_the_answers_it_wanted() {
         ["m1", "m2", "m3"]
     );
 
-    // One cluster has less room than it reports, one gives no answer.
-    let mut answers = answered(&[("m1", 2), ("m2", 0)]);
-    let reason = Missing::NoOpinion {
+    // m1 and m2 have less capacity than they report; m3 gives no answer.
+    let mut answers = fresh(&[("m1", 2), ("m2", 0)]);
+    let reason = NoAnswer::NoEstimate {
         cluster: "m3".into(),
     };
     answers.insert("m3".into(), Answer::Missing(reason));
     let answers = Arc::new(answers);
-    let (outcome, wanted) = desk.decide(answers.clone(), || engine.schedule(&snapshot, &request));
-    assert_eq!(wanted, None);
+    let (outcome, unanswered) =
+        cache.decide(answers.clone(), || engine.schedule(&snapshot, &request));
+    assert_eq!(unanswered, None);
     let expected = [("m1".to_owned(), 1), ("m3".to_owned(), 5)];
     assert_eq!(shares(&outcome), expected.into());
 
-    let ((_, explanation), _) = desk.decide(answers, || engine.explain(&snapshot, &request));
+    let ((_, explanation), _) = cache.decide(answers, || engine.explain(&snapshot, &request));
     let clusters = explanation.clusters().unwrap();
     assert_eq!(clusters["m1"].estimates["scheduler-estimator"], 2);
     assert_eq!(clusters["m1"].available, Some(2));
     assert_eq!(
         clusters["m3"].available,
         Some(10),
-        "the general estimate stands"
+        "the general estimate applies"
     );
 }
 
 #[test]
-fn answers_that_lead_to_the_next_term_lead_to_another_question() {
-    let (desk, snapshot) = (Desk::new(), fleet(&["m1", "m2"]));
-    let mut engine = engine(&desk);
+fn moving_to_the_next_affinity_term_takes_another_round() {
+    let (cache, snapshot) = (AnswerCache::new(), fleet(&["m1", "m2"]));
+    let mut engine = engine(&cache);
     let request = request(json!({ "clusterAffinities": [
         { "affinityName": "first", "clusterNames": ["m1"] },
         { "affinityName": "second", "clusterNames": ["m2"] } ] }));
     let mut answers = Answers::default();
     let mut rounds = Vec::new();
     let outcome = loop {
-        let laid_out = Arc::new(answers.clone());
-        let (outcome, wanted) = desk.decide(laid_out, || engine.schedule(&snapshot, &request));
-        let Some(wanted) = wanted else { break outcome };
-        let clusters: Vec<_> = wanted.clusters.iter().map(ToString::to_string).collect();
-        // m1 has no room, whatever it reports.
+        let known = Arc::new(answers.clone());
+        let (outcome, unanswered) = cache.decide(known, || engine.schedule(&snapshot, &request));
+        let Some(unanswered) = unanswered else {
+            break outcome;
+        };
+        let clusters: Vec<_> = unanswered
+            .clusters
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        // m1 has no capacity left, although it reports some.
         let values: Vec<_> = clusters
             .iter()
             .map(|name| (name.as_str(), if name == "m1" { 0 } else { 8 }))
             .collect();
-        answers = answers.with(answered(&values));
+        answers = answers.merge(fresh(&values));
         rounds.push(clusters);
     };
     assert_eq!(rounds, [["m1"], ["m2"]]);
@@ -134,26 +141,26 @@ fn answers_that_lead_to_the_next_term_lead_to_another_question() {
 }
 
 #[test]
-fn a_decision_that_needs_no_estimate_asks_nobody() {
-    let (desk, snapshot) = (Desk::new(), fleet(&["m1"]));
-    let mut engine = engine(&desk);
+fn duplicated_scheduling_looks_up_no_estimates() {
+    let (cache, snapshot) = (AnswerCache::new(), fleet(&["m1"]));
+    let mut engine = engine(&cache);
     let duplicated = json!({ "replicaScheduling": { "replicaSchedulingType": "Duplicated" } });
     let request = request(duplicated);
-    let (_, wanted) = desk.decide(Arc::default(), || engine.schedule(&snapshot, &request));
-    assert_eq!(wanted, None);
+    let (_, unanswered) = cache.decide(Arc::default(), || engine.schedule(&snapshot, &request));
+    assert_eq!(unanswered, None);
 }
 
 #[test]
-fn answers_in_another_unit_are_no_answers() {
-    let (desk, snapshot) = (Desk::new(), fleet(&["m1"]));
-    let mut engine = engine(&desk);
+fn answers_in_another_unit_are_ignored() {
+    let (cache, snapshot) = (AnswerCache::new(), fleet(&["m1"]));
+    let mut engine = engine(&cache);
     let request = request(json!({}));
     let mut sets = Answers::new(Unit::ComponentSets);
     sets.insert("m1".into(), Answer::Fresh(0));
-    let (_, wanted) = desk.decide(Arc::new(sets.clone()), || {
+    let (_, unanswered) = cache.decide(Arc::new(sets.clone()), || {
         engine.schedule(&snapshot, &request)
     });
-    assert!(wanted.is_some());
-    let replicas = answered(&[("m1", 3)]);
-    assert_eq!(sets.with(replicas.clone()), replicas);
+    assert!(unanswered.is_some());
+    let replicas = fresh(&[("m1", 3)]);
+    assert_eq!(sets.merge(replicas.clone()), replicas);
 }

@@ -1,4 +1,4 @@
-//! An estimator that answers as the test says.
+//! An estimator server with scripted behaviour.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-/// What the estimator does with a question.
+/// The response to every request.
 #[derive(Clone, Debug)]
 pub(crate) enum Behaviour {
     Answers(i32),
@@ -23,26 +23,26 @@ pub(crate) enum Behaviour {
     Hangs,
 }
 
-/// A question as it arrived.
+/// A request as received.
 #[derive(Clone, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Received {
     Replicas(pb::MaxAvailableReplicasRequest),
     ComponentSets(pb::MaxAvailableComponentSetsRequest),
 }
 
-/// A question and its metadata.
-pub(crate) type Heard = (Asked, Vec<(String, String)>);
+/// A request with its metadata.
+pub(crate) type Recorded = (Received, Vec<(String, String)>);
 
 struct State {
     cluster: String,
     behaviour: Mutex<Behaviour>,
-    asked: Mutex<Vec<Heard>>,
-    /// Questions that are not answered yet.
+    requests: Mutex<Vec<Recorded>>,
+    /// The number of requests in progress.
     pending: watch::Sender<usize>,
     connections: watch::Sender<usize>,
 }
 
-/// A server, which ends without a word when it is dropped.
+/// A server. Dropping it closes all connections abruptly.
 pub(crate) struct FakeEstimator {
     pub(crate) address: SocketAddr,
     state: Arc<State>,
@@ -55,7 +55,7 @@ impl Drop for FakeEstimator {
     }
 }
 
-/// Counts itself as long as it lives.
+/// Counts as one for as long as it exists.
 struct Counted(watch::Sender<usize>);
 
 impl Counted {
@@ -88,7 +88,7 @@ impl FakeEstimator {
             state: Arc::new(State {
                 cluster: cluster.to_owned(),
                 behaviour: Mutex::new(behaviour),
-                asked: Mutex::default(),
+                requests: Mutex::default(),
                 pending: watch::Sender::new(0),
                 connections: watch::Sender::new(0),
             }),
@@ -103,9 +103,9 @@ impl FakeEstimator {
         *self.state.behaviour.lock().unwrap() = behaviour;
     }
 
-    /// All questions so far, each with its metadata.
-    pub(crate) fn asked(&self) -> Vec<Heard> {
-        self.state.asked.lock().unwrap().clone()
+    /// Returns all requests so far.
+    pub(crate) fn requests(&self) -> Vec<Recorded> {
+        self.state.requests.lock().unwrap().clone()
     }
 
     pub(crate) fn pending(&self) -> watch::Receiver<usize> {
@@ -128,10 +128,10 @@ async fn serve(
         let (state, tls) = (state.clone(), tls.clone());
         let connection = async move {
             match tls {
-                None => speak(tcp, state).await,
+                None => serve_connection(tcp, state).await,
                 Some(tls) => {
                     if let Ok(stream) = tls.accept(tcp).await {
-                        speak(stream, state).await;
+                        serve_connection(stream, state).await;
                     }
                 }
             }
@@ -140,7 +140,10 @@ async fn serve(
     }
 }
 
-async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, state: Arc<State>) {
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    state: Arc<State>,
+) {
     let _open = Counted::new(&state.connections);
     let service = TowerToHyperService::new(EstimatorServer::from_arc(state));
     let _ = http2::Builder::new(TokioExecutor::new())
@@ -152,7 +155,7 @@ impl State {
     async fn answer<T>(
         &self,
         request: &Request<T>,
-        asked: Asked,
+        received: Received,
         cluster: &str,
     ) -> Result<i32, Status> {
         let metadata = ["object", "grpc-timeout"].map(|key| {
@@ -162,7 +165,10 @@ impl State {
                 .map(|value| value.to_str().unwrap());
             (key.to_owned(), value.unwrap_or_default().to_owned())
         });
-        self.asked.lock().unwrap().push((asked, metadata.to_vec()));
+        self.requests
+            .lock()
+            .unwrap()
+            .push((received, metadata.to_vec()));
         if cluster != self.cluster {
             return Err(Status::unknown(format!(
                 "cluster name does not match, got: {cluster}, desire: {}",
@@ -188,7 +194,7 @@ impl Estimator for State {
         let message = request.get_ref().clone();
         let cluster = message.cluster.clone();
         let max_replicas = self
-            .answer(&request, Asked::Replicas(message), &cluster)
+            .answer(&request, Received::Replicas(message), &cluster)
             .await?;
         Ok(Response::new(pb::MaxAvailableReplicasResponse {
             max_replicas,
@@ -202,7 +208,7 @@ impl Estimator for State {
         let message = request.get_ref().clone();
         let cluster = message.cluster.clone();
         let max_sets = self
-            .answer(&request, Asked::ComponentSets(message), &cluster)
+            .answer(&request, Received::ComponentSets(message), &cluster)
             .await?;
         Ok(Response::new(pb::MaxAvailableComponentSetsResponse {
             max_sets,
@@ -213,6 +219,6 @@ impl Estimator for State {
         &self,
         _: Request<pb::UnschedulableReplicasRequest>,
     ) -> Result<Response<pb::UnschedulableReplicasResponse>, Status> {
-        Err(Status::unimplemented("nobody asks this"))
+        Err(Status::unimplemented("not part of the test"))
     }
 }

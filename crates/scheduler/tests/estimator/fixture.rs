@@ -1,4 +1,4 @@
-//! A control plane, a client, and the clusters it follows.
+//! A control plane and an estimator client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use berth_api::Cluster;
 use berth_api::binding::BindingSpec;
 use berth_apiserver::{Server, ServerConfig};
 use berth_core::estimate::Unit;
-use berth_scheduler::estimator::{Answers, Ask, EstimatorClient, EstimatorOptions};
+use berth_scheduler::estimator::{Answers, EstimateRequest, EstimatorClient, EstimatorOptions};
 use berth_scheduler::rate_limit::RateLimit;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::Api;
@@ -16,20 +16,18 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Longer than anything should take, so that a hang fails the test.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit of every wait, so that a hang fails the test.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Fails the test when something never comes.
+/// Awaits a future, or fails the test after [`TIMEOUT`].
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .expect("in time")
+    tokio::time::timeout(TIMEOUT, future).await.unwrap()
 }
 
 pub(crate) struct Fixture {
     pub(crate) client: EstimatorClient,
     pub(crate) server: Server,
-    _end: DropGuard,
+    _closes: DropGuard,
 }
 
 impl Fixture {
@@ -49,18 +47,18 @@ impl Fixture {
         Self {
             client: EstimatorClient::new(server.client(), limit, &options, cancel.clone()),
             server,
-            _end: cancel.drop_guard(),
+            _closes: cancel.drop_guard(),
         }
     }
 
-    /// Says where the estimator of a cluster is, and follows the cluster.
+    /// Creates the Service of a cluster's estimator and adds the cluster to the client.
     pub(crate) async fn join(&self, cluster: &str, address: SocketAddr) {
         let spec = json!({
             "type": "ExternalName", "externalName": address.ip().to_string(),
             "ports": [{ "port": 10352, "targetPort": address.port() }],
         });
         self.service(cluster, spec).await;
-        self.client.follow(&member(cluster, "Push"));
+        self.client.apply(&member(cluster, "Push"));
     }
 
     pub(crate) async fn service(&self, cluster: &str, spec: Value) {
@@ -74,9 +72,9 @@ impl Fixture {
             .unwrap();
     }
 
-    pub(crate) async fn ask(&self, ask: &Ask, clusters: &[&str]) -> Answers {
+    pub(crate) async fn estimate(&self, request: &EstimateRequest, clusters: &[&str]) -> Answers {
         let clusters = clusters.iter().map(|&cluster| cluster.into());
-        soon(self.client.estimate(ask, clusters)).await
+        soon(self.client.estimate(request, clusters)).await
     }
 }
 
@@ -95,7 +93,8 @@ pub(crate) fn deployment(requirements: Value) -> BindingSpec {
     .unwrap()
 }
 
-pub(crate) fn cpu(amount: &str) -> Ask {
+/// A request for replicas that need this much CPU each.
+pub(crate) fn cpu(amount: &str) -> EstimateRequest {
     let spec = deployment(json!({ "resourceRequest": { "cpu": amount } }));
-    Ask::new(&spec, Unit::Replicas).unwrap()
+    EstimateRequest::new(&spec, Unit::Replicas).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The estimator client against servers of the tests, found through an embedded control plane.
+//! The estimator client against test servers, whose addresses come from an embedded control plane.
 
 #![expect(
     clippy::unwrap_used,

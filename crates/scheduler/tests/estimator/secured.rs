@@ -1,4 +1,4 @@
-//! TLS towards estimators.
+//! TLS connections to estimators.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    /// A server of this authority, which wants to see a certificate of it.
+    /// Returns an acceptor with a certificate of this authority. It requires client certificates of the same authority.
     fn acceptor(&self, host: IpAddr) -> TlsAcceptor {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
@@ -73,7 +73,7 @@ impl Authority {
 }
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const OTHER_HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 async fn answer(tls: Tls, acceptor: TlsAcceptor) -> Answer {
     let fixture = Fixture::with(EstimatorOptions {
@@ -84,12 +84,12 @@ async fn answer(tls: Tls, acceptor: TlsAcceptor) -> Answer {
     let address = "127.0.0.1:0".parse().unwrap();
     let fake = FakeEstimator::start_at("m1", Behaviour::Answers(5), address, Some(acceptor)).await;
     fixture.join("m1", fake.address).await;
-    let answers = fixture.ask(&cpu("1"), &["m1"]).await;
+    let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     answers.get("m1").unwrap().clone()
 }
 
 #[tokio::test]
-async fn both_sides_show_certificates_of_the_authority() {
+async fn both_sides_verify_certificates() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let ca = folder.path().join("ca.crt");
     authority.write(&ca);
@@ -101,7 +101,7 @@ async fn both_sides_show_certificates_of_the_authority() {
     let got = answer(verified.clone(), authority.acceptor(LOCAL)).await;
     assert_eq!(got, Answer::Fresh(5));
 
-    let refused = answer(verified.clone(), authority.acceptor(ELSEWHERE)).await;
+    let refused = answer(verified.clone(), authority.acceptor(OTHER_HOST)).await;
     assert!(
         refused.to_string().contains("not valid for name"),
         "{refused}"
@@ -116,18 +116,18 @@ async fn both_sides_show_certificates_of_the_authority() {
     assert_eq!(
         refused.value(),
         None,
-        "the server wants a certificate: {refused}"
+        "the server requires a client certificate: {refused}"
     );
     let refused = answer(Tls::Plain, authority.acceptor(LOCAL)).await;
-    assert_eq!(refused.value(), None, "the server wants TLS: {refused}");
+    assert_eq!(refused.value(), None, "the server requires TLS: {refused}");
 
     let unverified = Tls::Unverified { identity };
-    let got = answer(unverified, authority.acceptor(ELSEWHERE)).await;
+    let got = answer(unverified, authority.acceptor(OTHER_HOST)).await;
     assert_eq!(got, Answer::Fresh(5));
 }
 
 #[tokio::test]
-async fn files_are_read_again_for_every_connection() {
+async fn files_are_read_for_every_connection() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let ca = folder.path().join("ca.crt");
     Authority::new().write(&ca);
@@ -144,14 +144,14 @@ async fn files_are_read_again_for_every_connection() {
     let acceptor = Some(authority.acceptor(LOCAL));
     let fake = FakeEstimator::start_at("m1", Behaviour::Answers(5), address, acceptor).await;
     fixture.join("m1", fake.address).await;
-    let answers = fixture.ask(&cpu("1"), &["m1"]).await;
+    let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     assert_eq!(
         answers.get("m1").unwrap().value(),
         None,
-        "the authority is another one"
+        "the authority file holds another authority"
     );
     authority.write(&ca);
     assert!(soon(fixture.client.connections().until("m1", true)).await);
-    let answers = fixture.ask(&cpu("1"), &["m1"]).await;
+    let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     assert_eq!(answers.get("m1"), Some(&Answer::Fresh(5)));
 }

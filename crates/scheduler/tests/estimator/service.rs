@@ -1,4 +1,4 @@
-//! A running scheduler that asks its members' estimators.
+//! A running scheduler with accurate estimators.
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_scheduler::estimator::EstimatorOptions;
@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::fake::{Behaviour, FakeEstimator};
 use crate::fixture::{Fixture, member, soon};
 
-/// A member with room for a hundred replicas, as its summary says.
-async fn report(fixture: &Fixture, name: &str) {
+/// Creates a member whose status reports capacity for a hundred replicas.
+async fn create_member(fixture: &Fixture, name: &str) {
     let clusters: Api<Cluster> = Api::all(fixture.server.client());
     clusters
         .create(&PostParams::default(), &member(name, "Push"))
@@ -28,7 +28,7 @@ async fn report(fixture: &Fixture, name: &str) {
         .unwrap();
 }
 
-async fn bind(fixture: &Fixture, name: &str) {
+async fn create_binding(fixture: &Fixture, name: &str) {
     let binding: ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": name, "labels": { "propagationpolicy.karmada.io/permanent-id": "id" } },
         "spec": {
@@ -47,7 +47,7 @@ async fn bind(fixture: &Fixture, name: &str) {
         .unwrap();
 }
 
-/// Where a binding goes, or the message of its condition.
+/// Returns the clusters of a binding, or the message of its condition.
 async fn outcome(fixture: &Fixture, name: &str) -> String {
     let bindings: Api<ResourceBinding> = Api::namespaced(fixture.server.client(), "default");
     let decided = |binding: Option<&ResourceBinding>| {
@@ -74,7 +74,7 @@ async fn outcome(fixture: &Fixture, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_estimators_say_decides_and_one_that_fails_degrades_only_itself() {
+async fn accurate_estimates_decide_and_a_failing_estimator_degrades_only_itself() {
     let fixture = Fixture::start().await;
     for definition in berth_api::crds::all().unwrap() {
         fixture.server.install_crd(definition).await.unwrap();
@@ -82,7 +82,7 @@ async fn what_the_estimators_say_decides_and_one_that_fails_degrades_only_itself
     let m1 = FakeEstimator::start("m1", Behaviour::Answers(1)).await;
     let m2 = FakeEstimator::start("m2", Behaviour::Answers(5)).await;
     for (name, fake) in [("m1", &m1), ("m2", &m2)] {
-        report(&fixture, name).await;
+        create_member(&fixture, name).await;
         let (host, port) = (fake.address.ip().to_string(), fake.address.port());
         let ports = json!([{ "port": 10352, "targetPort": port }]);
         fixture
@@ -103,27 +103,27 @@ async fn what_the_estimators_say_decides_and_one_that_fails_degrades_only_itself
         cancel.clone(),
     ));
 
-    bind(&fixture, "as-they-say").await;
-    assert_eq!(outcome(&fixture, "as-they-say").await, "m1:1 m2:5");
+    create_binding(&fixture, "as-estimated").await;
+    assert_eq!(outcome(&fixture, "as-estimated").await, "m1:1 m2:5");
     assert_eq!(
-        (m1.asked().len(), m2.asked().len()),
+        (m1.requests().len(), m2.requests().len()),
         (1, 1),
-        "each was asked once"
+        "one request each"
     );
 
     m1.behave(Behaviour::Answers(0));
     m2.behave(Behaviour::Answers(3));
-    bind(&fixture, "too-little").await;
+    create_binding(&fixture, "too-little").await;
     let message = outcome(&fixture, "too-little").await;
     assert!(
         message.contains("Clusters available replicas 3 are not enough"),
         "{message}"
     );
 
-    // The one that fails falls back to its last answer, 0; the other's answer counts.
+    // m1 falls back to its last answer, 0; m2 answers.
     m1.behave(Behaviour::Fails(tonic::Status::unavailable("gone")));
     m2.behave(Behaviour::Answers(6));
-    bind(&fixture, "one-fails").await;
+    create_binding(&fixture, "one-fails").await;
     assert_eq!(outcome(&fixture, "one-fails").await, "m2:6");
 
     cancel.cancel();

@@ -1,4 +1,4 @@
-//! What servers of each generation read.
+//! Requests as servers of each version read them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use berth_api::binding::BindingSpec;
 use berth_core::estimate::Unit;
 use berth_scheduler::estimator::wire::service::estimator_server;
-use berth_scheduler::estimator::{Ask, AssumedWork};
+use berth_scheduler::estimator::{AssumedWork, EstimateRequest};
 use prost::Message;
 use serde_json::json;
 use tonic::server::NamedService;
 
-use crate::fake::{Asked, Behaviour, FakeEstimator, Heard};
+use crate::fake::{Behaviour, FakeEstimator, Received, Recorded};
 use crate::fixture::{Fixture, deployment};
 
-/// Kubernetes types as messages.
+/// Kubernetes types as protobuf messages.
 mod k8s {
     #[derive(Clone, PartialEq, prost::Message)]
     pub(super) struct Quantity {
@@ -76,7 +76,7 @@ struct OldNodeClaim {
     tolerations: Vec<k8s::Toleration>,
 }
 
-/// The requirements as servers from 1.19 on declare them.
+/// The requirements as servers from 1.19 declare them.
 #[derive(Clone, PartialEq, Message)]
 struct NewRequirements {
     #[prost(message, optional, tag = "1")]
@@ -111,19 +111,19 @@ fn demanding() -> BindingSpec {
     }))
 }
 
-async fn asked(ask: &Ask) -> Heard {
+async fn sent(request: &EstimateRequest) -> Recorded {
     let fixture = Fixture::start().await;
     let fake = FakeEstimator::start("m1", Behaviour::Answers(3)).await;
     fixture.join("m1", fake.address).await;
-    let answers = fixture.ask(ask, &["m1"]).await;
+    let answers = fixture.estimate(request, &["m1"]).await;
     assert_eq!(answers.get("m1").unwrap().value(), Some(3));
-    fake.asked().remove(0)
+    fake.requests().remove(0)
 }
 
 #[tokio::test]
 async fn servers_of_every_version_read_the_same_requirements() {
-    let ask = Ask::new(&demanding(), Unit::Replicas).unwrap();
-    let (Asked::Replicas(request), _) = asked(&ask).await else {
+    let request = EstimateRequest::new(&demanding(), Unit::Replicas).unwrap();
+    let (Received::Replicas(request), _) = sent(&request).await else {
         panic!("another method was called");
     };
     let sent = request.replica_requirements.unwrap().encode_to_vec();
@@ -184,10 +184,10 @@ async fn servers_of_every_version_read_the_same_requirements() {
 }
 
 #[tokio::test]
-async fn a_request_has_these_bytes() {
+async fn requests_are_encoded_byte_for_byte() {
     let spec = deployment(json!({ "resourceRequest": { "cpu": "1" } }));
-    let ask = Ask::new(&spec, Unit::Replicas).unwrap();
-    let (Asked::Replicas(request), metadata) = asked(&ask).await else {
+    let request = EstimateRequest::new(&spec, Unit::Replicas).unwrap();
+    let (Received::Replicas(request), metadata) = sent(&request).await else {
         panic!("another method was called");
     };
     let cpu = |field: u8| [&[field << 3 | 2, 10][..], b"\x0a\x03cpu\x12\x03\x0a\x011"].concat();
@@ -199,16 +199,16 @@ async fn a_request_has_these_bytes() {
         ("object".into(), "kind=Deployment, name=shop/web".into())
     );
     let (_, timeout) = &metadata[1];
-    assert!(!timeout.is_empty(), "the server knows the deadline");
+    assert!(!timeout.is_empty(), "the deadline is sent");
 }
 
 #[tokio::test]
-async fn without_requirements_none_are_sent() {
+async fn absent_requirements_are_not_sent() {
     let mut spec = deployment(json!({}));
     spec.replica_requirements = None;
     spec.resource.namespace = None;
-    let ask = Ask::new(&spec, Unit::Replicas).unwrap();
-    let (Asked::Replicas(request), metadata) = asked(&ask).await else {
+    let request = EstimateRequest::new(&spec, Unit::Replicas).unwrap();
+    let (Received::Replicas(request), metadata) = sent(&request).await else {
         panic!("another method was called");
     };
     assert_eq!(request.encode_to_vec(), b"\x0a\x02m1");
@@ -216,7 +216,7 @@ async fn without_requirements_none_are_sent() {
 }
 
 #[tokio::test]
-async fn component_sets_and_assumed_workloads_are_sent() {
+async fn component_sets_and_assumed_workloads_are_encoded() {
     let spec: BindingSpec = serde_json::from_value(json!({
         "resource": { "apiVersion": "batch/v1", "kind": "Job", "namespace": "lab", "name": "train" },
         "components": [
@@ -226,12 +226,12 @@ async fn component_sets_and_assumed_workloads_are_sent() {
         ],
     }))
     .unwrap();
-    let mut ask = Ask::new(&spec, Unit::ComponentSets).unwrap();
+    let mut request = EstimateRequest::new(&spec, Unit::ComponentSets).unwrap();
     let other = deployment(json!({ "resourceRequest": { "cpu": "2" } }));
-    ask.assume("m1", Arc::new(AssumedWork::new(&other, 7).unwrap()));
-    ask.assume("m2", Arc::new(AssumedWork::new(&other, 9).unwrap()));
-    ask.assume("m1", Arc::new(AssumedWork::new(&spec, 0).unwrap()));
-    let (Asked::ComponentSets(request), _) = asked(&ask).await else {
+    request.assume("m1", Arc::new(AssumedWork::new(&other, 7).unwrap()));
+    request.assume("m2", Arc::new(AssumedWork::new(&other, 9).unwrap()));
+    request.assume("m1", Arc::new(AssumedWork::new(&spec, 0).unwrap()));
+    let (Received::ComponentSets(request), _) = sent(&request).await else {
         panic!("another method was called");
     };
     assert_eq!(request.namespace, "lab");
@@ -273,9 +273,11 @@ fn the_service_has_karmadas_name() {
 }
 
 #[test]
-fn a_quantity_that_cannot_be_read_is_named() {
+fn invalid_quantities_are_reported_by_resource() {
     let spec = deployment(json!({ "resourceRequest": { "cpu": "12potatoes" } }));
-    let error = Ask::new(&spec, Unit::Replicas).unwrap_err().to_string();
+    let error = EstimateRequest::new(&spec, Unit::Replicas)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("resource \"cpu\": \"12potatoes\""),
         "{error}"

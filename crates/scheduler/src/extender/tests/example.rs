@@ -1,4 +1,4 @@
-//! The extender of the examples, run for real.
+//! The example extender `licences.py`, run as a process.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::json;
 
 use super::fake::config;
-use super::rounds::{Rounds, everywhere, to_one};
+use super::harness::{Harness, everywhere, to_one};
 
 struct Licences {
     child: Child,
@@ -26,7 +26,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/extender/licences.py")
 }
 
-/// None where there is no Python, which is said.
+/// Starts the example. Returns `None`, and prints why, if Python is missing.
 fn licences(stock: serde_json::Value) -> Option<Licences> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stock.json");
@@ -41,7 +41,7 @@ fn licences(stock: serde_json::Value) -> Option<Licences> {
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
-            println!("skipped: the extender of the examples needs python3: {error}");
+            println!("skipped: the example extender needs python3: {error}");
             return None;
         }
     };
@@ -52,7 +52,7 @@ fn licences(stock: serde_json::Value) -> Option<Licences> {
     let url = url.trim().to_owned();
     assert!(
         url.starts_with("http://127.0.0.1:"),
-        "the extender says {url:?}"
+        "unexpected output: {url:?}"
     );
     Some(Licences {
         child,
@@ -62,41 +62,41 @@ fn licences(stock: serde_json::Value) -> Option<Licences> {
 }
 
 #[tokio::test]
-async fn workloads_go_where_licences_are() {
+async fn workloads_are_placed_in_clusters_with_licences() {
     let Some(licences) = licences(json!({ "m1": 0, "m2": 3, "m3": 7 })) else {
         return;
     };
     for names_only in [true, false] {
         let fields = json!({ "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 5,
             "clusterCacheCapable": names_only });
-        let mut rounds = Rounds::new(&[config(&licences.url, fields)]);
+        let mut harness = Harness::new(&[config(&licences.url, fields)]);
         assert_eq!(
-            rounds.decide(&everywhere()).await.clusters().unwrap(),
+            harness.decide(&everywhere()).await.clusters().unwrap(),
             ["m2", "m3"]
         );
         assert_eq!(
-            rounds.decide(&to_one()).await.clusters().unwrap(),
+            harness.decide(&to_one()).await.clusters().unwrap(),
             ["m3"],
             "it has the most left"
         );
-        let counted = format!(
+        let expected = format!(
             "scheduler_extender_connections_total{{extender=\"{}\"}} 1",
             licences.url
         );
         assert!(
-            rounds.metrics.text().lines().any(|line| line == counted),
-            "one connection serves all calls"
+            harness.metrics.text().lines().any(|line| line == expected),
+            "all calls share one connection"
         );
     }
 }
 
 #[tokio::test]
-async fn without_licences_each_cluster_says_why() {
+async fn each_cluster_without_licences_has_a_reason() {
     let Some(licences) = licences(json!({ "m1": 0, "m2": 0 })) else {
         return;
     };
-    let mut rounds = Rounds::new(&[config(&licences.url, json!({ "filterVerb": "filter" }))]);
-    let error = rounds.decide(&everywhere()).await.clusters().unwrap_err();
+    let mut harness = Harness::new(&[config(&licences.url, json!({ "filterVerb": "filter" }))]);
+    let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
     assert_eq!(
         error,
         "0/4 clusters are available: 2 cluster(s) had no licence server, 2 cluster(s) had no licences left."
@@ -104,11 +104,14 @@ async fn without_licences_each_cluster_says_why() {
 }
 
 #[tokio::test]
-async fn a_verb_that_the_extender_does_not_have_is_an_error() {
+async fn unknown_verbs_are_errors() {
     let Some(licences) = licences(json!({})) else {
         return;
     };
-    let mut rounds = Rounds::new(&[config(&licences.url, json!({ "filterVerb": "sieve" }))]);
-    let error = rounds.decide(&everywhere()).await.clusters().unwrap_err();
-    assert!(error.ends_with("the answer is 404 Not Found"), "{error}");
+    let mut harness = Harness::new(&[config(&licences.url, json!({ "filterVerb": "sieve" }))]);
+    let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
+    assert!(
+        error.ends_with("the response status is 404 Not Found"),
+        "{error}"
+    );
 }

@@ -1,4 +1,4 @@
-//! An extender of the tests: it records what it is sent, and answers what it is told to.
+//! A fake extender with scripted responses, which records its requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,22 +14,22 @@ use tokio::task::JoinHandle;
 
 use crate::extender::ExtenderConfig;
 
-/// A request that came.
+/// A request as received.
 #[derive(Clone, Debug)]
-pub(crate) struct Came {
+pub(crate) struct Received {
     pub(crate) verb: String,
     pub(crate) body: Value,
-    /// The port of the client: one for each connection.
+    /// The client's port, which identifies the connection.
     pub(crate) peer: u16,
 }
 
-type Answer = (StatusCode, String);
-type Script = dyn Fn(String, Value) -> BoxFuture<'static, Answer> + Send + Sync;
+type Reply = (StatusCode, String);
+type Script = dyn Fn(String, Value) -> BoxFuture<'static, Reply> + Send + Sync;
 
-/// An extender.
+/// An extender. Dropping it stops the server.
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
-    came: Arc<Mutex<Vec<Came>>>,
+    requests: Arc<Mutex<Vec<Received>>>,
     task: JoinHandle<()>,
 }
 
@@ -40,38 +40,38 @@ impl Drop for Fake {
 }
 
 impl Fake {
-    /// An extender that answers JSON at once.
-    pub(crate) async fn answering(
+    /// Starts an extender that responds with JSON.
+    pub(crate) async fn with_json(
         script: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self::saying(move |verb, body| (StatusCode::OK, script(verb, body).to_string())).await
+        Self::with_reply(move |verb, body| (StatusCode::OK, script(verb, body).to_string())).await
     }
 
-    /// An extender that says anything at once.
-    pub(crate) async fn saying(
-        script: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
+    /// Starts an extender that responds with any status and body.
+    pub(crate) async fn with_reply(
+        script: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::taking_its_time(move |verb, body| {
-            let answer = script(&verb, &body);
-            Box::pin(async move { answer })
+        Self::with_async_reply(move |verb, body| {
+            let reply = script(&verb, &body);
+            Box::pin(async move { reply })
         })
         .await
     }
 
-    /// An extender that answers when it likes.
-    pub(crate) async fn taking_its_time(
-        script: impl Fn(String, Value) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
+    /// Starts an extender whose responses may take time.
+    pub(crate) async fn with_async_reply(
+        script: impl Fn(String, Value) -> BoxFuture<'static, Reply> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let came: Arc<Mutex<Vec<Came>>> = Arc::default();
-        let (record, script): (_, Arc<Script>) = (Arc::clone(&came), Arc::new(script));
-        let answer = move |Path(verb): Path<String>,
-                           ConnectInfo(peer): ConnectInfo<SocketAddr>,
-                           body: axum::Json<Value>| {
+        let requests: Arc<Mutex<Vec<Received>>> = Arc::default();
+        let (record, script): (_, Arc<Script>) = (Arc::clone(&requests), Arc::new(script));
+        let handler = move |Path(verb): Path<String>,
+                            ConnectInfo(peer): ConnectInfo<SocketAddr>,
+                            body: axum::Json<Value>| {
             let (record, script) = (Arc::clone(&record), Arc::clone(&script));
             async move {
-                record.lock().unwrap().push(Came {
+                record.lock().unwrap().push(Received {
                     verb: verb.clone(),
                     body: body.0.clone(),
                     peer: peer.port(),
@@ -79,28 +79,28 @@ impl Fake {
                 script(verb, body.0).await
             }
         };
-        let router = Router::new().route("/s/{verb}", post(answer));
+        let router = Router::new().route("/s/{verb}", post(handler));
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let task = tokio::spawn(async move {
             let _ = axum::serve(listener, service).await;
         });
         Self {
             address,
-            came,
+            requests,
             task,
         }
     }
 
-    /// All requests so far.
-    pub(crate) fn came(&self) -> Vec<Came> {
-        self.came.lock().unwrap().clone()
+    /// Returns all requests so far.
+    pub(crate) fn requests(&self) -> Vec<Received> {
+        self.requests.lock().unwrap().clone()
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}/s", self.address)
     }
 
-    /// Its configuration, with these fields besides the URL.
+    /// Returns the configuration of this extender, with the given fields.
     pub(crate) fn config(&self, fields: Value) -> ExtenderConfig {
         config(&self.url(), fields)
     }
@@ -111,7 +111,7 @@ pub(crate) fn config(url: &str, mut fields: Value) -> ExtenderConfig {
     serde_json::from_value(fields).unwrap()
 }
 
-/// The names of the clusters that a request holds, by whichever way.
+/// Returns the names of the clusters in a request, sent as names or as objects.
 pub(crate) fn sent(body: &Value) -> Vec<String> {
     let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match (

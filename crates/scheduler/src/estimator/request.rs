@@ -1,4 +1,4 @@
-//! What estimators are asked, built from a binding.
+//! Requests to estimators, built from a binding.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,24 +8,24 @@ use berth_api::binding::{BindingSpec, Component, NodeClaim};
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::QuantityError;
 use berth_core::estimate::Unit;
-use prost::Message;
+use prost::Message as _;
 use tonic::metadata::{Ascii, MetadataValue};
 
-use super::k8s;
+use super::kubernetes_types;
 use super::wire::pb;
 
-/// Why a binding cannot be asked about.
+/// A resource quantity of a binding that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("resource {resource:?}: {source}")]
-pub struct AskError {
-    /// The requested resource.
+pub struct EstimateRequestError {
+    /// The resource.
     pub resource: String,
-    /// What is wrong with its quantity.
+    /// The parse error of its quantity.
     pub source: QuantityError,
 }
 
 #[derive(Clone, Debug)]
-enum Question {
+enum Workload {
     Replicas(Option<pb::ReplicaRequirements>),
     ComponentSets {
         components: Vec<pb::Component>,
@@ -33,31 +33,31 @@ enum Question {
     },
 }
 
-/// The call that asks one cluster.
-pub(super) enum Call {
+/// The message to one cluster.
+pub(super) enum Message {
     Replicas(pb::MaxAvailableReplicasRequest),
     ComponentSets(pb::MaxAvailableComponentSetsRequest),
 }
 
-/// A question to the estimators of some clusters.
+/// A request for estimates of one binding, to any number of clusters.
 #[derive(Clone, Debug)]
-pub struct Ask {
-    question: Question,
-    /// Names the resource in the servers' logs.
+pub struct EstimateRequest {
+    workload: Workload,
+    /// The resource's name, for the logs of servers.
     object: Option<MetadataValue<Ascii>>,
     assumed: HashMap<String, Vec<Arc<AssumedWork>>>,
     fingerprint: u64,
 }
 
-impl Ask {
-    /// Asks about a binding: in replicas, or in sets of all components.
+impl EstimateRequest {
+    /// Builds the request for a binding: in replicas, or in sets of all its components.
     ///
     /// # Errors
-    /// When a requested quantity cannot be read.
-    pub fn new(spec: &BindingSpec, unit: Unit) -> Result<Self, AskError> {
-        let question = match unit {
-            Unit::Replicas => Question::Replicas(replica_requirements(spec)?),
-            Unit::ComponentSets => Question::ComponentSets {
+    /// If a quantity cannot be parsed.
+    pub fn new(spec: &BindingSpec, unit: Unit) -> Result<Self, EstimateRequestError> {
+        let workload = match unit {
+            Unit::Replicas => Workload::Replicas(replica_requirements(spec)?),
+            Unit::ComponentSets => Workload::ComponentSets {
                 components: components(&spec.components)?,
                 namespace: spec.resource.namespace.clone().unwrap_or_default(),
             },
@@ -65,40 +65,42 @@ impl Ask {
         let resource = &spec.resource;
         let namespace = resource.namespace.as_deref().unwrap_or_default();
         let object = format!("kind={}, name={namespace}/{}", resource.kind, resource.name);
-        let mut ask = Self {
-            question,
+        let mut request = Self {
+            workload,
             object: object.parse().ok(),
             assumed: HashMap::new(),
             fingerprint: 0,
         };
-        ask.fingerprint = ask.hash();
-        Ok(ask)
+        request.fingerprint = request.hash();
+        Ok(request)
     }
 
-    /// Says that a cluster holds a workload that it does not show yet.
+    /// Adds a workload that was placed in a cluster but is not reported there yet.
     pub fn assume(&mut self, cluster: &str, work: Arc<AssumedWork>) {
-        let all = self.assumed.entry(cluster.to_owned()).or_default();
-        all.push(work);
+        self.assumed
+            .entry(cluster.to_owned())
+            .or_default()
+            .push(work);
     }
 
-    /// What is counted.
+    /// Returns the unit of the estimates.
     pub fn unit(&self) -> Unit {
-        match self.question {
-            Question::Replicas(_) => Unit::Replicas,
-            Question::ComponentSets { .. } => Unit::ComponentSets,
+        match self.workload {
+            Workload::Replicas(_) => Unit::Replicas,
+            Workload::ComponentSets { .. } => Unit::ComponentSets,
         }
     }
 
-    /// The method that answers.
+    /// Returns the gRPC method's name.
     pub fn method(&self) -> &'static str {
-        match self.question {
-            Question::Replicas(_) => "MaxAvailableReplicas",
-            Question::ComponentSets { .. } => "MaxAvailableComponentSets",
+        match self.workload {
+            Workload::Replicas(_) => "MaxAvailableReplicas",
+            Workload::ComponentSets { .. } => "MaxAvailableComponentSets",
         }
     }
 
-    /// Equal for equal questions, whoever asks. What is assumed does not count: an earlier answer cannot
-    /// know what was placed since.
+    /// Returns a hash that is equal for equal workloads. Assumed workloads do not count: an earlier answer cannot include
+    /// what was placed since.
     pub(super) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -107,8 +109,8 @@ impl Ask {
         self.object.as_ref()
     }
 
-    /// The call that asks this cluster.
-    pub(super) fn call(&self, cluster: &str) -> Call {
+    /// Returns the message to a cluster.
+    pub(super) fn message(&self, cluster: &str) -> Message {
         let cluster = cluster.to_owned();
         let assumed_workloads = self
             .assumed
@@ -117,16 +119,18 @@ impl Ask {
             .iter()
             .map(|work| work.0.clone())
             .collect();
-        match &self.question {
-            Question::Replicas(requirements) => Call::Replicas(pb::MaxAvailableReplicasRequest {
-                cluster,
-                replica_requirements: requirements.clone(),
-                assumed_workloads,
-            }),
-            Question::ComponentSets {
+        match &self.workload {
+            Workload::Replicas(requirements) => {
+                Message::Replicas(pb::MaxAvailableReplicasRequest {
+                    cluster,
+                    replica_requirements: requirements.clone(),
+                    assumed_workloads,
+                })
+            }
+            Workload::ComponentSets {
                 components,
                 namespace,
-            } => Call::ComponentSets(pb::MaxAvailableComponentSetsRequest {
+            } => Message::ComponentSets(pb::MaxAvailableComponentSetsRequest {
                 cluster,
                 components: components.clone(),
                 namespace: namespace.clone(),
@@ -136,10 +140,10 @@ impl Ask {
     }
 
     fn hash(&self) -> u64 {
-        let bytes = match &self.question {
-            Question::Replicas(None) => Vec::new(),
-            Question::Replicas(Some(requirements)) => requirements.encode_to_vec(),
-            Question::ComponentSets {
+        let bytes = match &self.workload {
+            Workload::Replicas(None) => Vec::new(),
+            Workload::Replicas(Some(requirements)) => requirements.encode_to_vec(),
+            Workload::ComponentSets {
                 components,
                 namespace,
             } => pb::MaxAvailableComponentSetsRequest {
@@ -149,26 +153,26 @@ impl Ask {
             }
             .encode_to_vec(),
         };
-        // Maps are ordered, so equal questions have equal bytes.
+        // Maps are ordered, so equal workloads have equal bytes.
         let mut hasher = DefaultHasher::new();
-        std::mem::discriminant(&self.question).hash(&mut hasher);
+        std::mem::discriminant(&self.workload).hash(&mut hasher);
         bytes.hash(&mut hasher);
-        // No requirements are something else than empty ones.
-        matches!(self.question, Question::Replicas(None)).hash(&mut hasher);
+        // Absent requirements differ from empty ones.
+        matches!(self.workload, Workload::Replicas(None)).hash(&mut hasher);
         hasher.finish()
     }
 }
 
-/// A workload that takes room in a cluster, although the cluster does not show it yet.
+/// A workload that was placed in a cluster but is not reported there yet.
 #[derive(Clone, Debug)]
 pub struct AssumedWork(pb::AssumedWorkload);
 
 impl AssumedWork {
-    /// So many replicas of a binding; all components, where it has components.
+    /// Converts replicas of a binding. A binding with components counts with all of them.
     ///
     /// # Errors
-    /// When a requested quantity cannot be read.
-    pub fn new(spec: &BindingSpec, replicas: i32) -> Result<Self, AskError> {
+    /// If a quantity cannot be parsed.
+    pub fn new(spec: &BindingSpec, replicas: i32) -> Result<Self, EstimateRequestError> {
         let components = if spec.components.is_empty() {
             vec![pb::Component {
                 name: spec.resource.name.clone(),
@@ -192,7 +196,9 @@ impl AssumedWork {
     }
 }
 
-fn replica_requirements(spec: &BindingSpec) -> Result<Option<pb::ReplicaRequirements>, AskError> {
+fn replica_requirements(
+    spec: &BindingSpec,
+) -> Result<Option<pb::ReplicaRequirements>, EstimateRequestError> {
     let Some(requirements) = &spec.replica_requirements else {
         return Ok(None);
     };
@@ -206,7 +212,7 @@ fn replica_requirements(spec: &BindingSpec) -> Result<Option<pb::ReplicaRequirem
     }))
 }
 
-fn components(components: &[Component]) -> Result<Vec<pb::Component>, AskError> {
+fn components(components: &[Component]) -> Result<Vec<pb::Component>, EstimateRequestError> {
     let component = |component: &Component| {
         let requirements = component.replica_requirements.as_ref().map(|requirements| {
             let resources = resources(&requirements.resource_request)?;
@@ -226,21 +232,27 @@ fn components(components: &[Component]) -> Result<Vec<pb::Component>, AskError> 
     components.iter().map(component).collect()
 }
 
-fn resources(list: &ResourceList) -> Result<BTreeMap<String, Vec<u8>>, AskError> {
+fn resources(list: &ResourceList) -> Result<BTreeMap<String, Vec<u8>>, EstimateRequestError> {
     let encoded = list.iter().map(|(resource, text)| {
-        let quantity = text.parse().map_err(|source| AskError {
+        let quantity = text.parse().map_err(|source| EstimateRequestError {
             resource: resource.clone(),
             source,
         })?;
-        Ok((resource.clone(), k8s::quantity(quantity)))
+        Ok((resource.clone(), kubernetes_types::quantity(quantity)))
     });
     encoded.collect()
 }
 
 fn node_claim(claim: &NodeClaim) -> pb::NodeClaim {
     let affinity = claim.hard_node_affinity.as_ref();
-    let affinity = affinity.map(k8s::node_selector).unwrap_or_default();
-    let tolerations: Vec<_> = claim.tolerations.iter().map(k8s::toleration).collect();
+    let affinity = affinity
+        .map(kubernetes_types::node_selector)
+        .unwrap_or_default();
+    let tolerations: Vec<_> = claim
+        .tolerations
+        .iter()
+        .map(kubernetes_types::toleration)
+        .collect();
     pb::NodeClaim {
         node_affinity: affinity.clone(),
         node_selector: claim.node_selector.clone(),

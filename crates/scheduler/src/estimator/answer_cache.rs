@@ -1,9 +1,8 @@
-//! Between answers that take time and an engine that does not wait.
+//! Answers for the engine, which runs synchronously and cannot wait for a call.
 //!
-//! The engine is pure and asks its estimators in the middle of a decision. So a decision is made in rounds:
-//! in the first, the desk only notes which clusters the engine would like to know about; the service asks
-//! them, and decides again with their answers on the desk. A further round is needed only where the answers
-//! lead the engine to clusters that it did not look at before, as the next affinity term does.
+//! A decision is made in rounds. In the first, the cache only records which estimates the engine looks up. The caller then
+//! fetches them and decides again with the answers. Another round follows only where the answers lead the engine to
+//! clusters that it did not consider before, for example those of the next affinity term.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,64 +13,63 @@ use berth_core::{Basis, Estimator};
 use super::answers::{Answer, Answers};
 
 #[derive(Debug, Default)]
-struct Sheet {
+struct Round {
     answers: Arc<Answers>,
-    wanted: Option<Wanted>,
+    unanswered: Option<Unanswered>,
 }
 
-/// What the engine wanted to know and nobody was asked yet.
+/// Estimates that a decision looked up without finding an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// What is to be counted.
+pub struct Unanswered {
+    /// The unit to estimate in.
     pub unit: Unit,
-    /// Where.
+    /// The clusters to call.
     pub clusters: BTreeSet<Arc<str>>,
 }
 
-/// The service's side: answers are laid out before a decision, and wishes are taken away after it.
+/// The answers of the round in progress, shared by the scheduler and its engine.
 #[derive(Clone, Debug, Default)]
-pub struct Desk(Arc<Mutex<Sheet>>);
+pub struct AnswerCache(Arc<Mutex<Round>>);
 
-impl Desk {
-    /// An empty desk.
+impl AnswerCache {
+    /// Returns an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The engine's side, to be given to [`berth_core::Plugins`].
+    /// Returns the estimator to add to [`berth_core::Plugins`]. It reads this cache.
     pub fn estimator(&self) -> AccurateEstimator {
         AccurateEstimator(self.clone())
     }
 
-    /// Makes a decision with these answers. What it wanted to know besides comes with it; where that is
-    /// something, the decision is provisional.
+    /// Makes a decision with these answers. If lookups remain unanswered, the decision is provisional.
     pub fn decide<T>(
         &self,
         answers: Arc<Answers>,
         decision: impl FnOnce() -> T,
-    ) -> (T, Option<Wanted>) {
-        self.with(|sheet| {
-            *sheet = Sheet {
+    ) -> (T, Option<Unanswered>) {
+        self.with(|round| {
+            *round = Round {
                 answers,
-                wanted: None,
+                unanswered: None,
             };
         });
         let decision = decision();
-        let sheet = self.with(std::mem::take);
-        (decision, sheet.wanted)
+        let round = self.with(std::mem::take);
+        (decision, round.unanswered)
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Sheet) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut Round) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Serves the engine what lies on the desk. A cluster without an answer keeps the general estimate.
+/// Estimator plugin that reads an [`AnswerCache`]. Clusters without an answer keep the general estimate.
 #[derive(Clone, Debug)]
-pub struct AccurateEstimator(Desk);
+pub struct AccurateEstimator(AnswerCache);
 
 impl AccurateEstimator {
-    /// The name that explanations show.
+    /// The plugin's name in explanations.
     pub const NAME: &'static str = "scheduler-estimator";
 }
 
@@ -86,22 +84,22 @@ impl Estimator for AccurateEstimator {
         clusters: &[usize],
         estimates: &mut [i32],
     ) -> Result<(), EstimateError> {
-        self.0.with(|sheet| {
-            let fits = sheet.answers.unit() == Some(context.unit);
+        self.0.with(|round| {
+            let same_unit = round.answers.unit() == Some(context.unit);
             for (&ordinal, estimate) in clusters.iter().zip(estimates) {
                 let Some(cluster) = context.snapshot.cluster(ordinal) else {
                     continue;
                 };
-                if let Some(answer) = sheet.answers.get(cluster.name()).filter(|_| fits) {
+                if let Some(answer) = round.answers.get(cluster.name()).filter(|_| same_unit) {
                     if let Some(value) = answer.value() {
                         *estimate = value.min(*estimate);
                     }
                 } else {
-                    let wanted = sheet.wanted.get_or_insert_with(|| Wanted {
+                    let unanswered = round.unanswered.get_or_insert_with(|| Unanswered {
                         unit: context.unit,
                         clusters: BTreeSet::new(),
                     });
-                    wanted.clusters.insert(cluster.name().into());
+                    unanswered.clusters.insert(cluster.name().into());
                 }
             }
         });
@@ -110,11 +108,11 @@ impl Estimator for AccurateEstimator {
 
     fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
         let cluster = context.snapshot.cluster(cluster)?;
-        self.0.with(|sheet| {
-            if sheet.answers.unit() != Some(context.unit) {
+        self.0.with(|round| {
+            if round.answers.unit() != Some(context.unit) {
                 return None;
             }
-            let basis = match sheet.answers.get(cluster.name())? {
+            let basis = match round.answers.get(cluster.name())? {
                 Answer::Fresh(_) => Basis::Fresh,
                 Answer::Stale { age, reason, .. } => Basis::Stale {
                     seconds: age.as_secs(),
@@ -130,5 +128,4 @@ impl Estimator for AccurateEstimator {
 }
 
 #[cfg(test)]
-#[path = "desk_tests.rs"]
 mod tests;

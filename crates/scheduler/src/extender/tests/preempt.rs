@@ -1,30 +1,27 @@
-//! The preempt verb: what may be preempted is what extenders leave of it.
+//! The preempt verb, which narrows nominations.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use berth_core::{CycleState, PluginError, Snapshot};
 use serde_json::{Value, json};
 
 use super::fake::Fake;
-use super::rounds::{Rounds, everywhere, request, soon};
+use super::harness::{Harness, everywhere, request, soon};
 use crate::binding::{Binding, BindingKey};
 use crate::extender::Answers;
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
 
-/// Nominates the first assignment that it finds.
+/// A PostFilter plugin that nominates the first assignment it finds.
 #[derive(Debug, Default)]
-struct TakesTheFirst {
-    seen: Mutex<usize>,
-}
+struct NominatesFirst;
 
-impl PostFilter for TakesTheFirst {
+impl PostFilter for NominatesFirst {
     fn post_filter(
         &self,
         context: &mut PostFilterContext<'_>,
         _state: &mut CycleState,
     ) -> Result<Option<Nomination>, PluginError> {
-        *self.seen.lock().unwrap() += 1;
         let first = context.bindings.iter().find_map(|binding| {
             let cluster = binding.spec.clusters.first()?.name.clone();
             Some(Victim {
@@ -38,9 +35,9 @@ impl PostFilter for TakesTheFirst {
     }
 }
 
-struct All(BTreeMap<BindingKey, Arc<Binding>>);
+struct AllBindings(BTreeMap<BindingKey, Arc<Binding>>);
 
-impl Bindings for All {
+impl Bindings for AllBindings {
     fn get(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         self.0.get(key).cloned()
     }
@@ -59,22 +56,24 @@ fn other(name: &str, clusters: &[&str]) -> Arc<Binding> {
     Arc::new(binding)
 }
 
-/// What is preempted in the end, as `name@cluster`, and how many rounds it took.
+/// Decides until no lookup is unanswered. Returns the victims as `name@cluster`, and the number of rounds of calls.
 async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>>, String>, usize) {
-    let rounds = Rounds::new(&[extender.config(fields)]);
-    let plugin = rounds.extenders.narrow(Arc::new(TakesTheFirst::default()));
+    let harness = Harness::new(&[extender.config(fields)]);
+    let plugin = harness.extenders.narrow(Arc::new(NominatesFirst));
     let bindings = [other("a", &["m1", "m2"]), other("b", &["m3"])];
-    let all = All(bindings
-        .iter()
-        .map(|binding| (binding.key.clone(), Arc::clone(binding)))
-        .collect());
+    let all = AllBindings(
+        bindings
+            .iter()
+            .map(|binding| (binding.key.clone(), Arc::clone(binding)))
+            .collect(),
+    );
     let binding = everywhere();
     let request = request(&binding);
-    let snapshot: Arc<Snapshot> = Arc::clone(&rounds.snapshot);
-    let (mut answers, mut asked) = (Answers::default(), 0);
+    let snapshot: Arc<Snapshot> = Arc::clone(&harness.snapshot);
+    let (mut answers, mut rounds) = (Answers::default(), 0);
     loop {
-        let (nomination, known, wanted) = rounds.extenders.decide(answers, || {
-            let mut attempt = |_: &[Victim]| unreachable!("nobody tries");
+        let (nomination, known, unanswered) = harness.extenders.decide(answers, || {
+            let mut attempt = |_: &[Victim]| unreachable!("the plugin makes no attempt");
             let mut context = PostFilterContext {
                 binding: &binding,
                 request: &request,
@@ -84,23 +83,26 @@ async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>
             };
             plugin.post_filter(&mut context, &mut CycleState::new())
         });
-        let Some(wanted) = wanted else {
+        let Some(unanswered) = unanswered else {
             let text = |victim: &Victim| format!("{}@{}", victim.key.name, victim.cluster);
             let names = |nomination: Nomination| nomination.victims.iter().map(text).collect();
             let result = nomination.map(|inner| inner.map(names));
-            return (result.map_err(|error| error.to_string()), asked);
+            return (result.map_err(|error| error.to_string()), rounds);
         };
-        asked += 1;
-        let ask = rounds
-            .extenders
-            .ask(wanted, Arc::clone(&binding), Arc::clone(&snapshot), known);
-        answers = soon(ask).await;
+        rounds += 1;
+        let call = harness.extenders.call(
+            unanswered,
+            Arc::clone(&binding),
+            Arc::clone(&snapshot),
+            known,
+        );
+        answers = soon(call).await;
     }
 }
 
 #[tokio::test]
-async fn what_an_extender_spares_is_not_preempted_and_others_are_looked_for() {
-    let extender = Fake::answering(|_, body| {
+async fn spared_victims_are_replaced_by_others() {
+    let extender = Fake::with_json(|_, body| {
         let mut victims = body["clusterNameToVictims"].clone();
         victims
             .as_object_mut()
@@ -109,44 +111,44 @@ async fn what_an_extender_spares_is_not_preempted_and_others_are_looked_for() {
         json!({ "clusterNameToVictims": victims })
     })
     .await;
-    let (result, asked) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
-    assert_eq!((result, asked), (Ok(Some(vec!["b@m3".to_owned()])), 3));
-    let came = extender.came();
+    let (result, rounds) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
+    assert_eq!((result, rounds), (Ok(Some(vec!["b@m3".to_owned()])), 3));
+    let requests = extender.requests();
     let first = json!({ "m1": { "bindings": [{ "namespace": "shop", "name": "a" }] } });
-    assert_eq!(came[0].body["clusterNameToVictims"], first);
+    assert_eq!(requests[0].body["clusterNameToVictims"], first);
     assert_eq!(
-        came[0].body["binding"]["metadata"]["name"],
+        requests[0].body["binding"]["metadata"]["name"],
         "web-deployment"
     );
 }
 
 #[tokio::test]
-async fn where_everything_is_spared_nothing_is_preempted() {
-    let extender = Fake::answering(|_, _| json!({ "clusterNameToVictims": null })).await;
-    let (result, asked) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
-    assert_eq!((result, asked), (Ok(None), 3));
+async fn nothing_is_preempted_if_all_victims_are_spared() {
+    let extender = Fake::with_json(|_, _| json!({ "clusterNameToVictims": null })).await;
+    let (result, rounds) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
+    assert_eq!((result, rounds), (Ok(None), 3));
 }
 
 #[tokio::test]
-async fn a_failure_stops_the_preemption_unless_ignorable() {
-    let extender = Fake::answering(|_, _| json!([])).await;
+async fn failures_stop_the_preemption_unless_ignorable() {
+    let extender = Fake::with_json(|_, _| json!([])).await;
     let (result, _) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
     let error = result.unwrap_err();
-    assert!(error.contains("malformed answer"), "{error}");
+    assert!(error.contains("malformed response"), "{error}");
     let fields = json!({ "preemptVerb": "preempt", "ignorable": true });
     let (result, _) = nominated(&extender, fields).await;
     assert_eq!(result, Ok(Some(vec!["a@m1".to_owned()])));
 }
 
 #[tokio::test]
-async fn extenders_without_the_verb_change_nothing() {
-    let extender = Fake::answering(|_, _| json!({})).await;
+async fn extenders_without_the_verb_or_for_other_resources_are_not_called() {
+    let extender = Fake::with_json(|_, _| json!({})).await;
     for fields in [
         json!({ "filterVerb": "filter" }),
         json!({ "preemptVerb": "p", "managedResources": [{ "apiVersion": "v1", "kind": "ConfigMap" }] }),
     ] {
-        let (result, asked) = nominated(&extender, fields).await;
-        assert_eq!((result, asked), (Ok(Some(vec!["a@m1".to_owned()])), 0));
+        let (result, rounds) = nominated(&extender, fields).await;
+        assert_eq!((result, rounds), (Ok(Some(vec!["a@m1".to_owned()])), 0));
     }
-    assert!(extender.came().is_empty());
+    assert!(extender.requests().is_empty());
 }

@@ -1,24 +1,24 @@
-//! One extender: what it does, whom it concerns, and how it is asked.
+//! The client of one extender.
 
 use std::sync::Arc;
 
 use berth_core::Snapshot;
 use http::Uri;
 
-use super::answers::{Answer, CallError, Question};
-use super::call::{self, Outgoing};
-use super::config::{Checked, ManagedResource, Verb};
-use super::http::Connections;
-use super::metrics::OfExtender;
+use super::answers::{Answer, CallError, Request};
+use super::config::{ManagedResource, Validated, Verb};
+use super::http::HttpClient;
+use super::messages::{self, RequestBody};
+use super::metrics::ExtenderCounters;
 use super::tls::TlsError;
 use crate::binding::Binding;
 
-/// One extender.
+/// The client of one extender.
 #[derive(Debug)]
-pub(super) struct Extender {
-    /// Its URL, with a number where several share one.
+pub(super) struct ExtenderClient {
+    /// The URL prefix, with the index where several extenders share it.
     pub(super) name: Arc<str>,
-    /// How messages and explanations name it.
+    /// The plugin's name in messages and explanations.
     pub(super) plugin: String,
     pub(super) filter: Option<Uri>,
     pub(super) prioritize: Option<Uri>,
@@ -26,40 +26,40 @@ pub(super) struct Extender {
     pub(super) bind: Option<Uri>,
     pub(super) ignorable: bool,
     pub(super) names_only: bool,
-    pub(super) http: Connections,
+    pub(super) http: HttpClient,
     weight: i64,
     managed: Vec<ManagedResource>,
 }
 
-impl Extender {
+impl ExtenderClient {
     pub(super) fn new(
         name: Arc<str>,
-        checked: Checked,
-        metrics: Arc<OfExtender>,
+        config: Validated,
+        counters: Arc<ExtenderCounters>,
     ) -> Result<Self, TlsError> {
         Ok(Self {
             plugin: format!("extender {name}"),
             name,
-            filter: checked.filter,
-            prioritize: checked.prioritize,
-            preempt: checked.preempt,
-            bind: checked.bind,
-            ignorable: checked.ignorable,
-            names_only: checked.names_only,
-            http: Connections::new(checked.tls, checked.timeout, metrics)?,
-            weight: checked.weight,
-            managed: checked.managed,
+            filter: config.filter,
+            prioritize: config.prioritize,
+            preempt: config.preempt,
+            bind: config.bind,
+            ignorable: config.ignorable,
+            names_only: config.names_only,
+            http: HttpClient::new(config.tls, config.timeout, counters)?,
+            weight: config.weight,
+            managed: config.managed,
         })
     }
 
-    /// Whether it is asked about bindings of this resource.
-    pub(super) fn concerns(&self, api_version: &str, kind: &str) -> bool {
+    /// Reports whether the extender handles bindings of this resource.
+    pub(super) fn manages(&self, api_version: &str, kind: &str) -> bool {
         let mut managed = self.managed.iter();
         self.managed.is_empty()
-            || managed.any(|one| one.api_version == api_version && one.kind == kind)
+            || managed.any(|resource| resource.api_version == api_version && resource.kind == kind)
     }
 
-    /// Whether it has to be sent the objects of clusters.
+    /// Reports whether requests contain Cluster objects.
     pub(super) fn reads_objects(&self) -> bool {
         !self.names_only && (self.filter.is_some() || self.prioritize.is_some())
     }
@@ -73,24 +73,25 @@ impl Extender {
         }
     }
 
-    /// Asks a question. The failure of an ignorable extender is an answer, too.
-    pub(super) async fn ask(
+    /// Sends a request. The failure of an ignorable extender is [`Answer::Ignored`].
+    pub(super) async fn call(
         &self,
         binding: &Binding,
         snapshot: &Snapshot,
-        question: &Question,
+        request: &Request,
     ) -> Result<Answer, CallError> {
-        let verb = question.verb();
+        let verb = request.verb();
         let Some(url) = self.url(verb) else {
             return Ok(Answer::Ignored);
         };
-        let outgoing = Outgoing {
+        let body = RequestBody {
             binding,
             objects: (!self.names_only).then_some(snapshot),
         };
-        let body = || outgoing.body(question);
-        let read = |answer: &[u8]| call::read(question, self.weight, self.names_only, answer);
-        match self.http.post(verb, url, body, read).await {
+        let encode = || body.encode(request);
+        let decode =
+            |response: &[u8]| messages::decode(request, self.weight, self.names_only, response);
+        match self.http.post(verb, url, encode, decode).await {
             Err(error) if self.ignorable => {
                 let (extender, verb) = (&self.name, verb.name());
                 tracing::warn!(binding = %binding.key, %extender, verb, %error, "decided without the extender, which is ignorable");

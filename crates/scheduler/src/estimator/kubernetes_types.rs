@@ -1,6 +1,6 @@
-//! Kubernetes types in the encoding of Kubernetes' own protobuf code.
+//! Kubernetes types in the protobuf encoding of Kubernetes, byte for byte.
 //!
-//! That code writes every string that is no pointer, even an empty one; so do these, byte for byte.
+//! Kubernetes encodes every string that is not a pointer, even an empty one.
 
 use berth_api::quantity::Quantity;
 use berth_api::toleration::Toleration;
@@ -51,13 +51,13 @@ struct WireRequirement {
     values: Vec<String>,
 }
 
-/// A `resource.Quantity`: its canonical text.
+/// Encodes a `resource.Quantity`, as its canonical text.
 pub(super) fn quantity(quantity: Quantity) -> Vec<u8> {
     let text = Some(quantity.to_string());
     WireQuantity { text }.encode_to_vec()
 }
 
-/// A `v1.Toleration`.
+/// Encodes a `v1.Toleration`.
 pub(super) fn toleration(toleration: &Toleration) -> Vec<u8> {
     let Toleration {
         key,
@@ -76,7 +76,7 @@ pub(super) fn toleration(toleration: &Toleration) -> Vec<u8> {
     .encode_to_vec()
 }
 
-/// A `v1.NodeSelector`.
+/// Encodes a `v1.NodeSelector`.
 pub(super) fn node_selector(selector: &NodeSelector) -> Vec<u8> {
     let requirements = |list: &Option<Vec<NodeSelectorRequirement>>| {
         let list = list.as_deref().unwrap_or_default().iter();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_their_canonical_text() {
+    fn quantities_are_encoded_as_canonical_text() {
         for (text, bytes) in [
             ("500m", &b"\x0a\x04500m"[..]),
             ("0.5", b"\x0a\x04500m"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_write_empty_strings_and_only_given_seconds() {
+    fn tolerations_encode_empty_strings_but_no_absent_seconds() {
         assert_eq!(
             toleration(&Toleration::default()),
             b"\x0a\x00\x12\x00\x1a\x00\x22\x00"
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn node_selectors_nest_terms_and_requirements() {
+    fn node_selectors_encode_terms_and_requirements() {
         let requirement = |key: &str, operator: &str, values: &[&str]| NodeSelectorRequirement {
             key: key.into(),
             operator: operator.into(),

@@ -1,4 +1,4 @@
-//! Decides in rounds, as the service does.
+//! An engine with extenders, which decides in rounds as the scheduler does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use berth_core::{
 use serde_json::{Value, json};
 
 use crate::binding::Binding;
-use crate::extender::{Answers, ExtenderConfig, ExtenderMetrics, Extenders, Wanted};
+use crate::extender::{Answers, ExtenderConfig, ExtenderMetrics, Extenders, Unanswered};
 use crate::framework::plugin::FilterPoint;
 
-/// Longer than anything should take, so that a hang fails the test.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit of every wait, so that a hang fails the test.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Fails the test when something never comes.
+/// Awaits a future, or fails the test after [`TIMEOUT`].
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap()
+    tokio::time::timeout(TIMEOUT, future).await.unwrap()
 }
 
 /// Four clusters `m1` to `m4`, an engine, and extenders.
-pub(crate) struct Rounds {
+pub(crate) struct Harness {
     pub(crate) extenders: Extenders,
     pub(crate) metrics: ExtenderMetrics,
     pub(crate) snapshot: Arc<Snapshot>,
     engine: Engine,
 }
 
-/// A decision, and how it came about.
-pub(crate) struct Ended {
+/// A final decision, with the rounds and calls that it took.
+pub(crate) struct Decision {
     pub(crate) outcome: Outcome,
     pub(crate) rounds: usize,
     pub(crate) calls: usize,
 }
 
-impl Ended {
-    /// The names of the clusters, or the error.
+impl Decision {
+    /// Returns the names of the clusters, or the error.
     pub(crate) fn clusters(&self) -> Result<Vec<String>, String> {
         match &self.outcome.result {
             Ok(placed) => {
@@ -48,7 +48,7 @@ impl Ended {
     }
 }
 
-impl Rounds {
+impl Harness {
     pub(crate) fn new(configs: &[ExtenderConfig]) -> Self {
         let metrics = ExtenderMetrics::default();
         let extenders = Extenders::new(configs, &metrics).unwrap().unwrap();
@@ -84,29 +84,29 @@ impl Rounds {
         }
     }
 
-    /// Decides once, with what lies on the desk.
-    pub(crate) fn once(&mut self, binding: &Binding) -> Outcome {
+    /// Runs the engine once, with the answers in the cache.
+    pub(crate) fn decide_once(&mut self, binding: &Binding) -> Outcome {
         self.engine.schedule(&self.snapshot, &request(binding))
     }
 
-    /// What the first round of a decision wants to know.
-    pub(crate) fn wants(&mut self, binding: &Binding) -> Wanted {
+    /// Returns the unanswered requests of a decision's first round.
+    pub(crate) fn first_requests(&mut self, binding: &Binding) -> Unanswered {
         let extenders = self.extenders.clone();
-        let (_, _, wanted) = extenders.decide(Answers::default(), || self.once(binding));
-        wanted.unwrap()
+        let (_, _, unanswered) = extenders.decide(Answers::default(), || self.decide_once(binding));
+        unanswered.unwrap()
     }
 
-    /// Decides until nothing is wanted any more.
-    pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Ended {
+    /// Decides and calls the extenders until no lookup is unanswered.
+    pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Decision {
         let request = request(binding);
         let (mut answers, mut rounds) = (Answers::default(), 0);
         loop {
             let decision = || self.engine.schedule(&self.snapshot, &request);
-            let (outcome, known, wanted) = self.extenders.decide(answers, decision);
+            let (outcome, known, unanswered) = self.extenders.decide(answers, decision);
             rounds += 1;
-            let Some(wanted) = wanted else {
+            let Some(unanswered) = unanswered else {
                 let calls = known.calls();
-                return Ended {
+                return Decision {
                     outcome,
                     rounds,
                     calls,
@@ -114,10 +114,10 @@ impl Rounds {
             };
             assert!(
                 self.extenders
-                    .may_ask(&known, request.placement().terms().len())
+                    .may_call(&known, request.placement().terms().len())
             );
             let (binding, snapshot) = (Arc::clone(binding), Arc::clone(&self.snapshot));
-            answers = soon(self.extenders.ask(wanted, binding, snapshot, known)).await;
+            answers = soon(self.extenders.call(unanswered, binding, snapshot, known)).await;
         }
     }
 }
@@ -127,18 +127,19 @@ pub(crate) fn request(binding: &Binding) -> Request {
     Request::new(namespace, &binding.key.name, &binding.spec, &binding.status).unwrap()
 }
 
-/// A Deployment that goes to all clusters that fit.
+/// Returns a binding of a Deployment that is placed in all clusters that pass.
 pub(crate) fn everywhere() -> Arc<Binding> {
     placed(json!({}))
 }
 
-/// A Deployment that goes to one cluster: the one with the highest score.
+/// Returns a binding of a Deployment that is placed in the cluster with the highest score.
 pub(crate) fn to_one() -> Arc<Binding> {
     placed(
         json!({ "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }] }),
     )
 }
 
+/// Returns a binding of a Deployment with this placement.
 pub(crate) fn placed(placement: Value) -> Arc<Binding> {
     let binding: berth_api::ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": "web-deployment", "namespace": "shop", "uid": "u-1" },

@@ -1,4 +1,4 @@
-//! One connection: TCP, TLS where asked for, HTTP/2.
+//! Opening a connection: TCP, TLS if configured, HTTP/2.
 
 use std::future::Future;
 use std::io;
@@ -25,66 +25,69 @@ use super::resolve::Address;
 use super::tls::{self, TlsError};
 use super::wire::service::estimator_client::EstimatorClient;
 
-/// How long one address is tried.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for one address.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why an address cannot be connected to.
+/// The reason why an address cannot be connected to.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DialError {
-    /// No connection, or no TLS on it.
+pub(super) enum ConnectError {
+    /// TCP or TLS failed.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// The address.
         address: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// It took too long.
-    #[error("cannot connect to {address}: no answer within {PATIENCE:?}")]
+    /// The attempt timed out.
+    #[error("cannot connect to {address}: no answer within {TIMEOUT:?}")]
     NoAnswer {
         /// The address.
         address: String,
     },
-    /// The address is none.
-    #[error("{address} is no address")]
+    /// The address is invalid.
+    #[error("{address} is not a valid address")]
     Address {
-        /// As resolved.
+        /// The address.
         address: String,
     },
-    /// There is no HTTP/2 at the other end.
-    #[error("cannot speak HTTP/2 with {address}: {source}")]
+    /// The server does not accept HTTP/2.
+    #[error("HTTP/2 handshake with {address} failed: {source}")]
     Http {
         /// The address.
         address: String,
-        /// Why not.
+        /// The cause.
         source: hyper::Error,
     },
-    /// The files of the TLS options cannot be used.
+    /// The TLS files cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// A client on a connection. Cheap to clone.
-pub(super) type Client = EstimatorClient<Stream>;
+/// A gRPC client on one connection. Cheap to clone.
+pub(super) type Client = EstimatorClient<Channel>;
 
-/// Carries a connection until it ends.
+/// The I/O of a connection. It has to be polled, and completes when the connection ends.
 pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>> + Send>>;
 
-/// Connects to the first address that can be connected to.
+/// Connects to the first address that accepts a connection.
 ///
 /// # Errors
-/// The reason of the last address.
-pub(super) async fn dial(addresses: &[Address], tls: &Tls) -> Result<(Client, Driver), DialError> {
-    let mut last = DialError::Address {
+/// The error of the last address.
+pub(super) async fn to_first(
+    addresses: &[Address],
+    tls: &Tls,
+) -> Result<(Client, Driver), ConnectError> {
+    let mut last = ConnectError::Address {
         address: String::new(),
     };
     for address in addresses {
-        let attempt = tokio::time::timeout(PATIENCE, connect(address, tls)).await;
+        let attempt = tokio::time::timeout(TIMEOUT, connect(address, tls)).await;
         match attempt {
             Ok(Ok(connection)) => return Ok(connection),
             Ok(Err(error)) => last = error,
             Err(_) => {
-                last = DialError::NoAnswer {
+                last = ConnectError::NoAnswer {
                     address: address.to_string(),
                 }
             }
@@ -93,8 +96,8 @@ pub(super) async fn dial(addresses: &[Address], tls: &Tls) -> Result<(Client, Dr
     Err(last)
 }
 
-async fn connect(address: &Address, tls: &Tls) -> Result<(Client, Driver), DialError> {
-    let failed = |source| DialError::Connect {
+async fn connect(address: &Address, tls: &Tls) -> Result<(Client, Driver), ConnectError> {
+    let failed = |source| ConnectError::Connect {
         address: address.to_string(),
         source,
     };
@@ -107,7 +110,7 @@ async fn connect(address: &Address, tls: &Tls) -> Result<(Client, Driver), DialE
         return handshake(tcp, address, "http").await;
     };
     let Ok(name) = ServerName::try_from(address.host.clone()) else {
-        return Err(DialError::Address {
+        return Err(ConnectError::Address {
             address: address.to_string(),
         });
     };
@@ -122,7 +125,7 @@ async fn handshake<S>(
     stream: S,
     address: &Address,
     scheme: &str,
-) -> Result<(Client, Driver), DialError>
+) -> Result<(Client, Driver), ConnectError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -131,31 +134,31 @@ where
         .authority(address.to_string())
         .path_and_query("/")
         .build()
-        .map_err(|_| DialError::Address {
+        .map_err(|_| ConnectError::Address {
             address: address.to_string(),
         })?;
-    // No pings: servers in Go take them for an attack when they come more often than every five minutes.
-    // A connection that nothing comes back from is given up by whoever waits for answers.
+    // No pings: gRPC servers in Go close connections that ping more often than every five minutes. Dead connections are
+    // detected by the timeouts of calls.
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|source| DialError::Http {
+        .map_err(|source| ConnectError::Http {
             address: address.to_string(),
             source,
         })?;
     let agent = HeaderValue::try_from(Component::Scheduler.user_agent()).ok();
-    let client = EstimatorClient::with_origin(Stream { sender, agent }, origin);
+    let client = EstimatorClient::with_origin(Channel { sender, agent }, origin);
     Ok((client, Box::pin(connection)))
 }
 
-/// Sends requests on one connection.
+/// The HTTP/2 channel of one connection.
 #[derive(Clone, Debug)]
-pub(super) struct Stream {
+pub(super) struct Channel {
     sender: SendRequest<Body>,
     agent: Option<HeaderValue>,
 }
 
-impl tower::Service<Request<Body>> for Stream {
+impl tower::Service<Request<Body>> for Channel {
     type Response = Response<Incoming>;
     type Error = Status;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Status>> + Send>>;
@@ -168,12 +171,12 @@ impl tower::Service<Request<Body>> for Stream {
         if let Some(agent) = &self.agent {
             request.headers_mut().insert(USER_AGENT, agent.clone());
         }
-        let answer = self.sender.send_request(request);
-        Box::pin(async move { answer.await.map_err(unavailable) })
+        let response = self.sender.send_request(request);
+        Box::pin(async move { response.await.map_err(unavailable) })
     }
 }
 
-/// What breaks a connection, in the words of gRPC.
+/// Converts a connection error to the status `UNAVAILABLE`, with its causes in one line.
 fn unavailable(error: hyper::Error) -> Status {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);

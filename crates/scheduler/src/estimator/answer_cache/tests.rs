@@ -1,4 +1,4 @@
-//! What an explanation says of the estimators.
+//! The accurate estimator in explanations.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use berth_api::{Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Plugins, Request};
 use serde_json::json;
 
-use super::super::answers::Missing;
+use super::super::answers::NoAnswer;
 use super::*;
 
 fn cluster(name: &str) -> Cluster {
@@ -22,17 +22,17 @@ fn cluster(name: &str) -> Cluster {
     .unwrap()
 }
 
-fn no_opinion(cluster: &str) -> Missing {
-    Missing::NoOpinion {
+fn no_estimate(cluster: &str) -> NoAnswer {
+    NoAnswer::NoEstimate {
         cluster: cluster.into(),
     }
 }
 
 #[test]
-fn an_explanation_says_what_each_estimator_answered() {
-    let desk = Desk::new();
+fn explanations_show_the_answer_of_each_estimator() {
+    let cache = AnswerCache::new();
     let mut plugins = Plugins::in_tree(Gates::default());
-    plugins.estimators.push(Arc::new(desk.estimator()));
+    plugins.estimators.push(Arc::new(cache.estimator()));
     let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
     let mut fleet = Fleet::new();
     for name in ["m1", "m2", "m3", "m4"] {
@@ -55,32 +55,35 @@ fn an_explanation_says_what_each_estimator_answered() {
     let stale = Answer::Stale {
         value: 5,
         age: Duration::from_secs(42),
-        reason: no_opinion("m2"),
+        reason: no_estimate("m2"),
     };
     answers.insert("m2".into(), stale);
-    answers.insert("m3".into(), Answer::Missing(no_opinion("m3")));
+    answers.insert("m3".into(), Answer::Missing(no_estimate("m3")));
     let snapshot = fleet.snapshot();
-    let ((_, explanation), wanted) =
-        desk.decide(Arc::new(answers), || engine.explain(&snapshot, &request));
+    let ((_, explanation), unanswered) =
+        cache.decide(Arc::new(answers), || engine.explain(&snapshot, &request));
 
-    let of = |cluster: &str| &explanation.clusters().unwrap()[cluster];
-    let said = |cluster: &str| {
-        let number = of(cluster).estimates.get(AccurateEstimator::NAME).copied();
-        let basis = of(cluster).bases.get(AccurateEstimator::NAME).cloned();
+    let cluster = |name: &str| &explanation.clusters().unwrap()[name];
+    let shown = |name: &str| {
+        let number = cluster(name)
+            .estimates
+            .get(AccurateEstimator::NAME)
+            .copied();
+        let basis = cluster(name).bases.get(AccurateEstimator::NAME).cloned();
         (number.filter(|number| *number != i32::MAX), basis)
     };
-    assert_eq!(said("m1"), (Some(7), Some(Basis::Fresh)));
+    assert_eq!(shown("m1"), (Some(7), Some(Basis::Fresh)));
     let stale = Basis::Stale {
         seconds: 42,
         reason: "cluster m2 has no estimate".to_owned(),
     };
-    assert_eq!(said("m2"), (Some(5), Some(stale)));
+    assert_eq!(shown("m2"), (Some(5), Some(stale)));
     let missing = Basis::Missing {
         reason: "cluster m3 has no estimate".to_owned(),
     };
-    assert_eq!(said("m3"), (None, Some(missing)));
-    assert_eq!(said("m4"), (None, None), "nobody was asked");
-    assert_eq!(wanted.unwrap().clusters, ["m4".into()].into());
-    let json = serde_json::to_value(of("m2")).unwrap();
+    assert_eq!(shown("m3"), (None, Some(missing)));
+    assert_eq!(shown("m4"), (None, None), "it has not been called");
+    assert_eq!(unanswered.unwrap().clusters, ["m4".into()].into());
+    let json = serde_json::to_value(cluster("m2")).unwrap();
     assert_eq!(json["bases"]["scheduler-estimator"]["stale"]["seconds"], 42);
 }

@@ -1,4 +1,4 @@
-//! TLS: who is trusted, under which name, and who we are.
+//! TLS: authorities, server names, client certificates and renewal.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::fake::config;
-use super::rounds::{Rounds, everywhere, soon};
+use super::harness::{Harness, everywhere, soon};
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -41,14 +41,14 @@ impl Authority {
     }
 }
 
-/// An extender over TLS whose certificate says `name`; it lets `m1` pass.
-async fn extender(authority: &Authority, name: &str, asks_who: bool) -> String {
+/// Starts an extender over TLS with a certificate for `name`, which lets `m1` pass. Returns its URL.
+async fn extender(authority: &Authority, name: &str, verifies_clients: bool) -> String {
     let (certificate, key) = authority.signed(name);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .unwrap();
-    let builder = if asks_who {
+    let builder = if verifies_clients {
         let mut roots = RootCertStore::empty();
         roots.add(authority.0.der().clone()).unwrap();
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -83,52 +83,52 @@ async fn extender(authority: &Authority, name: &str, asks_who: bool) -> String {
     url
 }
 
-async fn asked(url: &str, tls: Value) -> Result<Vec<String>, String> {
+async fn filter(url: &str, tls: Value) -> Result<Vec<String>, String> {
     let fields = json!({ "filterVerb": "filter", "enableHTTPS": true, "tlsConfig": tls });
-    Rounds::new(&[config(url, fields)])
+    Harness::new(&[config(url, fields)])
         .decide(&everywhere())
         .await
         .clusters()
 }
 
 #[tokio::test]
-async fn certificates_are_looked_at() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+async fn certificates_are_verified_unless_insecure() {
+    let (authority, other) = (Authority::new(), Authority::new());
     let url = extender(&authority, "127.0.0.1", false).await;
     assert_eq!(
-        asked(&url, json!({ "caData": authority.pem() }))
+        filter(&url, json!({ "caData": authority.pem() }))
             .await
             .unwrap(),
         ["m1"]
     );
-    for untrusted in [json!({ "caData": stranger.pem() }), json!({})] {
-        let error = asked(&url, untrusted).await.unwrap_err();
+    for untrusted in [json!({ "caData": other.pem() }), json!({})] {
+        let error = filter(&url, untrusted).await.unwrap_err();
         assert!(error.contains("invalid peer certificate"), "{error}");
     }
     assert_eq!(
-        asked(&url, json!({ "insecure": true })).await.unwrap(),
+        filter(&url, json!({ "insecure": true })).await.unwrap(),
         ["m1"]
     );
 }
 
 #[tokio::test]
-async fn the_certificate_may_be_for_another_name() {
+async fn the_server_name_can_differ_from_the_url() {
     let authority = Authority::new();
     let url = extender(&authority, "extender.example", false).await;
-    let error = asked(&url, json!({ "caData": authority.pem() }))
+    let error = filter(&url, json!({ "caData": authority.pem() }))
         .await
         .unwrap_err();
     assert!(error.contains("certificate not valid for name"), "{error}");
     let named = json!({ "caData": authority.pem(), "serverName": "extender.example" });
-    assert_eq!(asked(&url, named).await.unwrap(), ["m1"]);
+    assert_eq!(filter(&url, named).await.unwrap(), ["m1"]);
 }
 
 #[tokio::test]
-async fn an_extender_may_ask_who_we_are() {
+async fn client_certificates_are_sent() {
     let authority = Authority::new();
     let url = extender(&authority, "127.0.0.1", true).await;
     assert!(
-        asked(&url, json!({ "caData": authority.pem() }))
+        filter(&url, json!({ "caData": authority.pem() }))
             .await
             .is_err()
     );
@@ -142,11 +142,11 @@ async fn an_extender_may_ask_who_we_are() {
     std::fs::write(&key_file, key.serialize_pem()).unwrap();
     let identified =
         json!({ "caData": authority.pem(), "certFile": cert_file, "keyFile": key_file });
-    assert_eq!(asked(&url, identified).await.unwrap(), ["m1"]);
+    assert_eq!(filter(&url, identified).await.unwrap(), ["m1"]);
 }
 
 #[tokio::test]
-async fn renewed_files_are_read_without_a_restart() {
+async fn renewed_files_are_used_without_a_restart() {
     let (before, after) = (Authority::new(), Authority::new());
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
@@ -160,10 +160,10 @@ async fn renewed_files_are_read_without_a_restart() {
     let url = extender(&after, "127.0.0.1", true).await;
     let tls = json!({ "caFile": file("ca.pem"), "certFile": file("cert.pem"), "keyFile": file("key.pem") });
     let fields = json!({ "filterVerb": "filter", "enableHTTPS": true, "tlsConfig": tls });
-    let mut rounds = Rounds::new(&[config(&url, fields)]);
-    let refused = rounds.decide(&everywhere()).await.clusters();
+    let mut harness = Harness::new(&[config(&url, fields)]);
+    let refused = harness.decide(&everywhere()).await.clusters();
     assert!(refused.is_err(), "{refused:?}");
-    // Only one of two files that belong together is renewed yet.
+    // The key is renewed, but not its certificate yet.
     std::fs::write(
         file("key.pem"),
         KeyPair::generate().unwrap().serialize_pem(),
@@ -171,13 +171,13 @@ async fn renewed_files_are_read_without_a_restart() {
     .unwrap();
     let began = std::time::Instant::now();
     while began.elapsed() < std::time::Duration::from_millis(1200) {
-        assert!(rounds.decide(&everywhere()).await.clusters().is_err());
+        assert!(harness.decide(&everywhere()).await.clusters().is_err());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     write(&after);
     let passing = soon(async {
         loop {
-            if let Ok(passing) = rounds.decide(&everywhere()).await.clusters() {
+            if let Ok(passing) = harness.decide(&everywhere()).await.clusters() {
                 return passing;
             }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -187,7 +187,7 @@ async fn renewed_files_are_read_without_a_restart() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_refused_at_load() {
+fn unreadable_files_are_rejected_at_load() {
     let fields = json!({ "filterVerb": "f", "tlsConfig": { "caFile": "/does/not/exist.pem" } });
     let metrics = crate::extender::ExtenderMetrics::default();
     let error =

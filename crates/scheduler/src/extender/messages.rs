@@ -1,4 +1,4 @@
-//! The calls: what is sent for a question, and what an answer to it means.
+//! Encoding of request bodies and decoding of responses.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::answers::{Answer, CallError, Names, Question, Reason};
+use super::answers::{Answer, CallError, Names, Reason, Request};
 use super::wire::{
     ClusterList, ExtenderArgs, FilterResult, HostPriorityList, PreemptionArgs, PreemptionResult,
     VictimBinding, Victims,
@@ -17,25 +17,25 @@ use super::wire::{
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Victim;
 
-/// The highest score of an extender; the highest one of a plugin is 100.
-const HIGHEST_SCORE: i64 = 10;
-/// What the scores of extenders are multiplied by, besides their weight.
-const SCALE: i64 = 100 / HIGHEST_SCORE;
+/// The highest score of an extender. That of a plugin is 100.
+const MAX_SCORE: i64 = 10;
+/// Factor that brings the scores of extenders to the range of plugins.
+const SCALE: i64 = 100 / MAX_SCORE;
 
-/// What is sent: the binding, and what is asked about.
+/// The parts of a request body.
 #[derive(Debug)]
-pub(super) struct Outgoing<'a> {
+pub(super) struct RequestBody<'a> {
     pub(super) binding: &'a Binding,
-    /// Where the objects of clusters are, for an extender that does not know them itself.
+    /// The snapshot with the Cluster objects; `None` for an extender that reads names only.
     pub(super) objects: Option<&'a Snapshot>,
 }
 
-impl Outgoing<'_> {
-    /// The body of a question.
-    pub(super) fn body(&self, question: &Question) -> Result<Vec<u8>, CallError> {
+impl RequestBody<'_> {
+    /// Encodes the body of a request.
+    pub(super) fn encode(&self, request: &Request) -> Result<Vec<u8>, CallError> {
         let binding = self.binding_json()?;
-        match question {
-            Question::Filter(names) | Question::Prioritize(names) => {
+        match request {
+            Request::Filter(names) | Request::Prioritize(names) => {
                 let clusters = self.objects.map(|snapshot| ClusterList {
                     items: objects(snapshot, names),
                 });
@@ -48,7 +48,7 @@ impl Outgoing<'_> {
                     cluster_names,
                 })
             }
-            Question::Preempt(victims) => json(&PreemptionArgs {
+            Request::Preempt(victims) => json(&PreemptionArgs {
                 binding,
                 cluster_name_to_victims: by_cluster(victims),
             }),
@@ -80,7 +80,7 @@ pub(super) fn json(message: &impl Serialize) -> Result<Vec<u8>, CallError> {
     serde_json::to_vec(message).map_err(|error| CallError::Malformed(error.to_string()))
 }
 
-/// The objects of those clusters that are still there.
+/// Returns the objects of the clusters that still exist.
 fn objects(snapshot: &Snapshot, names: &Names) -> Vec<Arc<berth_api::Cluster>> {
     names
         .iter()
@@ -103,34 +103,33 @@ fn by_cluster(victims: &BTreeSet<Victim>) -> BTreeMap<String, Victims> {
     all
 }
 
-/// What an extender with this weight means by its answer to a question. `names_only`: which of the two ways
-/// to name clusters counts, where it uses both.
-pub(super) fn read(
-    question: &Question,
+/// Decodes the response to a request, from an extender with this weight. If a filter response names clusters both ways,
+/// `names_only` selects the names instead of the objects.
+pub(super) fn decode(
+    request: &Request,
     weight: i64,
     names_only: bool,
-    answer: &[u8],
+    response: &[u8],
 ) -> Result<Answer, CallError> {
-    match question {
-        Question::Filter(sent) => read_filter(sent, names_only, &parse_object(answer)?),
-        Question::Prioritize(sent) => read_scores(sent, weight, parse(answer)?),
-        Question::Preempt(sent) => read_victims(sent, parse_object(answer)?),
+    match request {
+        Request::Filter(sent) => decode_filter(sent, names_only, &parse_object(response)?),
+        Request::Prioritize(sent) => decode_scores(sent, weight, parse(response)?),
+        Request::Preempt(sent) => decode_victims(sent, parse_object(response)?),
     }
 }
 
-/// An answer that is an object. Serde would take a list for one, too.
-pub(super) fn parse_object<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallError> {
-    match answer.trim_ascii_start().first() {
+/// Parses a JSON object. Serde alone would accept a list, too.
+pub(super) fn parse_object<T: DeserializeOwned>(response: &[u8]) -> Result<T, CallError> {
+    match response.trim_ascii_start().first() {
         Some(b'[') => Err(CallError::Malformed(
             "it is a list, not an object".to_owned(),
         )),
-        _ => parse(answer),
+        _ => parse(response),
     }
 }
 
-/// An answer in its type.
-fn parse<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallError> {
-    let mut deserializer = serde_json::Deserializer::from_slice(answer);
+fn parse<T: DeserializeOwned>(response: &[u8]) -> Result<T, CallError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(response);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let text = error.into_inner().to_string();
@@ -142,13 +141,17 @@ fn parse<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallError> {
     })
 }
 
-fn read_filter(sent: &Names, names_only: bool, answer: &FilterResult) -> Result<Answer, CallError> {
-    if let Some(error) = answer.error.as_deref().filter(|error| !error.is_empty()) {
-        return Err(CallError::Refused(error.to_owned()));
+fn decode_filter(
+    sent: &Names,
+    names_only: bool,
+    result: &FilterResult,
+) -> Result<Answer, CallError> {
+    if let Some(error) = result.error.as_deref().filter(|error| !error.is_empty()) {
+        return Err(CallError::Reported(error.to_owned()));
     }
-    let by_name = answer.cluster_names.as_ref();
+    let by_name = result.cluster_names.as_ref();
     let by_name = by_name.map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
-    let by_object = answer.clusters.as_ref().map(|clusters| {
+    let by_object = result.clusters.as_ref().map(|clusters| {
         let items = clusters.items.iter().flatten();
         items.map(|item| item.metadata.name.as_str()).collect()
     });
@@ -160,8 +163,8 @@ fn read_filter(sent: &Names, names_only: bool, answer: &FilterResult) -> Result<
     .unwrap_or_default()
     .into_iter()
     .collect();
-    let unresolvable = answer.failed_and_unresolvable_clusters.as_ref();
-    let failed = answer.failed_clusters.as_ref();
+    let unresolvable = result.failed_and_unresolvable_clusters.as_ref();
+    let failed = result.failed_clusters.as_ref();
     let known: HashSet<&str> = sent.iter().map(|name| &**name).collect();
     let named = passing.iter().copied();
     let named = named.chain(
@@ -175,46 +178,46 @@ fn read_filter(sent: &Names, names_only: bool, answer: &FilterResult) -> Result<
         return Err(cluster_not_sent(name));
     }
     let reason = |name: &str| {
-        let given = unresolvable
+        let stated = unresolvable
             .and_then(|reasons| reasons.get(name))
             .or_else(|| failed?.get(name))
             .filter(|reason| !reason.is_empty());
-        given.map_or(
+        stated.map_or(
             Cow::Borrowed("cluster(s) did not pass an extender"),
             |reason| Cow::Owned(reason.clone()),
         )
     };
-    let refused: HashMap<Arc<str>, Reason> = sent
+    let rejected: HashMap<Arc<str>, Reason> = sent
         .iter()
         .filter(|name| !passing.contains(&***name))
         .map(|name| (Arc::clone(name), reason(name)))
         .collect();
-    Ok(Answer::Refused(Arc::new(refused)))
+    Ok(Answer::Rejected(Arc::new(rejected)))
 }
 
-fn read_scores(sent: &Names, weight: i64, answer: HostPriorityList) -> Result<Answer, CallError> {
+fn decode_scores(sent: &Names, weight: i64, list: HostPriorityList) -> Result<Answer, CallError> {
     let known: HashMap<&str, &Arc<str>> = sent.iter().map(|name| (&**name, name)).collect();
     let mut scores: HashMap<Arc<str>, i64> = HashMap::new();
-    for one in answer.0.unwrap_or_default() {
-        let Some(name) = known.get(one.host.as_str()) else {
-            return Err(cluster_not_sent(&one.host));
+    for priority in list.0.unwrap_or_default() {
+        let Some(name) = known.get(priority.host.as_str()) else {
+            return Err(cluster_not_sent(&priority.host));
         };
-        if !(0..=HIGHEST_SCORE).contains(&one.score) {
+        if !(0..=MAX_SCORE).contains(&priority.score) {
             return Err(CallError::Malformed(format!(
-                "the score of cluster {:?} is {}, not 0 to {HIGHEST_SCORE}",
-                one.host, one.score
+                "the score of cluster {:?} is {}, not 0 to {MAX_SCORE}",
+                priority.host, priority.score
             )));
         }
-        let score = one.score.saturating_mul(SCALE).saturating_mul(weight);
+        let score = priority.score.saturating_mul(SCALE).saturating_mul(weight);
         let sum = scores.entry(Arc::clone(name)).or_default();
         *sum = sum.saturating_add(score);
     }
     Ok(Answer::Scores(Arc::new(scores)))
 }
 
-fn read_victims(sent: &BTreeSet<Victim>, answer: PreemptionResult) -> Result<Answer, CallError> {
-    let mut kept = BTreeSet::new();
-    for (cluster, victims) in answer.cluster_name_to_victims.unwrap_or_default() {
+fn decode_victims(sent: &BTreeSet<Victim>, result: PreemptionResult) -> Result<Answer, CallError> {
+    let mut permitted = BTreeSet::new();
+    for (cluster, victims) in result.cluster_name_to_victims.unwrap_or_default() {
         if !sent.iter().any(|victim| victim.cluster == cluster) {
             return Err(cluster_not_sent(&cluster));
         }
@@ -233,10 +236,10 @@ fn read_victims(sent: &BTreeSet<Victim>, answer: PreemptionResult) -> Result<Ans
                     name: victim.key.to_string(),
                 });
             }
-            kept.insert(victim);
+            permitted.insert(victim);
         }
     }
-    Ok(Answer::Victims(Arc::new(kept)))
+    Ok(Answer::Victims(Arc::new(permitted)))
 }
 
 fn cluster_not_sent(name: &str) -> CallError {
@@ -247,5 +250,4 @@ fn cluster_not_sent(name: &str) -> CallError {
 }
 
 #[cfg(test)]
-#[path = "call_tests.rs"]
 mod tests;

@@ -6,21 +6,21 @@ fn names(names: &[&str]) -> Names {
     names.iter().map(|name| Arc::from(*name)).collect()
 }
 
-fn answered(question: &Question, answer: &Value) -> Result<Answer, String> {
-    read(question, 2, false, answer.to_string().as_bytes()).map_err(|error| error.to_string())
+fn decoded(request: &Request, response: &Value) -> Result<Answer, String> {
+    decode(request, 2, false, response.to_string().as_bytes()).map_err(|error| error.to_string())
 }
 
-/// The refused clusters with their reasons, by name.
-fn refused(sent: &[&str], answer: &Value) -> Vec<(String, String)> {
-    let Ok(Answer::Refused(refused)) = answered(&Question::Filter(names(sent)), answer) else {
-        panic!("{answer} is no answer to a filter call");
+/// Returns the rejected clusters with their reasons, by name.
+fn rejected(sent: &[&str], response: &Value) -> Vec<(String, String)> {
+    let Ok(Answer::Rejected(rejected)) = decoded(&Request::Filter(names(sent)), response) else {
+        panic!("{response} is not a filter response");
     };
-    let mut refused: Vec<_> = refused
+    let mut rejected: Vec<_> = rejected
         .iter()
         .map(|(name, reason)| (name.to_string(), reason.to_string()))
         .collect();
-    refused.sort();
-    refused
+    rejected.sort();
+    rejected
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -31,7 +31,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn clusters_that_are_not_named_do_not_pass() {
+fn clusters_missing_in_the_response_are_rejected() {
     let unnamed = "cluster(s) did not pass an extender";
     for (answer, expected) in [
         (json!({ "clusterNames": ["a", "b"] }), vec![]),
@@ -61,89 +61,89 @@ fn clusters_that_are_not_named_do_not_pass() {
         ),
         (json!({}), vec![("a", unnamed), ("b", unnamed)]),
     ] {
-        assert_eq!(refused(&["a", "b"], &answer), pairs(&expected), "{answer}");
+        assert_eq!(rejected(&["a", "b"], &answer), pairs(&expected), "{answer}");
     }
 }
 
 #[test]
-fn of_two_ways_to_name_clusters_the_one_that_was_sent_counts() {
-    let question = Question::Filter(names(&["a", "b"]));
+fn responses_name_clusters_in_the_form_of_the_request() {
+    let request = Request::Filter(names(&["a", "b"]));
     let answer = json!({ "clusterNames": ["a"], "clusters": { "items": [{ "metadata": { "name": "b" } }] } });
     for (names_only, passes) in [(true, "a"), (false, "b")] {
-        let Ok(Answer::Refused(refused)) =
-            read(&question, 1, names_only, answer.to_string().as_bytes())
+        let Ok(Answer::Rejected(rejected)) =
+            decode(&request, 1, names_only, answer.to_string().as_bytes())
         else {
-            panic!("no answer");
+            panic!("not a filter response");
         };
-        assert!(!refused.contains_key(passes) && refused.len() == 1);
+        assert!(!rejected.contains_key(passes) && rejected.len() == 1);
     }
 }
 
 #[test]
-fn answers_that_cannot_be_used_are_errors() {
-    let filter = Question::Filter(names(&["a"]));
-    let prioritize = Question::Prioritize(names(&["a"]));
-    for (question, answer, expected) in [
+fn invalid_responses_are_errors() {
+    let filter = Request::Filter(names(&["a"]));
+    let prioritize = Request::Prioritize(names(&["a"]));
+    for (request, answer, expected) in [
         (&filter, json!({ "error": "no database" }), "no database"),
         (
             &filter,
             json!({ "clusterNames": ["a", "x"] }),
-            "the answer names cluster \"x\", which was not sent",
+            "the response names cluster \"x\", which was not sent",
         ),
         (
             &filter,
             json!({ "clusterNames": ["a"], "failedClusters": { "y": "" } }),
-            "the answer names cluster \"y\", which was not sent",
+            "the response names cluster \"y\", which was not sent",
         ),
         (
             &filter,
             json!({ "failedAndUnresolvableClusters": { "z": "" } }),
-            "the answer names cluster \"z\", which was not sent",
+            "the response names cluster \"z\", which was not sent",
         ),
         (
             &filter,
             json!({ "clusterNames": "a" }),
-            "malformed answer: clusterNames: invalid type: string \"a\", expected a sequence at line 1 column 19",
+            "malformed response: clusterNames: invalid type: string \"a\", expected a sequence at line 1 column 19",
         ),
-        (&filter, json!([]), "malformed answer: "),
+        (&filter, json!([]), "malformed response: "),
         (
             &prioritize,
             json!([{ "host": "x", "score": 1 }]),
-            "the answer names cluster \"x\", which was not sent",
+            "the response names cluster \"x\", which was not sent",
         ),
         (
             &prioritize,
             json!([{ "host": "a", "score": 11 }]),
-            "malformed answer: the score of cluster \"a\" is 11, not 0 to 10",
+            "malformed response: the score of cluster \"a\" is 11, not 0 to 10",
         ),
         (
             &prioritize,
             json!([{ "host": "a", "score": -1 }]),
-            "malformed answer: the score of cluster \"a\" is -1, not 0 to 10",
+            "malformed response: the score of cluster \"a\" is -1, not 0 to 10",
         ),
         (
             &prioritize,
             json!([{ "host": "a" }]),
-            "malformed answer: [0]: missing field `score`",
+            "malformed response: [0]: missing field `score`",
         ),
     ] {
-        let error = answered(question, &answer).unwrap_err();
+        let error = decoded(request, &answer).unwrap_err();
         assert!(error.starts_with(expected), "{answer}: {error}");
     }
-    let error = read(&filter, 1, true, b"<html>").unwrap_err();
+    let error = decode(&filter, 1, true, b"<html>").unwrap_err();
     assert!(matches!(error, CallError::Malformed(_)), "{error}");
 }
 
 #[test]
 fn scores_are_scaled_and_weighted() {
-    let question = Question::Prioritize(names(&["a", "b", "c"]));
+    let request = Request::Prioritize(names(&["a", "b", "c"]));
     let answer = json!([{ "host": "a", "score": 10 }, { "host": "b", "score": 3 }]);
-    let Ok(Answer::Scores(scores)) = answered(&question, &answer) else {
+    let Ok(Answer::Scores(scores)) = decoded(&request, &answer) else {
         panic!("no scores");
     };
     let expected = HashMap::from([("a".into(), 200), ("b".into(), 60)]);
     assert_eq!(*scores, expected);
-    let nothing = answered(&question, &Value::Null).unwrap();
+    let nothing = decoded(&request, &Value::Null).unwrap();
     assert!(matches!(nothing, Answer::Scores(scores) if scores.is_empty()));
 }
 
@@ -158,37 +158,37 @@ fn victim(namespace: Option<&str>, name: &str, cluster: &str) -> Victim {
 }
 
 #[test]
-fn victims_go_out_by_cluster_and_a_subset_comes_back() {
+fn victims_are_sent_by_cluster_and_narrowed_by_the_response() {
     let sent = BTreeSet::from([
         victim(Some("shop"), "web", "m1"),
         victim(Some("shop"), "cart", "m1"),
         victim(None, "crd", "m2"),
     ]);
-    let out = serde_json::to_value(by_cluster(&sent)).unwrap();
+    let sent_json = serde_json::to_value(by_cluster(&sent)).unwrap();
     let expected = json!({
         "m1": { "bindings": [{ "namespace": "shop", "name": "cart" }, { "namespace": "shop", "name": "web" }] },
         "m2": { "bindings": [{ "namespace": "", "name": "crd" }] },
     });
-    assert_eq!(out, expected);
+    assert_eq!(sent_json, expected);
 
-    let question = Question::Preempt(Arc::new(sent.clone()));
-    let all = answered(&question, &json!({ "clusterNameToVictims": out })).unwrap();
-    assert!(matches!(all, Answer::Victims(kept) if *kept == sent));
+    let request = Request::Preempt(Arc::new(sent.clone()));
+    let all = decoded(&request, &json!({ "clusterNameToVictims": sent_json })).unwrap();
+    assert!(matches!(all, Answer::Victims(permitted) if *permitted == sent));
     let some = json!({ "clusterNameToVictims": { "m2": { "bindings": [{ "name": "crd" }] } } });
-    let some = answered(&question, &some).unwrap();
+    let some = decoded(&request, &some).unwrap();
     assert!(
-        matches!(some, Answer::Victims(kept) if *kept == BTreeSet::from([victim(None, "crd", "m2")]))
+        matches!(some, Answer::Victims(permitted) if *permitted == BTreeSet::from([victim(None, "crd", "m2")]))
     );
     for (answer, expected) in [
         (
             json!({ "clusterNameToVictims": { "m3": { "bindings": [] } } }),
-            "the answer names cluster \"m3\", which was not sent",
+            "the response names cluster \"m3\", which was not sent",
         ),
         (
             json!({ "clusterNameToVictims": { "m1": { "bindings": [{ "namespace": "shop", "name": "x" }] } } }),
-            "the answer names binding \"shop/x\", which was not sent",
+            "the response names binding \"shop/x\", which was not sent",
         ),
     ] {
-        assert_eq!(answered(&question, &answer).unwrap_err(), expected);
+        assert_eq!(decoded(&request, &answer).unwrap_err(), expected);
     }
 }

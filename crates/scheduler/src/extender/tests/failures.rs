@@ -1,55 +1,56 @@
-//! Extenders that fail, with and without `ignorable`.
+//! Failing extenders, with and without `ignorable`.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::fake::{Fake, config};
-use super::rounds::{Rounds, everywhere};
+use super::harness::{Harness, everywhere};
 use crate::extender::ExtenderConfig;
 
+/// Returns the error without `ignorable`, the clusters with it, and the metrics of the former.
 async fn outcomes(
     config: impl Fn(Value) -> ExtenderConfig,
     fields: Value,
 ) -> (String, Vec<String>, String) {
     let mut ignorable = fields.clone();
     ignorable["ignorable"] = true.into();
-    let mut rounds = Rounds::new(&[config(fields)]);
-    let error = rounds.decide(&everywhere()).await.clusters().unwrap_err();
-    let metrics = rounds.metrics.text();
-    let mut rounds = Rounds::new(&[config(ignorable)]);
-    let without = rounds.decide(&everywhere()).await.clusters().unwrap();
+    let mut harness = Harness::new(&[config(fields)]);
+    let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
+    let metrics = harness.metrics.text();
+    let mut harness = Harness::new(&[config(ignorable)]);
+    let without = harness.decide(&everywhere()).await.clusters().unwrap();
     (error, without, metrics)
 }
 
 const ALL: [&str; 4] = ["m1", "m2", "m3", "m4"];
 
 #[tokio::test]
-async fn what_cannot_be_used_fails_the_binding_unless_ignorable() {
-    for (status, body, reason, said) in [
+async fn invalid_responses_fail_the_binding_unless_ignorable() {
+    for (status, body, reason, message) in [
         (
             500,
             json!({ "clusterNames": ["m1"] }).to_string(),
             "status",
-            "the answer is 500 Internal Server Error",
+            "the response status is 500 Internal Server Error",
         ),
         (
             201,
             json!({ "clusterNames": ["m1"] }).to_string(),
             "status",
-            "the answer is 201 Created",
+            "the response status is 201 Created",
         ),
         (
             200,
             "{\"clusterNames\": [".to_owned(),
             "malformed",
-            "malformed answer: ",
+            "malformed response: ",
         ),
-        (200, String::new(), "malformed", "malformed answer: "),
+        (200, String::new(), "malformed", "malformed response: "),
         (
             200,
             json!({ "clusterNames": ["m1", "m9"] }).to_string(),
             "not_sent",
-            "the answer names cluster \"m9\", which was not sent",
+            "the response names cluster \"m9\", which was not sent",
         ),
         (
             200,
@@ -60,27 +61,30 @@ async fn what_cannot_be_used_fails_the_binding_unless_ignorable() {
     ] {
         let status = StatusCode::from_u16(status).unwrap();
         let answer = body.clone();
-        let extender = Fake::saying(move |_, _| (status, answer.clone())).await;
+        let extender = Fake::with_reply(move |_, _| (status, answer.clone())).await;
         let fields = json!({ "filterVerb": "filter" });
         let (error, without, metrics) = outcomes(|fields| extender.config(fields), fields).await;
         let url = extender.url();
-        let expected = format!("plugin \"extender {url}\" failed at Filter: {said}");
-        assert!(error.starts_with(&expected), "{status} {body}: {error}");
+        let start = format!("plugin \"extender {url}\" failed at Filter: {message}");
+        assert!(error.starts_with(&start), "{status} {body}: {error}");
         assert_eq!(without, ALL, "{status} {body}");
-        let counted = format!(
+        let expected = format!(
             "scheduler_extender_request_errors_total{{extender=\"{url}\",verb=\"filter\",reason=\"{reason}\"}} 1"
         );
-        assert!(metrics.contains(&counted), "{counted} is not in\n{metrics}");
+        assert!(
+            metrics.contains(&expected),
+            "{expected} is missing in\n{metrics}"
+        );
     }
 }
 
 #[tokio::test]
-async fn prioritize_fails_as_filter_does() {
-    let extender = Fake::answering(|_, _| json!([{ "host": "m9", "score": 1 }])).await;
+async fn invalid_scores_fail_the_binding_unless_ignorable() {
+    let extender = Fake::with_json(|_, _| json!([{ "host": "m9", "score": 1 }])).await;
     let fields = json!({ "prioritizeVerb": "prioritize", "weight": 1 });
     let (error, without, _) = outcomes(|fields| extender.config(fields), fields).await;
     let expected = format!(
-        "failed to prioritize clusters: plugin \"extender {}\" failed with: the answer names cluster \"m9\", which was not sent",
+        "failed to prioritize clusters: plugin \"extender {}\" failed with: the response names cluster \"m9\", which was not sent",
         extender.url()
     );
     assert_eq!(error, expected);
@@ -88,16 +92,16 @@ async fn prioritize_fails_as_filter_does() {
 }
 
 #[tokio::test]
-async fn an_extender_that_never_answers_costs_the_timeout() {
-    let extender = Fake::taking_its_time(|_, _| Box::pin(std::future::pending())).await;
+async fn hanging_extenders_time_out() {
+    let extender = Fake::with_async_reply(|_, _| Box::pin(std::future::pending())).await;
     let fields = json!({ "filterVerb": "filter", "httpTimeout": "50ms" });
     let (error, without, _) = outcomes(|fields| extender.config(fields), fields).await;
-    assert!(error.ends_with("no answer within 50ms"), "{error}");
+    assert!(error.ends_with("no response within 50ms"), "{error}");
     assert_eq!(without, ALL);
 }
 
 #[tokio::test]
-async fn an_extender_that_is_not_there_is_said_to_be() {
+async fn unreachable_extenders_are_reported() {
     // The port was free a moment ago.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/s", listener.local_addr().unwrap());
@@ -109,15 +113,15 @@ async fn an_extender_that_is_not_there_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn the_failure_of_one_leaves_the_others() {
-    let broken = Fake::saying(|_, _| (StatusCode::BAD_GATEWAY, String::new())).await;
-    let other = Fake::answering(|_, _| json!({ "clusterNames": ["m2"] })).await;
-    let mut rounds = Rounds::new(&[
+async fn an_ignored_failure_does_not_affect_other_extenders() {
+    let broken = Fake::with_reply(|_, _| (StatusCode::BAD_GATEWAY, String::new())).await;
+    let other = Fake::with_json(|_, _| json!({ "clusterNames": ["m2"] })).await;
+    let mut harness = Harness::new(&[
         broken.config(json!({ "filterVerb": "filter", "ignorable": true })),
         other.config(json!({ "filterVerb": "filter" })),
     ]);
     assert_eq!(
-        rounds.decide(&everywhere()).await.clusters().unwrap(),
+        harness.decide(&everywhere()).await.clusters().unwrap(),
         ["m2"]
     );
 }

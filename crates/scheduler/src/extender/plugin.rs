@@ -1,4 +1,4 @@
-//! Extenders at the extension points: each is a plugin of its own, after those of the profile.
+//! Extenders as plugins at the extension points Filter, Score and Bind.
 
 use std::sync::Arc;
 
@@ -8,25 +8,26 @@ use berth_core::{
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::answers::{Answer, Names, Question, Reason, ScoresByName};
+use super::answer_cache::{AnswerCache, Lookup};
+use super::answers::{Answer, CallError, Names, Reason, Request, ScoresByName};
+use super::client::ExtenderClient;
 use super::config::Verb;
-use super::desk::{Desk, Found};
-use super::one::Extender;
+use super::messages;
 use super::wire::{BindingArgs, BindingResult};
-use super::{answers::CallError, call};
 use crate::framework::{Bind, Bound, Decided};
 
-/// One extender, as the engine and the service call it.
+/// One extender as a plugin.
 #[derive(Debug)]
-pub(super) struct AtPoints {
+pub(super) struct ExtenderPlugin {
+    /// The index in the configuration.
     pub(super) index: usize,
-    pub(super) extender: Arc<Extender>,
-    pub(super) desk: Desk,
+    pub(super) client: Arc<ExtenderClient>,
+    pub(super) cache: AnswerCache,
 }
 
-/// What the engine is told where an answer is still to come. Nobody reads it: the decision is thrown away.
+/// Returns the error for a pending answer. It is never shown, because the decision is discarded.
 fn pending() -> PluginError {
-    PluginError::failed("the answer is still to come")
+    PluginError::failed("the answer is pending")
 }
 
 fn names(snapshot: &Snapshot, ordinals: impl Iterator<Item = usize>) -> Names {
@@ -35,18 +36,18 @@ fn names(snapshot: &Snapshot, ordinals: impl Iterator<Item = usize>) -> Names {
         .collect()
 }
 
-impl AtPoints {
-    fn concerns(&self, context: &BindingContext<'_>) -> bool {
+impl ExtenderPlugin {
+    fn manages(&self, context: &BindingContext<'_>) -> bool {
         let (api_version, kind) = context.request().resource();
-        self.extender.concerns(api_version, kind)
+        self.client.manages(api_version, kind)
     }
 
-    /// The answer to a question; None while it is still to come.
-    fn answer(&self, question: Question) -> Result<Option<Answer>, PluginError> {
-        match self.desk.look(self.index, question) {
-            Found::Answer(answer) => Ok(Some(answer)),
-            Found::Failed(error) => Err(PluginError::failed(error.to_string())),
-            Found::Pending => Ok(None),
+    /// Returns the answer to a request; `None` while it is pending.
+    fn answer(&self, request: Request) -> Result<Option<Answer>, PluginError> {
+        match self.cache.get(self.index, request) {
+            Lookup::Answer(answer) => Ok(Some(answer)),
+            Lookup::Failed(error) => Err(PluginError::failed(error.to_string())),
+            Lookup::Pending => Ok(None),
         }
     }
 
@@ -55,22 +56,21 @@ impl AtPoints {
         context: &BindingContext<'_>,
         ordinals: impl Iterator<Item = usize>,
     ) -> Result<Option<ScoresByName>, PluginError> {
-        if !self.concerns(context) {
+        if !self.manages(context) {
             return Ok(None);
         }
         let names = names(context.snapshot(), ordinals);
-        // Where the scores are still to come, the other plugins are asked all the same: they may have
-        // questions of their own, which are asked at the same time.
-        Ok(match self.answer(Question::Prioritize(names))? {
+        // Pending scores are not an error, so that the other extenders' requests are recorded for the same round.
+        Ok(match self.answer(Request::Prioritize(names))? {
             Some(Answer::Scores(scores)) => Some(scores),
             _ => None,
         })
     }
 }
 
-impl BindingFilter for AtPoints {
+impl BindingFilter for ExtenderPlugin {
     fn name(&self) -> &str {
-        &self.extender.plugin
+        &self.client.plugin
     }
 
     fn check(
@@ -78,7 +78,7 @@ impl BindingFilter for AtPoints {
         _context: &BindingContext<'_>,
         cluster: &ClusterView<'_>,
     ) -> Result<(), Reason> {
-        match self.desk.reason(self.index, cluster.name()) {
+        match self.cache.rejection(self.index, cluster.name()) {
             Some(reason) => Err(reason),
             None => Ok(()),
         }
@@ -90,28 +90,28 @@ impl BindingFilter for AtPoints {
         _prior: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
-        self.desk.refuses(self.index, None);
-        if candidates.is_empty() || !self.concerns(context) {
+        self.cache.set_rejected(self.index, None);
+        if candidates.is_empty() || !self.manages(context) {
             return Ok(());
         }
         let snapshot = context.snapshot();
         let names = names(snapshot, candidates.iter());
-        let answer = self.answer(Question::Filter(names))?;
-        if let Answer::Refused(refused) = answer.ok_or_else(pending)? {
-            for name in refused.keys() {
+        let answer = self.answer(Request::Filter(names))?;
+        if let Answer::Rejected(rejected) = answer.ok_or_else(pending)? {
+            for name in rejected.keys() {
                 if let Some(ordinal) = snapshot.ordinal(name) {
                     candidates.set(ordinal, false);
                 }
             }
-            self.desk.refuses(self.index, Some(refused));
+            self.cache.set_rejected(self.index, Some(rejected));
         }
         Ok(())
     }
 }
 
-impl Score for AtPoints {
+impl Score for ExtenderPlugin {
     fn name(&self) -> &str {
-        &self.extender.plugin
+        &self.client.plugin
     }
 
     fn score(
@@ -132,10 +132,10 @@ impl Score for AtPoints {
             .candidates()
             .iter()
             .map(|candidate| candidate.ordinal);
-        let Some(given) = self.scores(context, ordinals)? else {
+        let Some(by_name) = self.scores(context, ordinals)? else {
             return Ok(());
         };
-        for (name, score) in given.iter() {
+        for (name, score) in by_name.iter() {
             let ordinal = context.snapshot().ordinal(name);
             if let Some(place) = ordinal.and_then(|ordinal| scores.place_of(ordinal)) {
                 scores.add(place, *score);
@@ -145,7 +145,7 @@ impl Score for AtPoints {
     }
 }
 
-impl Bind for AtPoints {
+impl Bind for ExtenderPlugin {
     fn bind<'a>(
         &'a self,
         decided: &'a Decided,
@@ -153,8 +153,8 @@ impl Bind for AtPoints {
     ) -> BoxFuture<'a, Result<Bound, PluginError>> {
         async move {
             let resource = &decided.binding.spec.resource;
-            let url = match &self.extender.bind {
-                Some(url) if self.extender.concerns(&resource.api_version, &resource.kind) => url,
+            let url = match &self.client.bind {
+                Some(url) if self.client.manages(&resource.api_version, &resource.kind) => url,
                 _ => return Ok(Bound::Skip),
             };
             let key = &decided.binding.key;
@@ -164,18 +164,18 @@ impl Bind for AtPoints {
                 binding_uid: decided.binding.metadata.uid.clone().unwrap_or_default(),
                 clusters: decided.targets.to_vec(),
             };
-            let read = |answer: &[u8]| {
-                let answer: BindingResult = call::parse_object(answer)?;
-                match answer.error.filter(|error| !error.is_empty()) {
-                    Some(error) => Err(CallError::Refused(error)),
+            let decode = |response: &[u8]| {
+                let result: BindingResult = messages::parse_object(response)?;
+                match result.error.filter(|error| !error.is_empty()) {
+                    Some(error) => Err(CallError::Reported(error)),
                     None => Ok(()),
                 }
             };
-            let body = || call::json(&arguments);
-            match self.extender.http.post(Verb::Bind, url, body, read).await {
+            let encode = || messages::json(&arguments);
+            match self.client.http.post(Verb::Bind, url, encode, decode).await {
                 Ok(()) => Ok(Bound::Stored),
-                Err(error) if self.extender.ignorable => {
-                    let extender = &self.extender.name;
+                Err(error) if self.client.ignorable => {
+                    let extender = &self.client.name;
                     tracing::warn!(binding = %key, %extender, %error, "stored without the extender, which is ignorable");
                     Ok(Bound::Skip)
                 }

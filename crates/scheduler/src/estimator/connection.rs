@@ -1,0 +1,169 @@
+//! The connection to one cluster's estimator, opened again whenever it breaks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::connect::{self, Client, ConnectError, Driver};
+use super::options::Tls;
+use super::resolve::{ResolveError, Resolver};
+
+/// The first delay before a reconnect; it doubles with each failure.
+const FIRST_DELAY: Duration = Duration::from_millis(250);
+/// The longest delay before a reconnect.
+const MAX_DELAY: Duration = Duration::from_mins(1);
+/// A connection that lasts this long resets the delay.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+/// Concurrent attempts to connect.
+const MAX_ATTEMPTS: usize = 64;
+/// Timeouts in a row after which a connection is replaced: its peer may have vanished without closing it.
+const MAX_TIMEOUTS: u32 = 3;
+
+/// The state of a connection.
+#[derive(Clone)]
+pub(super) enum ConnectionState {
+    /// The first attempt is in progress.
+    Connecting,
+    /// Connected.
+    Up(ActiveConnection),
+    /// Not connected, for this reason.
+    Down(Arc<str>),
+}
+
+/// A connection that is up.
+#[derive(Clone)]
+pub(super) struct ActiveConnection {
+    pub(super) client: Client,
+    timeouts: Arc<AtomicU32>,
+    broken: CancellationToken,
+}
+
+impl ActiveConnection {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            timeouts: Arc::default(),
+            broken: CancellationToken::new(),
+        }
+    }
+
+    /// Records a response, of whatever status.
+    pub(super) fn responded(&self) {
+        self.timeouts.store(0, Ordering::Relaxed);
+    }
+
+    /// Records a timeout. The last one of [`MAX_TIMEOUTS`] ends the connection.
+    pub(super) fn timed_out(&self) {
+        if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_TIMEOUTS {
+            self.broken.cancel();
+        }
+    }
+}
+
+/// Resolves and opens connections.
+pub(super) struct Connector {
+    resolver: Resolver,
+    tls: Tls,
+    attempts: Semaphore,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+}
+
+impl Connector {
+    pub(super) fn new(resolver: Resolver, tls: Tls) -> Self {
+        Self {
+            resolver,
+            tls,
+            attempts: Semaphore::new(MAX_ATTEMPTS),
+        }
+    }
+
+    async fn open(&self, cluster: &str) -> Result<(Client, Driver), OpenError> {
+        let addresses = self.resolver.addresses(cluster).await?;
+        // The semaphore is never closed.
+        let _permit = self.attempts.acquire().await;
+        Ok(connect::to_first(&addresses, &self.tls).await?)
+    }
+}
+
+/// The connection to one cluster. Dropping it closes the connection.
+pub(super) struct Connection {
+    pub(super) state: watch::Receiver<ConnectionState>,
+    _closes: DropGuard,
+}
+
+impl Connection {
+    pub(super) fn start(
+        cluster: &Arc<str>,
+        connector: Arc<Connector>,
+        cancel: &CancellationToken,
+    ) -> Self {
+        let (sender, state) = watch::channel(ConnectionState::Connecting);
+        let cancel = cancel.child_token();
+        let keep_open = keep_open(cluster.clone(), connector, sender);
+        tokio::spawn(cancel.clone().run_until_cancelled_owned(keep_open));
+        Self {
+            state,
+            _closes: cancel.drop_guard(),
+        }
+    }
+}
+
+/// Connects, and reconnects whenever the connection breaks. Never returns.
+async fn keep_open(
+    cluster: Arc<str>,
+    connector: Arc<Connector>,
+    state: watch::Sender<ConnectionState>,
+) {
+    let mut delay = FIRST_DELAY;
+    let mut last_reason: Arc<str> = "".into();
+    loop {
+        let reason: Arc<str> = match connector.open(&cluster).await {
+            Ok((client, driver)) => {
+                tracing::info!(%cluster, "connected to the estimator");
+                let (began, active) = (Instant::now(), ActiveConnection::new(client));
+                let broken = active.broken.clone();
+                state.send_replace(ConnectionState::Up(active));
+                let reason = tokio::select! {
+                    ended = driver => match ended {
+                        Ok(()) => "connection closed".to_owned(),
+                        Err(error) => format!("connection lost: {error}"),
+                    },
+                    () = broken.cancelled() => format!("connection dropped after {MAX_TIMEOUTS} timeouts"),
+                };
+                if began.elapsed() >= STABLE_AFTER {
+                    delay = FIRST_DELAY;
+                }
+                reason.into()
+            }
+            Err(error) => error.to_string().into(),
+        };
+        // Warns once for each reason.
+        if last_reason == reason {
+            tracing::debug!(%cluster, %reason, "still no connection to the estimator");
+        } else {
+            tracing::warn!(%cluster, %reason, "no connection to the estimator; trying again");
+        }
+        last_reason = reason.clone();
+        state.send_replace(ConnectionState::Down(reason));
+        tokio::time::sleep(with_jitter(delay, &cluster)).await;
+        delay = (delay * 2).min(MAX_DELAY);
+    }
+}
+
+/// Adds up to a quarter to a delay, by the cluster's name, so that clusters do not reconnect all at once.
+fn with_jitter(delay: Duration, cluster: &str) -> Duration {
+    let sum = cluster.bytes().fold(0_u32, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u32::from(byte))
+    });
+    delay + delay * (sum % 64) / 256
+}

@@ -1,0 +1,79 @@
+//! Reuse and limit of connections.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::fake::Fake;
+use super::harness::{Harness, everywhere, soon};
+use crate::extender::Answers;
+
+#[tokio::test]
+async fn sequential_calls_share_one_connection() {
+    let extender = Fake::with_json(|verb, _| match verb {
+        "filter" => json!({ "clusterNames": ["m1", "m2"] }),
+        _ => json!([{ "host": "m1", "score": 5 }]),
+    })
+    .await;
+    let fields = json!({ "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1 });
+    let mut harness = Harness::new(&[extender.config(fields)]);
+    for _ in 0..5 {
+        harness.decide(&everywhere()).await;
+    }
+    let requests = extender.requests();
+    let filters = requests
+        .iter()
+        .filter(|request| request.verb == "filter")
+        .count();
+    let connections: BTreeSet<u16> = requests.iter().map(|request| request.peer).collect();
+    assert_eq!((requests.len(), filters, connections.len()), (10, 5, 1));
+    let expected = format!(
+        "scheduler_extender_connections_total{{extender=\"{}\"}} 1",
+        extender.url()
+    );
+    assert!(harness.metrics.text().lines().any(|line| line == expected));
+}
+
+#[tokio::test]
+async fn a_slow_extender_does_not_delay_others() {
+    let gate = Arc::new(Semaphore::new(0));
+    let open = Arc::clone(&gate);
+    let slow = Fake::with_async_reply(move |_, _| {
+        let gate = Arc::clone(&gate);
+        Box::pin(async move {
+            let _ = gate.acquire().await;
+            (StatusCode::OK, "[]".to_owned())
+        })
+    })
+    .await;
+    let quick = Fake::with_json(|_, _| json!({ "clusterNames": ["m1"] })).await;
+    let slow_fields = json!({ "prioritizeVerb": "p", "weight": 1, "httpTimeout": "1m" });
+    let mut slow_harness = Harness::new(&[slow.config(slow_fields)]);
+    let binding = everywhere();
+    let first = slow_harness.first_requests(&binding);
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let snapshot = Arc::clone(&slow_harness.snapshot);
+            let call = slow_harness.extenders.call(
+                first.clone(),
+                Arc::clone(&binding),
+                snapshot,
+                Answers::default(),
+            );
+            tokio::spawn(call)
+        })
+        .collect();
+    let mut harness = Harness::new(&[quick.config(json!({ "filterVerb": "filter" }))]);
+    assert_eq!(harness.decide(&binding).await.clusters().unwrap(), ["m1"]);
+    open.add_permits(100);
+    for call in calls {
+        assert_eq!(soon(call).await.unwrap().calls(), 1);
+    }
+    // No more than the limit of concurrent calls.
+    let connections: BTreeSet<u16> = slow.requests().iter().map(|request| request.peer).collect();
+    assert_eq!(slow.requests().len(), 100);
+    assert!(connections.len() <= 64, "{} connections", connections.len());
+}
