@@ -1,22 +1,26 @@
-//! The configuration of a scheduler: a file, flags that win over it, and a ConfigMap that is watched.
+//! The configuration of a scheduler: a file, flags that override it, and a watched ConfigMap.
 //!
-//! [`document`] reads text and remembers places, [`configuration`] has the shape, [`kube_scheduler`] takes over files of
-//! kube-scheduler, [`declared`] what follows for
-//! profiles and extenders. What a plugin is, and how profiles are made of plugins, is in [`crate::framework`].
+//! - [`document`] parses YAML and keeps the position of each value.
+//! - [`configuration`] holds the types of the file, [`schema`] their JSON Schema. [`kube_scheduler`] converts files of
+//!   kube-scheduler.
+//! - [`explicit_flags`] records which flags are set; [`merge`] fills in the others from the file.
+//! - [`declared`] holds the profiles and extenders that flags and file declare.
+//! - [`config_map`] reads and watches the ConfigMap.
+//! - [`effective`] shows the configuration in force.
 
 pub mod config_map;
 pub mod configuration;
 pub mod declared;
 pub mod document;
 pub mod effective;
-pub mod given;
+pub mod explicit_flags;
 pub(crate) mod kube_scheduler;
-pub(crate) mod overlay;
+pub(crate) mod merge;
 pub mod schema;
 pub(crate) mod start;
 
 pub use config_map::ConfigMapName;
 pub use configuration::{ProfileConfig, SchedulerConfiguration};
 pub use declared::{Declared, ProfileFlags};
-pub use document::{ConfigError, Document, Place};
+pub use document::{ConfigError, Document, Position};
 pub use effective::Effective;

@@ -1,18 +1,25 @@
-//! The plugin `Expression`: filters and scores written in CEL, in the configuration instead of in Rust.
+//! The plugin `Expression`: filters and scores in CEL, written in the configuration instead of in Rust.
 //!
-//! Expressions are parsed, checked and bounded when the configuration is loaded, and evaluated over the objects of
-//! the cluster and of the binding. It is a plugin as any other: it sees what the framework shows to all.
+//! Expressions are parsed, checked and bounded when the configuration is loaded, and evaluated over the Cluster and binding
+//! objects.
+//!
+//! - `program` parses an expression: `check` and `variables` find unknown names and wrong types, `source_span` locates
+//!   errors, `loop_budget` makes loops count their iterations.
+//! - `functions` holds the functions and the limits of an evaluation.
+//! - `objects` converts objects to CEL values; `cluster_cache` keeps them with the results that depend on no binding.
+//!
+//! Must not know: the scheduler's task, queue and writes.
 
 mod args;
 mod check;
-mod fleet;
+mod cluster_cache;
 mod functions;
+mod loop_budget;
 mod objects;
-mod place;
 mod program;
+mod source_span;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod variables;
 
 use std::cell::RefCell;
@@ -26,8 +33,8 @@ use kube_cel::cel::{Context, ExecutionError, Value};
 
 use self::args::ExpressionArgs;
 use self::check::Paths;
-use self::fleet::{Known, KnownCluster};
-use self::functions::{Bound, MAX_TIME, MAX_TURNS, Pass};
+use self::cluster_cache::{CachedCluster, ClusterCache};
+use self::functions::{Budget, Exceeded, MAX_ITERATIONS, MAX_TIME};
 use self::objects::Variables;
 use self::program::Program;
 use self::variables::Kind;
@@ -37,65 +44,65 @@ use crate::framework::handle::Handle;
 use crate::framework::plugin::Plugin;
 use crate::framework::registry::FactoryError;
 
-/// Filters and scores of the configuration.
+/// The filter and score expressions of a profile.
 #[derive(Debug)]
 pub struct Expression {
-    filter: Vec<Condition>,
-    score: Vec<Preference>,
-    reads_cluster: Paths,
-    reads_binding: Paths,
-    known: Mutex<Known>,
+    filter: Vec<FilterExpression>,
+    score: Vec<ScoreExpression>,
+    cluster_paths: Paths,
+    binding_paths: Paths,
+    clusters: Mutex<ClusterCache>,
 }
 
-/// A cluster has to satisfy it.
+/// A condition that clusters must satisfy.
 #[derive(Debug)]
-struct Condition {
+struct FilterExpression {
     program: Program,
-    /// What is said where it is false.
+    /// The reason of clusters that do not satisfy it.
     message: Arc<str>,
 }
 
-/// A number, the higher the better.
+/// A number that is added to a cluster's score.
 #[derive(Debug)]
-struct Preference {
+struct ScoreExpression {
     program: Program,
     weight: i64,
     default: Option<i64>,
 }
 
-/// The binding as expressions see it, from PreFilter on.
+/// The variable `binding`, converted in PreFilter for the rest of the cycle.
 struct BindingVariables(RefCell<Variables>);
 
-/// Why there is no value.
-enum NoValue {
-    /// For this cluster.
-    Here(String),
-    /// For no cluster any more: the decision has taken too long.
-    Nowhere(PluginError),
+/// A failed evaluation.
+enum EvaluationError {
+    /// The evaluation failed for one cluster.
+    Cluster(String),
+    /// The decision took too long, which ends it.
+    Decision(PluginError),
 }
 
 impl Expression {
     /// The plugin's name.
     pub const NAME: &'static str = "Expression";
 
-    /// The plugin of these arguments.
+    /// Builds the plugin from its arguments.
     ///
     /// # Errors
-    /// When an expression cannot be evaluated, whatever the objects are; the error says which one and where.
+    /// If an expression is invalid. The error contains its path and the position in it.
     pub fn plugin(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
         Ok(Self::new(args)?.into_plugin())
     }
 
-    /// Reads the expressions of these arguments.
+    /// Parses the expressions of the arguments.
     ///
     /// # Errors
-    /// As [`Self::plugin`].
+    /// See [`Self::plugin`].
     pub fn new(args: &Args) -> Result<Self, ArgsError> {
         let args: ExpressionArgs = args.parse_required()?;
         if args.filter.is_empty() && args.score.is_empty() {
             return Err(ArgsError {
                 path: String::new(),
-                message: "there is no expression: give some in filter or score".into(),
+                message: "there is no expression: add one to filter or score".into(),
             });
         }
         let parse = |list: &str, index: usize, source: &str, kind: Kind| {
@@ -107,41 +114,41 @@ impl Expression {
         let mut plugin = Self {
             filter: Vec::new(),
             score: Vec::new(),
-            reads_cluster: Paths::default(),
-            reads_binding: Paths::default(),
-            known: Mutex::default(),
+            cluster_paths: Paths::default(),
+            binding_paths: Paths::default(),
+            clusters: Mutex::default(),
         };
-        for (index, one) in args.filter.into_iter().enumerate() {
-            let program = parse("filter", index, &one.expression, Kind::Bool)?;
-            plugin.note(&program);
-            let message = one.message.filter(|message| !message.trim().is_empty());
+        for (index, filter) in args.filter.into_iter().enumerate() {
+            let program = parse("filter", index, &filter.expression, Kind::Bool)?;
+            plugin.add_paths(&program);
+            let message = filter.message.filter(|message| !message.trim().is_empty());
             let message = message.unwrap_or_else(|| {
                 format!(
                     "cluster(s) did not satisfy the expression {:?}",
                     program.source
                 )
             });
-            plugin.filter.push(Condition {
+            plugin.filter.push(FilterExpression {
                 program,
                 message: message.into(),
             });
         }
-        for (index, one) in args.score.into_iter().enumerate() {
-            let program = parse("score", index, &one.expression, Kind::Number)?;
-            plugin.note(&program);
-            plugin.score.push(Preference {
+        for (index, score) in args.score.into_iter().enumerate() {
+            let program = parse("score", index, &score.expression, Kind::Number)?;
+            plugin.add_paths(&program);
+            plugin.score.push(ScoreExpression {
                 program,
-                weight: one.weight.get().into(),
-                default: one.default,
+                weight: score.weight.get().into(),
+                default: score.default,
             });
         }
         Ok(plugin)
     }
 
-    fn note(&mut self, program: &Program) {
-        let uses = program.uses.clone();
-        self.reads_cluster.0.extend(uses.cluster.0);
-        self.reads_binding.0.extend(uses.binding.0);
+    fn add_paths(&mut self, program: &Program) {
+        let reads = program.reads.clone();
+        self.cluster_paths.0.extend(reads.cluster.0);
+        self.binding_paths.0.extend(reads.binding.0);
     }
 
     fn into_plugin(self) -> Plugin {
@@ -149,7 +156,7 @@ impl Expression {
         let mut plugin = Plugin::new(Self::NAME)
             .reads_objects()
             .wakes_on(Registration::any(EventKind::Cluster));
-        if !this.reads_binding.is_empty() {
+        if !this.binding_paths.is_empty() {
             plugin = plugin.pre_filter(this.clone());
         }
         if !this.filter.is_empty() {
@@ -161,12 +168,12 @@ impl Expression {
         plugin
     }
 
-    /// A plugin that panics is caught by the engine; what it knew of clusters is whole even then.
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the cache. It stays consistent when a plugin panics, which the engine catches.
+    fn clusters(&self) -> MutexGuard<'_, ClusterCache> {
+        self.clusters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the variables of the binding.
+    /// Calls a function with the variables of the binding.
     fn with_binding<T>(
         &self,
         context: &BindingContext<'_>,
@@ -174,36 +181,36 @@ impl Expression {
     ) -> Result<T, PluginError> {
         match context.state().get::<BindingVariables>() {
             Some(variables) => then(&mut variables.0.borrow_mut()),
-            // The profile has this plugin at some points only.
+            // The profile does not enable the plugin at PreFilter.
             None => then(&mut self.variables(&context.cycle())?),
         }
     }
 
     fn variables(&self, context: &CycleContext<'_>) -> Result<Variables, PluginError> {
-        objects::binding(context.request().object(), &self.reads_binding)
+        objects::binding(context.request().object(), &self.binding_paths)
             .map_err(PluginError::failed)
     }
 
-    /// Whether a cluster passes, and if not, why.
-    fn verdict(
+    /// Evaluates the filters for a cluster. The inner error is the reason why the cluster does not pass.
+    fn evaluate_filters(
         &self,
-        pass: Pass,
-        known: &mut KnownCluster,
+        budget: Budget,
+        cluster: &mut CachedCluster,
         binding: &mut Variables,
     ) -> Result<Result<(), Arc<str>>, PluginError> {
-        for (index, condition) in self.filter.iter().enumerate() {
-            let passes = if let Some(passes) = known.filter.get(&index) {
+        for (index, filter) in self.filter.iter().enumerate() {
+            let passes = if let Some(passes) = cluster.filter.get(&index) {
                 passes.clone()
             } else {
-                let passes = match run(pass, &condition.program, &known.scope, binding) {
+                let passes = match evaluate(budget, &filter.program, &cluster.scope, binding) {
                     Ok(Value::Bool(true)) => Ok(()),
-                    Ok(Value::Bool(false)) => Err(Arc::clone(&condition.message)),
-                    Ok(_) => Err(failed(&condition.program, "the value is no bool").into()),
-                    Err(NoValue::Here(error)) => Err(error.into()),
-                    Err(NoValue::Nowhere(error)) => return Err(error),
+                    Ok(Value::Bool(false)) => Err(Arc::clone(&filter.message)),
+                    Ok(_) => Err(failed(&filter.program, "the value is not a bool").into()),
+                    Err(EvaluationError::Cluster(error)) => Err(error.into()),
+                    Err(EvaluationError::Decision(error)) => return Err(error),
                 };
-                if condition.program.uses.binding.is_empty() {
-                    known.filter.insert(index, passes.clone());
+                if filter.program.reads.binding.is_empty() {
+                    cluster.filter.insert(index, passes.clone());
                 }
                 passes
             };
@@ -214,38 +221,38 @@ impl Expression {
         Ok(Ok(()))
     }
 
-    /// The score of a cluster.
-    fn points(
+    /// Evaluates and adds the scores of a cluster.
+    fn evaluate_scores(
         &self,
-        pass: Pass,
+        budget: Budget,
         name: &str,
-        known: &mut KnownCluster,
+        cluster: &mut CachedCluster,
         binding: &mut Variables,
     ) -> Result<i64, PluginError> {
         let mut sum: i64 = 0;
-        for (index, preference) in self.score.iter().enumerate() {
-            let points = if let Some(points) = known.score.get(&index) {
-                points.clone()
+        for (index, expression) in self.score.iter().enumerate() {
+            let score = if let Some(score) = cluster.score.get(&index) {
+                score.clone()
             } else {
-                let points = match run(pass, &preference.program, &known.scope, binding) {
-                    Ok(value) => number(&value).ok_or_else(|| {
-                        failed(&preference.program, "the value is no number").into()
+                let score = match evaluate(budget, &expression.program, &cluster.scope, binding) {
+                    Ok(value) => rounded(&value).ok_or_else(|| {
+                        failed(&expression.program, "the value is not a number").into()
                     }),
-                    Err(NoValue::Here(error)) => Err(error.into()),
-                    Err(NoValue::Nowhere(error)) => return Err(error),
+                    Err(EvaluationError::Cluster(error)) => Err(error.into()),
+                    Err(EvaluationError::Decision(error)) => return Err(error),
                 };
-                if preference.program.uses.binding.is_empty() {
-                    known.score.insert(index, points.clone());
+                if expression.program.reads.binding.is_empty() {
+                    cluster.score.insert(index, score.clone());
                 }
-                points
+                score
             };
-            let points = match (points, preference.default) {
-                (Ok(points), _) | (Err(_), Some(points)) => points,
+            let score = match (score, expression.default) {
+                (Ok(score), _) | (Err(_), Some(score)) => score,
                 (Err(error), None) => {
                     return Err(PluginError::failed(format!("cluster {name}: {error}")));
                 }
             };
-            sum = sum.saturating_add(points.saturating_mul(preference.weight));
+            sum = sum.saturating_add(score.saturating_mul(expression.weight));
         }
         Ok(sum)
     }
@@ -272,11 +279,13 @@ impl BindingFilter for Expression {
     }
 
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
-        let mut all = self.known();
-        let pass = all.reasons();
-        let known = all.of(cluster, &self.reads_cluster)?;
-        let verdict = self.with_binding(context, |binding| self.verdict(pass, known, binding));
-        match verdict {
+        let mut cache = self.clusters();
+        let budget = cache.reasons_budget();
+        let cached = cache.get(cluster, &self.cluster_paths)?;
+        let passes = self.with_binding(context, |binding| {
+            self.evaluate_filters(budget, cached, binding)
+        });
+        match passes {
             Ok(Ok(())) => Ok(()),
             Ok(Err(reason)) => Err(reason.to_string().into()),
             Err(error) => Err(error.to_string().into()),
@@ -289,26 +298,26 @@ impl BindingFilter for Expression {
         _prior: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
-        let (snapshot, pass) = (context.snapshot(), Pass::begin());
-        let mut all = self.known();
-        all.begin_cycle();
-        all.tidy(snapshot.len());
-        let refused = self.with_binding(context, |binding| {
-            let mut refused = Vec::new();
+        let (snapshot, budget) = (context.snapshot(), Budget::begin());
+        let mut cache = self.clusters();
+        cache.begin_cycle();
+        cache.drop_removed(snapshot.len());
+        let rejected = self.with_binding(context, |binding| {
+            let mut rejected = Vec::new();
             for ordinal in candidates.iter() {
                 let Some(cluster) = snapshot.cluster(ordinal) else {
                     continue;
                 };
-                let known = all
-                    .of(&cluster, &self.reads_cluster)
+                let cached = cache
+                    .get(&cluster, &self.cluster_paths)
                     .map_err(PluginError::failed)?;
-                if self.verdict(pass, known, binding)?.is_err() {
-                    refused.push(ordinal);
+                if self.evaluate_filters(budget, cached, binding)?.is_err() {
+                    rejected.push(ordinal);
                 }
             }
-            Ok(refused)
+            Ok(rejected)
         })?;
-        for ordinal in refused {
+        for ordinal in rejected {
             candidates.set(ordinal, false);
         }
         Ok(())
@@ -325,12 +334,12 @@ impl Score for Expression {
         context: &BindingContext<'_>,
         cluster: &ClusterView<'_>,
     ) -> Result<i64, PluginError> {
-        let mut all = self.known();
-        let known = all
-            .of(cluster, &self.reads_cluster)
+        let mut cache = self.clusters();
+        let cached = cache
+            .get(cluster, &self.cluster_paths)
             .map_err(PluginError::failed)?;
         self.with_binding(context, |binding| {
-            self.points(Pass::begin(), cluster.name(), known, binding)
+            self.evaluate_scores(Budget::begin(), cluster.name(), cached, binding)
         })
     }
 
@@ -339,49 +348,52 @@ impl Score for Expression {
         context: &BindingContext<'_>,
         scores: &mut Scores<'_>,
     ) -> Result<(), PluginError> {
-        let (snapshot, pass) = (context.snapshot(), Pass::begin());
-        let mut all = self.known();
-        all.tidy(snapshot.len());
+        let (snapshot, budget) = (context.snapshot(), Budget::begin());
+        let mut cache = self.clusters();
+        cache.drop_removed(snapshot.len());
         self.with_binding(context, |binding| {
             for place in 0..scores.candidates().len() {
                 let candidate = scores.candidates().get(place);
-                let Some(cluster) = candidate.and_then(|one| snapshot.cluster(one.ordinal)) else {
+                let ordinal = candidate.map(|candidate| candidate.ordinal);
+                let Some(cluster) = ordinal.and_then(|ordinal| snapshot.cluster(ordinal)) else {
                     continue;
                 };
-                let known = all
-                    .of(&cluster, &self.reads_cluster)
+                let cached = cache
+                    .get(&cluster, &self.cluster_paths)
                     .map_err(PluginError::failed)?;
-                scores.add(place, self.points(pass, cluster.name(), known, binding)?);
+                let score = self.evaluate_scores(budget, cluster.name(), cached, binding)?;
+                scores.add(place, score);
             }
             Ok(())
         })
     }
 }
 
-/// Evaluates for a cluster and a binding. The variables of the binding are lent, not copied.
-fn run(
-    pass: Pass,
+/// Evaluates an expression for a cluster and a binding. Moves the binding's variables into the scope and back, because
+/// copying them is expensive.
+fn evaluate(
+    budget: Budget,
     program: &Program,
     cluster: &Context<'static>,
     binding: &mut Variables,
-) -> Result<Value, NoValue> {
+) -> Result<Value, EvaluationError> {
     let mut scope = Context::Child {
         parent: cluster,
         variables: std::mem::take(binding),
         resolver: None,
     };
-    let result = pass.run(&program.root, &scope);
+    let result = budget.run(&program.root, &scope);
     if let Context::Child { variables, .. } = &mut scope {
         std::mem::swap(binding, variables);
     }
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(NoValue::Here(failed(program, &wording(&error)))),
-        Err(Bound::Turns) => {
-            let error = format!("more than {MAX_TURNS} turns of its loops were needed");
-            Err(NoValue::Here(failed(program, &error)))
+        Ok(Err(error)) => Err(EvaluationError::Cluster(failed(program, &describe(&error)))),
+        Err(Exceeded::Iterations) => {
+            let error = format!("its loops took more than {MAX_ITERATIONS} iterations");
+            Err(EvaluationError::Cluster(failed(program, &error)))
         }
-        Err(Bound::Time) => Err(NoValue::Nowhere(PluginError::failed(format!(
+        Err(Exceeded::Time) => Err(EvaluationError::Decision(PluginError::failed(format!(
             "the expressions took longer than {MAX_TIME:?} for one decision, at {:?}",
             program.source
         )))),
@@ -392,22 +404,22 @@ fn failed(program: &Program, error: &str) -> String {
     format!("the expression {:?} failed: {error}", program.source)
 }
 
-/// The nearest whole number.
-fn number(value: &Value) -> Option<i64> {
+/// Rounds a value to an integer; `None` if it is not a finite number.
+fn rounded(value: &Value) -> Option<i64> {
     match *value {
         Value::Int(number) => Some(number),
         Value::UInt(number) => Some(i64::try_from(number).unwrap_or(i64::MAX)),
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "the nearest i64 is what is wanted"
+            reason = "saturates at the bounds of i64"
         )]
         Value::Float(number) if number.is_finite() => Some(number.round() as i64),
         _ => None,
     }
 }
 
-/// In the words of Kubernetes.
-fn wording(error: &ExecutionError) -> String {
+/// Describes an error with the messages of Kubernetes.
+fn describe(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::IndexOutOfBounds(Value::Int(at)) => format!("index out of bounds: {at}"),
@@ -415,7 +427,7 @@ fn wording(error: &ExecutionError) -> String {
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::MissingArgumentOrTarget => {
-            "an argument of a function is not there".to_owned()
+            "an argument of a function is missing".to_owned()
         }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         _ => "no such overload".to_owned(),

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use crate::config::config_map::ConfigMapName;
-use crate::config::given::Given;
+use crate::config::explicit_flags::ExplicitFlags;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_duration::go_duration;
@@ -18,7 +18,7 @@ use crate::options::BindAddress;
 #[derive(Args, Clone, Debug)]
 pub struct SchedulerArgs {
     #[command(flatten)]
-    pub(crate) given: Given,
+    pub(crate) explicit: ExplicitFlags,
 
     /// Configuration file: profiles, plugins and their arguments, extenders; flags win over it
     ///

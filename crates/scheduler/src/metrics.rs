@@ -1,4 +1,9 @@
-//! Metrics with Karmada's names, labels and buckets, in the Prometheus text format.
+//! Metrics of the scheduler, with Karmada's names, labels and buckets.
+//!
+//! - `families` holds the metric families and renders them, `labels` their label values.
+//! - `decision` measures one decision for `steps` (stages) and `points` (extension points and plugins).
+//! - `requests` counts the requests of a client, `workqueue` the queue, `process` and `build_info` the process.
+//! - `exposition` writes the Prometheus text format, `histogram` counts durations.
 
 mod build_info;
 mod decision;
@@ -27,10 +32,10 @@ pub use decision::DecisionTimes;
 pub use labels::{CycleResult, Incoming, PluginResult};
 pub use requests::{Counted, Requests};
 
-/// One decision of so many tells of single plugins: looking at a clock takes longer than most of them.
-const SAMPLED_OF: u64 = 10;
+/// One in this many decisions measures single plugins, because reading the clock takes longer than most plugins.
+const PLUGIN_SAMPLE_INTERVAL: u64 = 10;
 
-/// The numbers of one scheduler. Cheap to clone.
+/// The metrics of one scheduler. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     families: Arc<Mutex<Families>>,
@@ -39,7 +44,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Shows the requests of a client, too.
+    /// Includes the requests of a client.
     #[must_use]
     pub fn with_requests(mut self, requests: Requests) -> Self {
         self.requests = Some(requests);
@@ -50,22 +55,22 @@ impl Metrics {
         change(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a cycle that ended, with the time from taking the key to the last answer of the API server.
+    /// Counts a completed cycle, with the time from the queue to the last response of the API server.
     pub fn cycle(&self, result: CycleResult, schedule_type: ScheduleType, duration: Duration) {
         self.with(|families| families.cycle(result, schedule_type, duration));
     }
 
-    /// A clock for one decision.
+    /// Returns the observer that measures one decision.
     pub fn clock(&self) -> DecisionTimes {
-        let earlier = self.decisions.fetch_add(1, Ordering::Relaxed);
-        DecisionTimes::new(earlier.is_multiple_of(SAMPLED_OF))
+        let previous = self.decisions.fetch_add(1, Ordering::Relaxed);
+        DecisionTimes::new(previous.is_multiple_of(PLUGIN_SAMPLE_INTERVAL))
     }
 
-    /// Counts what a decision took.
+    /// Records the durations of a decision.
     pub fn decision(&self, times: DecisionTimes) {
         let DecisionTimes { steps, points } = times;
         self.with(|families| {
-            for (step, duration) in steps.taken {
+            for (step, duration) in steps.durations {
                 families.step(step, duration);
             }
             for (point, status, duration) in points.points {
@@ -77,32 +82,32 @@ impl Metrics {
         });
     }
 
-    /// Counts a run of all plugins at an extension point.
+    /// Records a run of all plugins at an extension point.
     pub fn extension_point(&self, point: Point, result: PluginResult, duration: Duration) {
         self.with(|families| families.point(point, result, duration));
     }
 
-    /// Counts a run of one plugin at an extension point.
+    /// Records a run of one plugin at an extension point.
     pub fn plugin(&self, plugin: &str, point: Point, result: PluginResult, duration: Duration) {
         self.with(|families| families.plugin(plugin, point, result, duration));
     }
 
-    /// Counts a key that came into the queue.
+    /// Counts a key that entered the queue.
     pub fn incoming(&self, event: Incoming) {
         self.with(|families| families.incoming(event));
     }
 
-    /// A key was taken off the queue, after it was ready for so long.
+    /// Records that a key left the queue, and how long it was ready before.
     pub fn taken(&self, key: &BindingKey, waited: Duration, now: Instant) {
         self.with(|families| families.work.taken(key, waited, now));
     }
 
-    /// A key that was taken is done, or comes back after a delay.
+    /// Records that the processing of a key ended. If `retried`, the key returns after a delay.
     pub fn ended(&self, key: &BindingKey, retried: bool, now: Instant) {
         self.with(|families| families.work.ended(key, retried, now));
     }
 
-    /// Tells the depth of the queue and the age of its oldest ready key.
+    /// Sets the depth of the queue and the age of its oldest ready key.
     pub fn queue(&self, depth: Depth, oldest_ready: Duration) {
         self.with(|families| {
             families.depth = depth;
@@ -110,12 +115,12 @@ impl Metrics {
         });
     }
 
-    /// Tells whether this process leads.
+    /// Sets whether this process is the leader.
     pub fn leading(&self, leading: bool) {
         self.with(|families| families.leading = leading);
     }
 
-    /// All numbers as Prometheus text, format 0.0.4.
+    /// Renders all metrics in the Prometheus text format 0.0.4.
     pub fn text(&self) -> String {
         let mut out = String::with_capacity(32 * 1024);
         self.with(|families| families.encode(&mut out));
@@ -135,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_out_under_karmadas_names() {
+    fn metrics_have_karmadas_names() {
         let metrics = Metrics::default().with_requests(Requests::to("host".to_owned()));
         metrics.cycle(
             CycleResult::Scheduled,
@@ -205,7 +210,7 @@ mod tests {
         ] {
             assert!(
                 text.lines().any(|line| line == expected),
-                "{expected}\nis not in\n{text}"
+                "{expected}\nis missing in\n{text}"
             );
         }
     }

@@ -11,7 +11,7 @@ use berth_core::{GATED, Gates};
 use crate::config::config_map::ConfigMapName;
 use crate::config::effective;
 use crate::config::{
-    ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, kube_scheduler, overlay,
+    ConfigError, Declared, Document, ProfileFlags, SchedulerConfiguration, kube_scheduler, merge,
 };
 use crate::connect::Target;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
@@ -216,13 +216,16 @@ impl TryFrom<SchedulerArgs> for Options {
 fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
     let flags = ProfileFlags {
         scheduler_name: args
-            .given
+            .explicit
             .contains("scheduler_name")
             .then(|| args.scheduler_name.clone()),
-        plugins: args.given.contains("plugins").then(|| args.plugins.clone()),
+        plugins: args
+            .explicit
+            .contains("plugins")
+            .then(|| args.plugins.clone()),
     };
     let Some(path) = args.config.clone() else {
-        return Ok(Declared::by_flags(flags));
+        return Ok(Declared::from_flags(flags));
     };
     let text = std::fs::read_to_string(&path).map_err(|source| OptionsError::File {
         path: path.clone(),
@@ -230,10 +233,10 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
     })?;
     let document = Document::read(&path.display().to_string(), &text)?;
     let configuration = kube_scheduler::read(&document)?;
-    overlay::put_under(args, &document, &configuration)?;
-    let declared = Declared::in_document(document, configuration, flags)?;
+    merge::file_into_flags(args, &document, &configuration)?;
+    let declared = Declared::from_document(document, configuration, flags)?;
     match &args.config_map {
-        Some(config_map) if declared.says_anything() => Err(OptionsError::DeclaredTwice {
+        Some(config_map) if declared.is_by_file() => Err(OptionsError::DeclaredTwice {
             path,
             config_map: config_map.clone(),
         }),

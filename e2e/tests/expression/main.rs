@@ -21,7 +21,7 @@ fn options(text: &str) -> Options {
         plugins: None,
     };
     Options {
-        declared: Declared::in_document(document, configuration, flags).unwrap(),
+        declared: Declared::from_document(document, configuration, flags).unwrap(),
         ..Options::embedded()
     }
 }

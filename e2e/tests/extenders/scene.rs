@@ -52,7 +52,7 @@ impl Plane {
         };
         let options = Options {
             registry,
-            declared: Declared::in_document(document, configuration, flags).unwrap(),
+            declared: Declared::from_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
         let scheduler = Running::start(options, bare.client.clone());

@@ -78,7 +78,7 @@ async fn runs(bare: &Bare, page: &str, text: &str) {
     let flags = ProfileFlags::default();
     let options = Options {
         registry: registry(),
-        declared: Declared::in_document(document, configuration, flags).unwrap(),
+        declared: Declared::from_document(document, configuration, flags).unwrap(),
         ..Options::embedded()
     };
     let scheduler = Running::start(options, bare.client.clone());

@@ -176,7 +176,7 @@ pub(crate) fn declared(mut configuration: Value) -> Declared {
     configuration["kind"] = json!("SchedulerConfiguration");
     let document = Document::read("test", &configuration.to_string()).unwrap();
     let configuration: SchedulerConfiguration = document.parse().unwrap();
-    Declared::in_document(document, configuration, ProfileFlags::default()).unwrap()
+    Declared::from_document(document, configuration, ProfileFlags::default()).unwrap()
 }
 
 /// A ready cluster, `m1` and so on, with its number as a label.

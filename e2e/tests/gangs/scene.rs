@@ -47,7 +47,7 @@ impl Scene {
         let configuration: SchedulerConfiguration = document.parse().unwrap();
         let flags = ProfileFlags::default();
         let options = Options {
-            declared: Declared::in_document(document, configuration, flags).unwrap(),
+            declared: Declared::from_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
         self.scheduler = Some(Running::start(options, client));

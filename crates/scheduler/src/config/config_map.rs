@@ -1,7 +1,7 @@
-//! The ConfigMap that declares profiles and extenders: it is read at start, and watched.
+//! The ConfigMap that declares profiles and extenders. It is read at start and watched.
 //!
-//! A change that is right takes over as a whole; one that is wrong changes nothing. Either way an event on the
-//! ConfigMap says so, in the name of the first profile that is in force then.
+//! A valid change is applied as a whole; an invalid one is ignored. Either way the first profile in force records an event on
+//! the ConfigMap.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,12 +24,12 @@ use super::kube_scheduler;
 use crate::framework::assembly::{Assembly, Lineup};
 use crate::reachability::is_unreachable;
 
-/// The key of the ConfigMap that holds the configuration.
+/// The key of the configuration in the ConfigMap.
 const KEY: &str = "config.yaml";
 /// The pause after the watch broke.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Which ConfigMap, as `NAMESPACE/NAME`.
+/// The name of a ConfigMap, in the form `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigMapName {
     namespace: String,
@@ -60,24 +60,24 @@ impl fmt::Display for ConfigMapName {
     }
 }
 
-/// Why a ConfigMap cannot be used at start.
+/// The reason why a ConfigMap cannot be used at start.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigMapError {
-    /// It cannot be read.
-    #[error("--config-map {name}: {}", in_words(source))]
+    /// The ConfigMap cannot be read.
+    #[error("--config-map {name}: {}", describe(source))]
     Unreadable {
-        /// Which.
+        /// Its name.
         name: ConfigMapName,
-        /// Why not.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// What it says is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// Why the ConfigMap cannot be read, for people: a missing right is named with what grants it.
-fn in_words(error: &kube::Error) -> String {
+/// Describes an error. For missing permissions, names the manifest that grants them.
+fn describe(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => format!(
             "{}: grant it as deploy/scheduler/optional/config-map.yaml does",
@@ -96,10 +96,10 @@ pub(crate) struct Change {
     pub(crate) taken: oneshot::Sender<()>,
 }
 
-/// Reads the ConfigMap once: what it declares, and its text.
+/// Reads the ConfigMap once. Returns what it declares, and its text.
 ///
 /// # Errors
-/// When it is not there, or wrong.
+/// If it is missing or invalid.
 pub(crate) async fn read(
     client: &kube::Client,
     name: &ConfigMapName,
@@ -117,7 +117,7 @@ pub(crate) async fn read(
     Ok((declared, text_of(&object).map(str::to_owned)))
 }
 
-/// Reads what a ConfigMap declares.
+/// Parses what a ConfigMap declares.
 fn declared_in(
     name: &ConfigMapName,
     object: &ConfigMap,
@@ -127,14 +127,14 @@ fn declared_in(
     let Some(text) = text_of(object) else {
         return Err(ConfigError {
             source_name: format!("ConfigMap {name}"),
-            place: None,
+            position: None,
             path: String::new(),
             message: format!("it has no key {KEY}"),
         });
     };
     let document = Document::read(&source_name, text)?;
     let configuration = kube_scheduler::read(&document)?;
-    for (field, is_said) in [
+    for (field, is_set) in [
         (
             "leaderElection",
             configuration.leader_election != LeaderElection::default(),
@@ -152,12 +152,12 @@ fn declared_in(
             configuration.metrics_bind_address.is_some(),
         ),
     ] {
-        if is_said {
-            let message = "cannot change while the scheduler runs: put it into the file of --config, or use flags";
+        if is_set {
+            let message = "cannot change while the scheduler runs: move it to the file of --config, or use flags";
             return Err(document.error(field, message));
         }
     }
-    Declared::in_document(document, configuration, flags.clone())
+    Declared::from_document(document, configuration, flags.clone())
 }
 
 fn text_of(object: &ConfigMap) -> Option<&str> {
@@ -305,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    fn refused(text: &str) -> String {
+    fn rejection(text: &str) -> String {
         let object: ConfigMap = serde_json::from_value(json!({ "data": { KEY: text } })).unwrap();
         let name = "berth/config".parse().unwrap();
         declared_in(&name, &object, &ProfileFlags::default())
@@ -314,25 +314,25 @@ mod tests {
     }
 
     #[test]
-    fn names_have_two_parts() {
+    fn names_have_a_namespace() {
         let name: ConfigMapName = "a/b".parse().unwrap();
         assert_eq!(name.to_string(), "a/b");
-        for wrong in ["a", "/a", "a/", "a/b/c", ""] {
-            assert!(wrong.parse::<ConfigMapName>().is_err(), "{wrong}");
+        for invalid in ["a", "/a", "a/", "a/b/c", ""] {
+            assert!(invalid.parse::<ConfigMapName>().is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn what_cannot_change_is_refused_with_its_place() {
+    fn fields_that_cannot_change_are_rejected() {
         let head = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
-        let error = refused(&format!("{head}leaderElection:\n  leaderElect: false\n"));
+        let error = rejection(&format!("{head}leaderElection:\n  leaderElect: false\n"));
         assert!(
             error.starts_with(
                 "ConfigMap berth/config, config.yaml:3:1: leaderElection: cannot change"
             ),
             "{error}"
         );
-        let error = refused(&format!("{head}profile: []\n"));
+        let error = rejection(&format!("{head}profile: []\n"));
         assert!(
             error.starts_with(
                 "ConfigMap berth/config, config.yaml:3:1: profile: unknown field `profile`"

@@ -1,7 +1,7 @@
-//! The configuration file's types, in the shape that users of kube-scheduler know.
+//! The types of the configuration file, in the form of kube-scheduler's.
 //!
-//! Every field that a flag can set may be absent: then the flag's value counts. What is here is checked for its
-//! shape alone; names of plugins and their arguments are checked by [`crate::framework::profile`].
+//! Fields that a flag can set are optional; the flag's value applies if they are absent. Names of plugins and their
+//! arguments are validated by [`crate::framework::profile`].
 
 use berth_core::Point;
 use schemars::JsonSchema;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::extender::config::ExtenderConfig;
 
-/// The only version so far.
+/// The versions of the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApiVersion {
-    /// May still change.
+    /// The first version, which may still change.
     #[default]
     #[serde(rename = "scheduler.config.berth/v1alpha1")]
     V1Alpha1,
@@ -42,28 +42,28 @@ pub struct SchedulerConfiguration {
         skip_serializing_if = "is_default"
     )]
     pub leader_election: LeaderElection,
-    /// How the control plane is reached.
+    /// Connection to the control plane.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "is_default"
     )]
     pub client_connection: ClientConnection,
-    /// Address that serves /healthz, /livez, /readyz and /configz, as `:10351`; `0` turns it off.
+    /// Address that serves /healthz, /livez, /readyz and /configz, for example `:10351`; `0` disables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_probe_bind_address: Option<String>,
-    /// Address that serves /metrics, as `:8080`; `0` turns it off.
+    /// Address that serves /metrics, for example `:8080`; `0` disables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_bind_address: Option<String>,
-    /// The profiles, each a scheduler of its own with its own name and plugins. Without any, there is one that
-    /// answers to `default-scheduler` with all in-tree plugins.
+    /// The profiles. Each acts as a separate scheduler with its own name and plugins. If empty, there is one profile
+    /// `default-scheduler` with all in-tree plugins.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub profiles: Vec<ProfileConfig>,
-    /// HTTP extenders, asked by every profile in this order.
+    /// HTTP extenders, which every profile calls in this order.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -72,26 +72,26 @@ pub struct SchedulerConfiguration {
     pub extenders: Vec<ExtenderConfig>,
 }
 
-/// Leader election among schedulers of the same lease. Durations are written as `15s` or `1m30s`.
+/// Leader election among schedulers of the same lease. Durations have the form `15s` or `1m30s`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LeaderElection {
-    /// Whether a leader is elected before anything is scheduled.
+    /// Elects a leader before scheduling anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader_elect: Option<bool>,
-    /// How long standbys wait before they take over from a leader that is not heard of.
+    /// Time after the last renewal until a standby takes over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_duration: Option<String>,
-    /// How long the leader tries to renew its lease before it gives up.
+    /// Time for which the leader tries to renew its lease before it stops leading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renew_deadline: Option<String>,
-    /// How often candidates try to take or renew the lease.
+    /// Interval between attempts to acquire or renew the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_period: Option<String>,
-    /// The kind of lock: there are leases only.
+    /// Kind of the lock. Only leases are supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_lock: Option<ResourceLock>,
-    /// Name of the lease; a second scheduler needs its own.
+    /// Name of the lease. Each scheduler deployment needs its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
     /// Namespace of the lease.
@@ -99,7 +99,7 @@ pub struct LeaderElection {
     pub resource_namespace: Option<String>,
 }
 
-/// The kind of lock of the leader election.
+/// Kind of the lock of the leader election.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ResourceLock {
@@ -108,31 +108,31 @@ pub enum ResourceLock {
     Leases,
 }
 
-/// How the control plane is reached.
+/// Connection to the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClientConnection {
     /// Path to a kubeconfig file of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<String>,
-    /// Requests to the API server each second; 0 or less means no limit.
+    /// Requests to the API server per second; 0 or less means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qps: Option<f32>,
-    /// Requests to the API server that may be sent at once; 0 or less means no limit.
+    /// Burst of requests to the API server; 0 or less means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<i32>,
 }
 
-/// A profile: a scheduler of its own.
+/// A profile, which acts as a separate scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProfileConfig {
-    /// The profile takes the bindings whose `spec.schedulerName` says so. Only a lone profile may leave it out:
-    /// it is `default-scheduler` then.
+    /// Name of the profile, which schedules the bindings with this `spec.schedulerName`. Optional for a single profile:
+    /// `default-scheduler`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub scheduler_name: Option<String>,
-    /// Which plugins run at which extension points.
+    /// Plugins by extension point.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -150,13 +150,12 @@ pub struct ProfileConfig {
 
 macro_rules! plugins_config {
     ($($(#[$doc:meta])* $field:ident $name:literal: $point:ident),+ $(,)?) => {
-        /// Which plugins run at which extension points: those of `multiPoint` at every point that they serve,
-        /// those of a point at that point alone.
+        /// Plugins by extension point. Plugins of `multiPoint` run at every point that they implement, the others only at
+        /// their point.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct PluginsConfig {
-            /// Plugins at every point that they serve. The in-tree plugins come first here, unless they are
-            /// disabled.
+            /// Plugins at every point that they implement. The in-tree plugins come first, unless they are disabled.
             #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
             pub multi_point: PointConfig,
             $($(#[$doc])*
@@ -164,19 +163,19 @@ macro_rules! plugins_config {
             pub $field: PointConfig,)+
         }
 
-        /// The points that a profile has plugins for, in the order of a cycle, each with its name in the file.
+        /// The extension points that a profile can configure, in the order of a cycle, with their names in the file.
         pub const POINTS: [(Point, &str); 14] = [$((Point::$point, $name)),+];
 
         impl PluginsConfig {
-            /// What is said of one point. Nothing is said of points that are no plugins' choice.
+            /// Returns the configuration of one point; empty for points that cannot be configured.
             pub fn point(&self, point: Point) -> &PointConfig {
-                const NOTHING: &PointConfig = &PointConfig {
+                const EMPTY: &PointConfig = &PointConfig {
                     enabled: Vec::new(),
                     disabled: Vec::new(),
                 };
                 match point {
                     $(Point::$point => &self.$field,)+
-                    Point::NormalizeScore | Point::Estimate => NOTHING,
+                    Point::NormalizeScore | Point::Estimate => EMPTY,
                 }
             }
         }
@@ -184,49 +183,49 @@ macro_rules! plugins_config {
 }
 
 plugins_config! {
-    /// May a binding be scheduled at all yet?
+    /// Holds bindings back before they are scheduled.
     pre_enqueue "preEnqueue": PreEnqueue,
-    /// In which order are bindings scheduled? Exactly one, the same in all profiles.
+    /// Orders the bindings in the queue. Exactly one plugin, the same in all profiles.
     queue_sort "queueSort": QueueSort,
-    /// Once for each binding, before any cluster is looked at.
+    /// Runs once for each binding, before its clusters are filtered.
     pre_filter "preFilter": PreFilter,
-    /// Which clusters can take the binding?
+    /// Rejects clusters that cannot run the binding.
     filter "filter": Filter,
-    /// None can: what has to go?
+    /// Selects victims to evict if no cluster passed.
     post_filter "postFilter": PostFilter,
-    /// Once for the clusters that passed.
+    /// Runs once for the clusters that passed.
     pre_score "preScore": PreScore,
-    /// Which clusters are preferred?
+    /// Scores the clusters.
     score "score": Score,
-    /// Which clusters are used? Exactly one.
+    /// Selects the clusters. Exactly one plugin.
     select "select": Select,
-    /// How many replicas does each get? Exactly one.
+    /// Assigns replicas to the clusters. Exactly one plugin.
     assign "assign": Assign,
-    /// Keeps books of decisions.
+    /// Tracks the resources that decisions reserve.
     reserve "reserve": Reserve,
-    /// May the decision be stored now?
+    /// Delays or rejects a decision before it is stored.
     permit "permit": Permit,
-    /// Before the decision is stored.
+    /// Runs before the decision is stored.
     pre_bind "preBind": PreBind,
-    /// Stores the decision. Berth's own writer is always the last.
+    /// Stores the decision. Berth's own writer is always last.
     bind "bind": Bind,
-    /// After the decision is stored.
+    /// Runs after the decision is stored.
     post_bind "postBind": PostBind,
 }
 
-/// Plugins at one extension point, or at all that they serve.
+/// Plugins at one extension point, or at all that they implement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PointConfig {
-    /// Plugins that run besides the default ones, in this order. A default plugin named here keeps its place
-    /// and takes the weight given here.
+    /// Plugins that run in addition to the default ones, in this order. A default plugin in this list keeps its place and
+    /// gets this weight.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub enabled: Vec<PluginRef>,
-    /// Default plugins that do not run; `*` for all of them.
+    /// Default plugins to disable; `*` for all of them.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -235,14 +234,14 @@ pub struct PointConfig {
     pub disabled: Vec<PluginRef>,
 }
 
-/// A plugin by name.
+/// A reference to a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PluginRef {
     /// The plugin's name.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What its scores are multiplied by; 0, and nothing, mean 1.
+    /// Factor of the plugin's scores. 0 or absent means 1.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -258,13 +257,13 @@ pub struct PluginConfig {
     /// The plugin's name.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What the plugin understands: its documentation says.
+    /// Arguments, as documented by the plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
 }
 
 impl PluginRef {
-    /// A plugin without a weight of its own.
+    /// Returns a reference with the default weight.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -273,7 +272,7 @@ impl PluginRef {
     }
 }
 
-/// A field without a value, as `plugins:` alone, says nothing.
+/// Treats a field without a value, such as a bare `plugins:`, as absent.
 fn null_is_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,

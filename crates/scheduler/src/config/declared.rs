@@ -1,7 +1,7 @@
-//! The profiles and extenders that flags and a file declare together.
+//! The profiles and extenders that flags and a file declare.
 //!
-//! The shape is checked when it is read, names of plugins once the registry is known, arguments when the plugins
-//! are made. Whatever is found wrong, and whenever, is said with its place in the file.
+//! Types are checked when the file is parsed, plugin names once the registry is known, and arguments when the plugins are
+//! built. All errors contain their position in the file.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::extender::config::ExtenderConfig;
 use crate::framework::profile::{self, ProfileError};
 use crate::framework::registry::Registry;
 
-/// What stands for a file where there is none.
+/// The source name of errors without a file.
 const FLAGS: &str = "flags";
 
-/// The flags that were given and say something of a lone profile; they win over a file.
+/// Explicit flags that configure a single profile. They override the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileFlags {
     /// `--scheduler-name`
@@ -25,7 +25,7 @@ pub struct ProfileFlags {
     pub plugins: Option<Vec<String>>,
 }
 
-/// Profiles and extenders as declared.
+/// The declared profiles and extenders.
 #[derive(Clone, Debug)]
 pub struct Declared {
     document: Option<Document>,
@@ -35,8 +35,8 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// What flags alone say.
-    pub fn by_flags(flags: ProfileFlags) -> Self {
+    /// Returns what flags alone declare.
+    pub fn from_flags(flags: ProfileFlags) -> Self {
         Self {
             document: None,
             profiles: Vec::new(),
@@ -45,48 +45,48 @@ impl Declared {
         }
     }
 
-    /// One profile of this name, with the plugins that run without being named.
+    /// Returns one profile of this name with the default plugins.
     pub fn named(scheduler_name: impl Into<String>) -> Self {
-        Self::by_flags(ProfileFlags {
+        Self::from_flags(ProfileFlags {
             scheduler_name: Some(scheduler_name.into()),
             plugins: None,
         })
     }
 
-    /// What a document says, with flags that win over it.
+    /// Returns what a document declares, with flags that override it.
     ///
     /// # Errors
-    /// When flags for one profile meet several, or profiles cannot be told apart.
-    pub fn in_document(
+    /// If flags for a single profile meet several profiles, or names of profiles are missing or equal.
+    pub fn from_document(
         document: Document,
         configuration: SchedulerConfiguration,
         flags: ProfileFlags,
     ) -> Result<Self, ConfigError> {
         let count = configuration.profiles.len();
-        for (flag, is_given) in [
+        for (flag, is_set) in [
             ("--scheduler-name", flags.scheduler_name.is_some()),
             ("--plugins", flags.plugins.is_some()),
         ] {
-            if is_given && count > 1 {
+            if is_set && count > 1 {
                 let message = format!(
-                    "{flag} is for one profile, and there are {count} here: leave the flag out"
+                    "{flag} applies to a single profile, but there are {count}: remove the flag"
                 );
                 return Err(document.error("profiles", message));
             }
         }
-        let mut known = BTreeMap::new();
+        let mut names = BTreeMap::new();
         for (index, profile) in configuration.profiles.iter().enumerate() {
-            let at = format!("profiles[{index}]");
+            let path = format!("profiles[{index}]");
             match &profile.scheduler_name {
                 None if count > 1 => {
-                    let message = "schedulerName is required where there are several profiles";
-                    return Err(document.error(&at, message));
+                    let message = "schedulerName is required with several profiles";
+                    return Err(document.error(&path, message));
                 }
                 None => {}
                 Some(name) => {
-                    if let Some(other) = known.insert(name, index) {
-                        let message = format!("profiles[{other}] is named {name:?} already");
-                        return Err(document.error(&format!("{at}.schedulerName"), message));
+                    if let Some(other) = names.insert(name, index) {
+                        let message = format!("profiles[{other}] has the name {name:?} already");
+                        return Err(document.error(&format!("{path}.schedulerName"), message));
                     }
                 }
             }
@@ -99,46 +99,50 @@ impl Declared {
         })
     }
 
-    /// The HTTP extenders.
+    /// Returns the HTTP extenders.
     pub fn extenders(&self) -> &[ExtenderConfig] {
         &self.extenders
     }
 
-    /// Whether a file declares profiles or extenders.
-    pub fn says_anything(&self) -> bool {
+    /// Reports whether a file declares profiles or extenders.
+    pub fn is_by_file(&self) -> bool {
         !self.profiles.is_empty() || !self.extenders.is_empty()
     }
 
-    /// The flags that win over a file.
+    /// Returns the flags that override the file.
     pub fn flags(&self) -> &ProfileFlags {
         &self.flags
     }
 
-    /// The name of the first profile.
+    /// Returns the name of the first profile.
     pub fn first_name(&self) -> &str {
-        let said = self
+        let by_file = self
             .profiles
             .first()
             .and_then(|profile| profile.scheduler_name.as_deref());
         self.flags
             .scheduler_name
             .as_deref()
-            .or(said)
+            .or(by_file)
             .unwrap_or(DEFAULT_SCHEDULER)
     }
 
-    /// The profiles with their names and default plugins filled in. There is at least one.
+    /// Returns the profiles, at least one, with their names and default plugins.
     ///
     /// # Errors
-    /// When a plugin is named that there is not.
+    /// If a plugin is unknown.
     pub fn profiles(&self, registry: &Registry) -> Result<Vec<ProfileConfig>, ConfigError> {
         for (index, profile) in self.profiles.iter().enumerate() {
             profile::check(profile, registry)
                 .map_err(|error| self.error(error.below(&format!("profiles[{index}]"))))?;
         }
         Ok(match self.profiles.as_slice() {
-            [] => vec![self.lone(&ProfileConfig::default(), Some(&["*".to_owned()]), registry)?],
-            [one] => vec![self.lone(one, None, registry)?],
+            [] => vec![self.single_profile(
+                &ProfileConfig::default(),
+                Some(&["*".to_owned()]),
+                registry,
+            )?],
+            [profile] => vec![self.single_profile(profile, None, registry)?],
             several => several
                 .iter()
                 .map(|profile| profile::complete(profile, registry))
@@ -146,9 +150,10 @@ impl Declared {
         })
     }
 
-    fn lone(
+    /// Completes a single profile, to which the flags apply.
+    fn single_profile(
         &self,
-        said: &ProfileConfig,
+        declared: &ProfileConfig,
         default: Option<&[String]>,
         registry: &Registry,
     ) -> Result<ProfileConfig, ConfigError> {
@@ -159,8 +164,8 @@ impl Declared {
             .or(default)
             .map(|entries| profile::of_flag(entries, registry))
             .transpose()
-            .map_err(|message| by_flags("--plugins", message))?;
-        let mut profile = said.clone();
+            .map_err(|message| flag_error("--plugins", message))?;
+        let mut profile = declared.clone();
         profile.scheduler_name = Some(self.first_name().to_owned());
         if let Some(plugins) = by_flag {
             profile.plugins = plugins;
@@ -168,26 +173,25 @@ impl Declared {
         Ok(profile::complete(&profile, registry))
     }
 
-    /// An error about a profile or an extender, at its place in the file.
+    /// Converts an error about a profile or an extender, with its position in the file.
     pub fn error(&self, error: ProfileError) -> ConfigError {
         let ProfileError { path, message } = error;
         match &self.document {
             Some(document) => document.error(&path, message),
-            None => by_flags(FLAGS, message),
+            None => flag_error(FLAGS, message),
         }
     }
 }
 
-/// An error of the command line.
-fn by_flags(flag: &str, message: String) -> ConfigError {
+/// Returns an error about a flag.
+fn flag_error(flag: &str, message: String) -> ConfigError {
     ConfigError {
         source_name: flag.to_owned(),
-        place: None,
+        position: None,
         path: String::new(),
         message,
     }
 }
 
 #[cfg(test)]
-#[path = "declared_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
-//! A YAML or JSON text as a tree that remembers where each value stands.
+//! YAML or JSON documents that keep the position of each value.
 //!
-//! Errors of every later step (shape, names, arguments of plugins) are found on plain values and named by a
-//! path; here a path becomes a line and a column. Knows nothing of configurations.
+//! Later steps work on plain values and report errors by path. A document converts the path to a line and column. Must not
+//! know: configurations.
 
 use std::fmt;
 
@@ -10,43 +10,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-/// A place in a text, counted from one.
+/// A position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: u64,
     /// The column, in characters.
     pub column: u64,
 }
 
-impl Place {
+impl Position {
     fn of(location: Location) -> Option<Self> {
-        let place = Self {
+        let position = Self {
             line: location.line(),
             column: location.column(),
         };
-        (place.line > 0).then_some(place)
+        (position.line > 0).then_some(position)
     }
 }
 
-/// What is wrong with a configuration, and where.
+/// An error in a configuration, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{source_name}:{}{}{message}", written(.place.as_ref()), prefix(.path))]
+#[error("{source_name}:{}{}{message}", position_text(.position.as_ref()), prefix(.path))]
 pub struct ConfigError {
-    /// The file, or what stands for one.
+    /// The name of the file or other source.
     pub source_name: String,
-    /// Where in it, if that is known.
-    pub place: Option<Place>,
-    /// What it is about, as `profiles[0].plugins`; empty for the whole.
+    /// The position in the source, if known.
+    pub position: Option<Position>,
+    /// The path of the value, for example `profiles[0].plugins`; empty for the whole document.
     pub path: String,
-    /// What is wrong.
+    /// The cause.
     pub message: String,
 }
 
-fn written(place: Option<&Place>) -> String {
-    place.map_or_else(
+fn position_text(position: Option<&Position>) -> String {
+    position.map_or_else(
         || " ".to_owned(),
-        |place| format!("{}:{}: ", place.line, place.column),
+        |position| format!("{}:{}: ", position.line, position.column),
     )
 }
 
@@ -58,35 +58,35 @@ fn prefix(path: &str) -> String {
     }
 }
 
-/// A text that was read.
+/// A parsed document.
 #[derive(Clone, Debug)]
 pub struct Document {
     name: String,
-    root: Marked,
+    root: Located,
 }
 
 impl Document {
-    /// Reads one YAML document; JSON is YAML.
+    /// Parses one YAML or JSON document.
     ///
     /// # Errors
-    /// When the text is no YAML, names a key twice, or holds more than one document.
+    /// If the text is invalid, contains a key twice, or contains several documents.
     pub fn read(name: &str, text: &str) -> Result<Self, ConfigError> {
         let root: Spanned<Node> = serde_saphyr::from_str(text).map_err(|error| ConfigError {
             source_name: name.to_owned(),
-            place: error.location().and_then(Place::of),
+            position: error.location().and_then(Position::of),
             path: String::new(),
             message: first_line(&error.without_snippet().to_string()),
         })?;
         Ok(Self {
             name: name.to_owned(),
-            root: Marked::of(root),
+            root: Located::of(root),
         })
     }
 
-    /// The document in a type.
+    /// Decodes the document.
     ///
     /// # Errors
-    /// When it is of another shape.
+    /// If it does not match the type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         self.parse_value(self.value())
     }
@@ -96,10 +96,10 @@ impl Document {
         self.root.value()
     }
 
-    /// Decodes a value that was made of the document; errors are placed where their path leads in the document.
+    /// Decodes a value that was derived from the document. Errors get the position of their path in the document.
     ///
     /// # Errors
-    /// When it is of another shape.
+    /// If it does not match the type.
     pub(crate) fn parse_value<T: DeserializeOwned>(&self, value: Value) -> Result<T, ConfigError> {
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = match error.path().to_string() {
@@ -110,18 +110,18 @@ impl Document {
         })
     }
 
-    /// An error about a value, at its place.
+    /// Returns an error about the value at a path, with its position.
     pub fn error(&self, path: &str, message: impl Into<String>) -> ConfigError {
         ConfigError {
             source_name: self.name.clone(),
-            place: self.root.place_below(path).or(self.root.place),
+            position: self.root.position_of(path).or(self.root.position),
             path: path.to_owned(),
             message: message.into(),
         }
     }
 }
 
-/// The parser's words without the place, which is said already.
+/// Returns the parser's message without its position, which the error contains already.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.rfind(" at line ") {
@@ -130,30 +130,30 @@ fn first_line(text: &str) -> String {
     }
 }
 
-/// A value, and where it begins.
+/// A value with its position.
 #[derive(Clone, Debug)]
-struct Marked {
-    place: Option<Place>,
+struct Located {
+    position: Option<Position>,
     node: Node,
 }
 
 #[derive(Clone, Debug)]
 enum Node {
     Leaf(Value),
-    List(Vec<Marked>),
-    Fields(Vec<(Key, Marked)>),
+    List(Vec<Located>),
+    Fields(Vec<(Key, Located)>),
 }
 
 #[derive(Clone, Debug)]
 struct Key {
     name: String,
-    place: Option<Place>,
+    position: Option<Position>,
 }
 
-impl Marked {
+impl Located {
     fn of(spanned: Spanned<Node>) -> Self {
         Self {
-            place: Place::of(spanned.referenced),
+            position: Position::of(spanned.referenced),
             node: spanned.value,
         }
     }
@@ -171,25 +171,26 @@ impl Marked {
         }
     }
 
-    /// Where the path leads, or how far it leads, if it leads anywhere below this value. A field is at its key.
-    fn place_below(&self, path: &str) -> Option<Place> {
+    /// Returns the position of the value at a path, or of its nearest existing parent below this value. The position of a
+    /// field is that of its key.
+    fn position_of(&self, path: &str) -> Option<Position> {
         let path = path.strip_prefix('.').unwrap_or(path);
         match &self.node {
             Node::Leaf(_) => None,
             Node::List(items) => {
                 let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
                 let item = items.get(index.parse::<usize>().ok()?)?;
-                item.place_below(rest).or(item.place)
+                item.position_of(rest).or(item.position)
             }
-            // A key may hold dots itself: the longest that fits is meant.
+            // Keys may contain dots, so the longest match applies.
             Node::Fields(fields) => {
-                let fitting = fields.iter().filter_map(|(key, value)| {
+                let matching = fields.iter().filter_map(|(key, value)| {
                     let rest = path.strip_prefix(key.name.as_str())?;
                     let ends = rest.is_empty() || rest.starts_with(['.', '[']);
                     ends.then_some((key, value, rest))
                 });
-                let (key, value, rest) = fitting.max_by_key(|(key, ..)| key.name.len())?;
-                value.place_below(rest).or(key.place)
+                let (key, value, rest) = matching.max_by_key(|(key, ..)| key.name.len())?;
+                value.position_of(rest).or(key.position)
             }
         }
     }
@@ -246,7 +247,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element::<Spanned<Node>>()? {
-            items.push(Marked::of(item));
+            items.push(Located::of(item));
         }
         Ok(Node::List(items))
     }
@@ -254,12 +255,12 @@ impl<'de> Visitor<'de> for NodeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut fields = Vec::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
-            let place = Place::of(key.referenced);
-            let value = Marked::of(map.next_value::<Spanned<Node>>()?);
+            let position = Position::of(key.referenced);
+            let value = Located::of(map.next_value::<Spanned<Node>>()?);
             fields.push((
                 Key {
                     name: key.value,
-                    place,
+                    position,
                 },
                 value,
             ));
@@ -287,12 +288,12 @@ empty:
 
     fn at(path: &str) -> (u64, u64) {
         let error = Document::read("f", TEXT).unwrap().error(path, "m");
-        let place = error.place.unwrap();
-        (place.line, place.column)
+        let position = error.position.unwrap();
+        (position.line, position.column)
     }
 
     #[test]
-    fn a_path_becomes_a_place() {
+    fn paths_are_converted_to_positions() {
         assert_eq!(at("profiles"), (1, 1));
         assert_eq!(at("profiles[0]"), (2, 3));
         assert_eq!(at("profiles[0].plugins.filter"), (4, 5));
@@ -303,14 +304,14 @@ empty:
     }
 
     #[test]
-    fn a_path_that_leaves_the_tree_is_where_it_leaves_it() {
+    fn unknown_paths_have_the_position_of_the_nearest_parent() {
         assert_eq!(at("profiles[1].plugins.filter"), (6, 3));
         assert_eq!(at("profiles[0].plugins.score"), (3, 3));
         assert_eq!(at("empty.of.all"), (8, 1));
     }
 
     #[test]
-    fn yaml_and_json_are_the_same_values() {
+    fn yaml_and_json_have_equal_values() {
         let value: Value = Document::read("f", TEXT).unwrap().parse().unwrap();
         let expected = json!({
             "profiles": [
@@ -331,7 +332,7 @@ empty:
     }
 
     #[test]
-    fn broken_texts_are_refused_where_they_break() {
+    fn syntax_errors_have_a_position() {
         for (text, expected) in [
             ("a: 1\nb: [1\n", "f:"),
             ("a: 1\na: 2\n", "f:2:1: "),
@@ -346,7 +347,7 @@ empty:
     }
 
     #[test]
-    fn shapes_are_checked_with_their_place() {
+    fn type_errors_have_path_and_position() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         #[expect(dead_code, reason = "only the error matters")]

@@ -1,6 +1,6 @@
-//! The configuration that is in force: what the file, the flags and the defaults say together.
+//! The configuration in force, from file, flags and defaults.
 //!
-//! It is logged at start and served at `/configz`; written to a file, it configures a scheduler in the same way.
+//! It is logged at start and served at `/configz`. Saved as a file, it configures a scheduler in the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::configuration::{
 use crate::extender::config::ExtenderConfig;
 use crate::flags::SchedulerArgs;
 
-/// What flags and file say of everything but profiles and extenders.
+/// Returns the configuration in force, except for profiles and extenders.
 pub(crate) fn process(args: &SchedulerArgs) -> SchedulerConfiguration {
     SchedulerConfiguration {
         leader_election: LeaderElection {
             leader_elect: Some(args.election.leader_elect),
-            lease_duration: Some(text_of(args.election.leader_elect_lease_duration)),
-            renew_deadline: Some(text_of(args.election.leader_elect_renew_deadline)),
-            retry_period: Some(text_of(args.election.leader_elect_retry_period)),
+            lease_duration: Some(go_text(args.election.leader_elect_lease_duration)),
+            renew_deadline: Some(go_text(args.election.leader_elect_renew_deadline)),
+            retry_period: Some(go_text(args.election.leader_elect_retry_period)),
             resource_lock: Some(ResourceLock::Leases),
             resource_name: Some(args.leader_elect_resource_name.clone()),
             resource_namespace: Some(args.election.leader_elect_resource_namespace.clone()),
@@ -40,22 +40,22 @@ pub(crate) fn process(args: &SchedulerArgs) -> SchedulerConfiguration {
     }
 }
 
-/// A duration as Go reads it.
-fn text_of(duration: Duration) -> String {
+/// Formats a duration so that Go can parse it.
+fn go_text(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
-/// The configuration that is in force, shared with those who show it. It changes with the ConfigMap.
+/// The configuration in force, shared with the HTTP server. It changes with the ConfigMap.
 #[derive(Clone, Debug, Default)]
 pub struct Effective(Arc<ArcSwap<SchedulerConfiguration>>);
 
 impl Effective {
-    /// Before profiles are known.
+    /// Returns a configuration without profiles and extenders.
     pub fn new(process: SchedulerConfiguration) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(process)))
     }
 
-    /// Other profiles and extenders are in force now.
+    /// Replaces the profiles and extenders.
     pub fn set(&self, profiles: Vec<ProfileConfig>, extenders: Vec<ExtenderConfig>) {
         let process = SchedulerConfiguration::clone(&self.0.load());
         self.0.store(Arc::new(SchedulerConfiguration {
@@ -65,27 +65,27 @@ impl Effective {
         }));
     }
 
-    /// The name of the first profile in force.
+    /// Returns the name of the first profile.
     pub fn first_name(&self) -> String {
-        let shown = self.0.load();
-        let first = shown.profiles.first();
+        let config = self.0.load();
+        let first = config.profiles.first();
         let name = first.and_then(|profile| profile.scheduler_name.clone());
         name.unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned())
     }
 
-    /// The configuration as YAML, for the log. Secrets are left out.
+    /// Renders the configuration as YAML, for the log. Secrets are redacted.
     pub fn yaml(&self) -> String {
-        serde_saphyr::to_string(&self.shown()).unwrap_or_else(|error| error.to_string())
+        serde_saphyr::to_string(&self.redacted()).unwrap_or_else(|error| error.to_string())
     }
 
-    /// The configuration under its group, as `/configz` serves it. Secrets are left out.
+    /// Renders the configuration under its group, as served at `/configz`. Secrets are redacted.
     pub fn json(&self) -> String {
-        serde_json::json!({ "scheduler.config.berth": self.shown() }).to_string()
+        serde_json::json!({ "scheduler.config.berth": self.redacted() }).to_string()
     }
 
-    fn shown(&self) -> SchedulerConfiguration {
-        let mut shown = SchedulerConfiguration::clone(&self.0.load());
-        for tls in shown
+    fn redacted(&self) -> SchedulerConfiguration {
+        let mut config = SchedulerConfiguration::clone(&self.0.load());
+        for tls in config
             .extenders
             .iter_mut()
             .filter_map(|extender| extender.tls_config.as_mut())
@@ -94,6 +94,6 @@ impl Effective {
                 "REDACTED".clone_into(&mut tls.key_data);
             }
         }
-        shown
+        config
     }
 }

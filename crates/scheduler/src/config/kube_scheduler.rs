@@ -1,8 +1,7 @@
-//! `KubeSchedulerConfiguration` files: what users of kube-scheduler have written already.
+//! Conversion of kube-scheduler's configuration files, `KubeSchedulerConfiguration`.
 //!
-//! Every version of `kubescheduler.config.k8s.io` is read. What has a meaning here is taken over; anything else is logged
-//! once, by name and place, and left out. Names of plugins that neither kube-scheduler nor Berth has stay, and are
-//! refused later like those of any other file.
+//! Reads every version of `kubescheduler.config.k8s.io`. Fields and plugins without a counterpart are logged with their
+//! position and ignored. Unknown plugin names are kept, and rejected later as in any other file.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +11,9 @@ use super::document::{ConfigError, Document};
 const GROUP: &str = "kubescheduler.config.k8s.io/";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// Plugins of kube-scheduler, of all versions, that decide on nodes and pods. Those that Berth has, too, are not here.
-const FOR_NODES: &[&str] = &[
+/// Plugins of kube-scheduler, of all versions, that decide about nodes and pods. Does not contain plugins that Berth has,
+/// too.
+const NODE_PLUGINS: &[&str] = &[
     "AzureDiskLimits",
     "CinderLimits",
     "DefaultBinder",
@@ -45,7 +45,7 @@ const FOR_NODES: &[&str] = &[
     "VolumeZone",
 ];
 
-const TOP: &[&str] = &[
+const TOP_LEVEL: &[&str] = &[
     "apiVersion",
     "kind",
     "leaderElection",
@@ -80,20 +80,20 @@ const EXTENDER: &[&str] = &[
     "ignorable",
 ];
 
-/// Reads a configuration, of kube-scheduler or of our own.
+/// Parses a configuration of Berth or of kube-scheduler.
 ///
 /// # Errors
-/// When the document is neither, or has another shape.
+/// If the document is neither, or does not match the types.
 pub(crate) fn read(document: &Document) -> Result<SchedulerConfiguration, ConfigError> {
-    let (configuration, left_out) = translated(document)?;
-    for one in left_out {
-        tracing::warn!("{one}");
+    let (configuration, ignored) = converted(document)?;
+    for warning in ignored {
+        tracing::warn!("{warning}");
     }
     Ok(configuration)
 }
 
-/// The configuration, and what of the document was left out.
-fn translated(
+/// Returns the configuration, and warnings about ignored parts.
+fn converted(
     document: &Document,
 ) -> Result<(SchedulerConfiguration, Vec<ConfigError>), ConfigError> {
     let mut value = document.value();
@@ -101,28 +101,28 @@ fn translated(
     if !version.is_some_and(|version| version.starts_with(GROUP)) || value["kind"] != KIND {
         return Ok((document.parse()?, Vec::new()));
     }
-    let mut translation = Translation {
+    let mut conversion = Conversion {
         document,
-        left_out: Vec::new(),
+        ignored: Vec::new(),
     };
     if let Some(fields) = value.as_object_mut() {
-        translation.top(fields);
+        conversion.top_level(fields);
     }
-    Ok((document.parse_value(value)?, translation.left_out))
+    Ok((document.parse_value(value)?, conversion.ignored))
 }
 
-struct Translation<'a> {
+struct Conversion<'a> {
     document: &'a Document,
-    left_out: Vec<ConfigError>,
+    ignored: Vec<ConfigError>,
 }
 
-impl Translation<'_> {
-    fn leave_out(&mut self, path: &str, why: &str) {
-        self.left_out.push(self.document.error(path, why));
+impl Conversion<'_> {
+    fn warn(&mut self, path: &str, message: &str) {
+        self.ignored.push(self.document.error(path, message));
     }
 
-    /// Leaves out the fields that have no meaning here.
-    fn keep(&mut self, fields: &mut Map<String, Value>, path: &str, known: &[&str]) {
+    /// Removes all fields but the known ones.
+    fn retain(&mut self, fields: &mut Map<String, Value>, path: &str, known: &[&str]) {
         let unknown: Vec<String> = fields
             .keys()
             .filter(|name| !known.contains(&name.as_str()))
@@ -130,24 +130,24 @@ impl Translation<'_> {
             .collect();
         for name in unknown {
             fields.remove(&name);
-            self.leave_out(&below(path, &name), "has no meaning here and is ignored");
+            self.warn(&below(path, &name), "has no meaning here and is ignored");
         }
     }
 
-    fn top(&mut self, fields: &mut Map<String, Value>) {
+    fn top_level(&mut self, fields: &mut Map<String, Value>) {
         fields.insert(
             "apiVersion".to_owned(),
             json!("scheduler.config.berth/v1alpha1"),
         );
         fields.insert("kind".to_owned(), json!("SchedulerConfiguration"));
         rename(fields, "healthzBindAddress", "healthProbeBindAddress");
-        lone_profile(fields);
-        self.keep(fields, "", TOP);
+        move_into_profile(fields);
+        self.retain(fields, "", TOP_LEVEL);
         if let Some(election) = object(fields, "leaderElection") {
             self.election(election);
         }
         if let Some(connection) = object(fields, "clientConnection") {
-            self.keep(connection, "clientConnection", CLIENT_CONNECTION);
+            self.retain(connection, "clientConnection", CLIENT_CONNECTION);
         }
         for (index, profile) in objects(fields, "profiles") {
             self.profile(profile, &format!("profiles[{index}]"));
@@ -160,30 +160,30 @@ impl Translation<'_> {
     fn election(&mut self, election: &mut Map<String, Value>) {
         rename(election, "lockObjectName", "resourceName");
         rename(election, "lockObjectNamespace", "resourceNamespace");
-        self.keep(election, "leaderElection", LEADER_ELECTION);
+        self.retain(election, "leaderElection", LEADER_ELECTION);
         let lock = election.get("resourceLock").and_then(Value::as_str);
         if lock.is_some_and(|lock| lock != "leases") {
             election.remove("resourceLock");
-            self.leave_out(
+            self.warn(
                 "leaderElection.resourceLock",
-                "there are leases only, and one is used",
+                "is ignored: only leases are supported",
             );
         }
     }
 
     fn profile(&mut self, profile: &mut Map<String, Value>, path: &str) {
-        self.keep(profile, path, PROFILE);
+        self.retain(profile, path, PROFILE);
         if let Some(points) = object(profile, "plugins") {
             let path = below(path, "plugins");
             let mut known: Vec<&str> = POINTS.iter().map(|(_, name)| *name).collect();
             known.push("multiPoint");
-            self.keep(points, &path, &known);
+            self.retain(points, &path, &known);
             for (point, lists) in points.iter_mut() {
                 let Some(lists) = lists.as_object_mut() else {
                     continue;
                 };
                 let path = below(&path, point);
-                self.keep(lists, &path, &["enabled", "disabled"]);
+                self.retain(lists, &path, &["enabled", "disabled"]);
                 for list in ["enabled", "disabled"] {
                     self.plugins(lists, list, &below(&path, list));
                 }
@@ -192,7 +192,7 @@ impl Translation<'_> {
         self.plugins(profile, "pluginConfig", &below(path, "pluginConfig"));
     }
 
-    /// Leaves out the plugins of a list that decide on nodes, and arguments that only kube-scheduler's plugins take.
+    /// Removes the plugins that decide about nodes, and the arguments of kube-scheduler's plugins.
     fn plugins(&mut self, fields: &mut Map<String, Value>, list: &str, path: &str) {
         let Some(plugins) = fields.get_mut(list).and_then(Value::as_array_mut) else {
             return;
@@ -202,28 +202,29 @@ impl Translation<'_> {
             let name = plugin["name"].as_str().unwrap_or_default();
             let version = plugin.pointer("/args/apiVersion").and_then(Value::as_str);
             let foreign = version.is_some_and(|version| version.starts_with(GROUP));
-            let keeps = !foreign && !FOR_NODES.contains(&name);
-            if !keeps {
-                let why = format!("{name} of kube-scheduler has no meaning here and is ignored");
-                self.leave_out(&format!("{path}[{index}]"), &why);
+            let keep = !foreign && !NODE_PLUGINS.contains(&name);
+            if !keep {
+                let message =
+                    format!("{name} of kube-scheduler has no meaning here and is ignored");
+                self.warn(&format!("{path}[{index}]"), &message);
             }
             index += 1;
-            keeps
+            keep
         });
     }
 
     fn extender(&mut self, extender: &mut Map<String, Value>, path: &str) {
         rename(extender, "nodeCacheCapable", "clusterCacheCapable");
-        self.keep(extender, path, EXTENDER);
-        self.leave_out(
+        self.retain(extender, path, EXTENDER);
+        self.warn(
             path,
-            "is sent bindings and clusters, not pods and nodes: see docs/extenders.md for an adapter",
+            "receives bindings and clusters, not pods and nodes: see docs/extenders.md for an adapter",
         );
     }
 }
 
-/// In `v1alpha1` the file itself was the one profile.
-fn lone_profile(fields: &mut Map<String, Value>) {
+/// Moves the profile's fields into a profile. In `v1alpha1` they were at the top level.
+fn move_into_profile(fields: &mut Map<String, Value>) {
     if fields.contains_key("profiles") {
         return;
     }
@@ -269,5 +270,4 @@ fn objects<'a>(
 }
 
 #[cfg(test)]
-#[path = "kube_scheduler_tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::configuration::SchedulerConfiguration;
 
-/// The schema.
+/// Returns the schema.
 pub fn document() -> Value {
     SchemaSettings::draft2020_12()
         .into_generator()
@@ -19,9 +19,9 @@ mod tests {
 
     use super::*;
 
-    /// With `BERTH_WRITE_SCHEMAS=1` it writes the file instead of comparing it.
+    /// Writes the file instead of comparing it if `BERTH_WRITE_SCHEMAS` is set.
     #[test]
-    fn the_published_schema_is_that_of_the_types() {
+    fn published_schema_matches_the_types() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../docs/schemas/scheduler-configuration.json");
         let fresh = format!("{:#}\n", document());
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_refuses_unknown_fields_as_the_parser_does() {
+    fn schema_rejects_unknown_fields_like_the_parser() {
         let schema = document();
         assert_eq!(schema["additionalProperties"], false);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The arguments of the plugin, as the configuration file gives them.
+//! The arguments of the plugin in the configuration file.
 
 use std::num::NonZeroU32;
 
@@ -8,37 +8,37 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ExpressionArgs {
-    /// A cluster has to satisfy all of them.
+    /// Conditions that clusters must satisfy.
     pub(super) filter: Vec<FilterArgs>,
-    /// Their values, each times its weight, are added up.
+    /// Expressions whose weighted values are added to the score.
     pub(super) score: Vec<ScoreArgs>,
 }
 
-/// One condition.
+/// A filter expression.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct FilterArgs {
-    /// What has to be true.
+    /// The condition, of type bool.
     pub(super) expression: String,
-    /// What is said of a cluster for which it is false.
+    /// The reason of clusters that do not satisfy it.
     #[serde(default)]
     pub(super) message: Option<String>,
 }
 
-/// One preference.
+/// A score expression.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ScoreArgs {
-    /// A number.
+    /// The value, of type number.
     pub(super) expression: String,
-    /// By what it is multiplied.
-    #[serde(default = "one")]
+    /// Factor of the value.
+    #[serde(default = "default_weight")]
     pub(super) weight: NonZeroU32,
-    /// The number where the evaluation fails; without it nothing is decided then.
+    /// The value if the evaluation fails. Without it, the decision fails.
     #[serde(default)]
     pub(super) default: Option<i64>,
 }
 
-fn one() -> NonZeroU32 {
+fn default_weight() -> NonZeroU32 {
     NonZeroU32::MIN
 }

@@ -1,5 +1,4 @@
-//! What can be said of an expression before it is evaluated: names that do not resolve, types that do not fit, and what
-//! it reads of the objects.
+//! Static checks of an expression: unknown names, mismatched types, and the fields that it reads.
 
 use std::collections::BTreeSet;
 
@@ -9,48 +8,53 @@ use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operat
 use super::functions;
 use super::variables::{BINDING, CLUSTER, Kind, kind_of};
 
-/// How deep an expression may be.
+/// Depth limit of an expression.
 const MAX_DEPTH: usize = 64;
-/// Loops within loops.
+/// Limit of nested loops.
 pub(super) const MAX_LOOPS: usize = 3;
 
-/// What an expression refers to.
+/// The fields that an expression reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Uses {
+pub(super) struct Reads {
     pub(super) cluster: Paths,
     pub(super) binding: Paths,
 }
 
-/// What is read of an object: paths into it. An empty one stands for the whole.
+/// Paths to the fields of an object that are read. An empty path stands for the whole object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths(pub(super) BTreeSet<Vec<String>>);
 
 impl Paths {
-    /// Whether nothing is read.
+    /// Returns the path of the whole object.
+    pub(super) fn everything() -> Self {
+        Self([Vec::new()].into())
+    }
+
+    /// Reports whether nothing is read.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this, or something in it, is read.
-    pub(super) fn reach(&self, path: &[&str]) -> bool {
+    /// Reports whether a field, or a part of it, is read.
+    pub(super) fn includes(&self, path: &[&str]) -> bool {
         self.0
             .iter()
-            .any(|one| one.iter().zip(path).all(|(one, other)| one == other))
+            .any(|read| read.iter().zip(path).all(|(read, name)| read == name))
     }
 }
 
-/// Something wrong, and the name in the source that it is about.
+/// An error, and the name in the source that it concerns.
 pub(super) struct Problem {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// The names of a chain `cluster.a["b"].c`: the variable and the path.
-fn chain(expr: &IdedExpr) -> Option<(&str, Vec<&str>)> {
+/// Returns the variable and the path of a field access such as `cluster.a["b"].c`.
+fn field_access(expr: &IdedExpr) -> Option<(&str, Vec<&str>)> {
     match &expr.expr {
         Expr::Ident(name) => Some((name, Vec::new())),
         Expr::Select(select) => {
-            let (variable, mut path) = chain(&select.operand)?;
+            let (variable, mut path) = field_access(&select.operand)?;
             path.push(&select.field);
             Some((variable, path))
         }
@@ -60,38 +64,38 @@ fn chain(expr: &IdedExpr) -> Option<(&str, Vec<&str>)> {
                 operators::OPT_INDEX,
                 operators::OPT_SELECT,
             ];
-            let ([of, key], true) = (
+            let ([object, key], true) = (
                 call.args.as_slice(),
                 indexes.contains(&call.func_name.as_str()),
             ) else {
                 return None;
             };
-            let (variable, mut path) = chain(of)?;
-            path.push(text(key)?);
+            let (variable, mut path) = field_access(object)?;
+            path.push(string_literal(key)?);
             Some((variable, path))
         }
         _ => None,
     }
 }
 
-fn text(expr: &IdedExpr) -> Option<&str> {
+fn string_literal(expr: &IdedExpr) -> Option<&str> {
     match &expr.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
         _ => None,
     }
 }
 
-/// Finds what cannot be resolved, and what is read.
+/// The state of a check.
 #[derive(Default)]
 pub(super) struct Check {
-    /// Variables of the loops around.
-    bound: Vec<String>,
-    pub(super) uses: Uses,
+    /// The variables of enclosing loops.
+    loop_variables: Vec<String>,
+    pub(super) reads: Reads,
 }
 
 impl Check {
-    /// Looks through an expression, at this depth and within so many loops.
-    pub(super) fn look(
+    /// Checks an expression at this depth, inside this number of loops.
+    pub(super) fn expression(
         &mut self,
         expr: &IdedExpr,
         depth: usize,
@@ -100,10 +104,10 @@ impl Check {
         if depth > MAX_DEPTH {
             return Err(problem(
                 "",
-                format!("the expression is deeper than {MAX_DEPTH} levels"),
+                format!("the expression is nested deeper than {MAX_DEPTH} levels"),
             ));
         }
-        if let Some((variable, path)) = chain(expr) {
+        if let Some((variable, path)) = field_access(expr) {
             return self.read(variable, &path);
         }
         let depth = depth + 1;
@@ -111,33 +115,33 @@ impl Check {
             Expr::Call(call) => self.call(call, depth, loops),
             Expr::Comprehension(comprehension) => {
                 if loops == MAX_LOOPS {
-                    let text = format!("more than {MAX_LOOPS} loops are within each other");
+                    let text = format!("more than {MAX_LOOPS} loops are nested");
                     return Err(problem("", text));
                 }
-                self.look(&comprehension.iter_range, depth, loops)?;
-                self.look(&comprehension.accu_init, depth, loops)?;
-                let before = self.bound.len();
-                self.bound.push(comprehension.iter_var.clone());
-                self.bound.push(comprehension.accu_var.clone());
-                self.look(&comprehension.loop_cond, depth, loops + 1)?;
-                self.look(&comprehension.loop_step, depth, loops + 1)?;
-                self.look(&comprehension.result, depth, loops)?;
-                self.bound.truncate(before);
+                self.expression(&comprehension.iter_range, depth, loops)?;
+                self.expression(&comprehension.accu_init, depth, loops)?;
+                let before = self.loop_variables.len();
+                self.loop_variables.push(comprehension.iter_var.clone());
+                self.loop_variables.push(comprehension.accu_var.clone());
+                self.expression(&comprehension.loop_cond, depth, loops + 1)?;
+                self.expression(&comprehension.loop_step, depth, loops + 1)?;
+                self.expression(&comprehension.result, depth, loops)?;
+                self.loop_variables.truncate(before);
                 Ok(())
             }
             Expr::List(list) => list
                 .elements
                 .iter()
-                .try_for_each(|element| self.look(element, depth, loops)),
+                .try_for_each(|element| self.expression(element, depth, loops)),
             Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
                 EntryExpr::MapEntry(entry) => {
-                    self.look(&entry.key, depth, loops)?;
-                    self.look(&entry.value, depth, loops)
+                    self.expression(&entry.key, depth, loops)?;
+                    self.expression(&entry.value, depth, loops)
                 }
-                EntryExpr::StructField(field) => self.look(&field.value, depth, loops),
+                EntryExpr::StructField(field) => self.expression(&field.value, depth, loops),
             }),
-            Expr::Select(select) => self.look(&select.operand, depth, loops),
-            Expr::Struct(of) => Err(undeclared("type", &of.type_name)),
+            Expr::Select(select) => self.expression(&select.operand, depth, loops),
+            Expr::Struct(literal) => Err(undeclared("type", &literal.type_name)),
             Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
         }
     }
@@ -155,27 +159,30 @@ impl Check {
         }
         if let ("matches", Some(Err(error))) = (
             name,
-            call.args.last().and_then(text).map(functions::pattern),
+            call.args
+                .last()
+                .and_then(string_literal)
+                .map(functions::pattern),
         ) {
-            let shown = error.to_string();
-            let shown = shown.lines().last().unwrap_or_default();
-            return Err(problem(name, format!("the pattern is wrong: {shown}")));
+            let message = error.to_string();
+            let message = message.lines().last().unwrap_or_default();
+            return Err(problem(name, format!("invalid pattern: {message}")));
         }
         if let Some(target) = call.target.as_ref().filter(|_| !is_qualified) {
-            self.look(target, depth, loops)?;
+            self.expression(target, depth, loops)?;
         }
         call.args
             .iter()
-            .try_for_each(|arg| self.look(arg, depth, loops))
+            .try_for_each(|arg| self.expression(arg, depth, loops))
     }
 
     fn read(&mut self, variable: &str, path: &[&str]) -> Result<(), Problem> {
-        if self.bound.iter().any(|bound| bound == variable) {
+        if self.loop_variables.iter().any(|name| name == variable) {
             return Ok(());
         }
-        let uses = match variable {
-            CLUSTER => &mut self.uses.cluster,
-            BINDING => &mut self.uses.binding,
+        let paths = match variable {
+            CLUSTER => &mut self.reads.cluster,
+            BINDING => &mut self.reads.binding,
             _ => {
                 let text = format!(
                     "undeclared variable {variable:?}: there are {CLUSTER:?} and {BINDING:?}"
@@ -190,20 +197,20 @@ impl Check {
                 format!("there is no field {name:?} here, but {known}"),
             ));
         }
-        uses.0
+        paths
+            .0
             .insert(path.iter().map(|&name| name.to_owned()).collect());
         Ok(())
     }
 
-    /// The type of the value, as far as it is clear.
-    /// The type of the value, as far as it is known.
+    /// Returns the type of the value, as far as it is known.
     pub(super) fn kind(&self, expr: &IdedExpr) -> Result<Kind, Problem> {
         if let Expr::Select(select) = &expr.expr
             && select.test
         {
             return Ok(Kind::Bool);
         }
-        if let Some((variable, path)) = chain(expr) {
+        if let Some((variable, path)) = field_access(expr) {
             let optional =
                 matches!(&expr.expr, Expr::Call(call) if call.func_name != operators::INDEX);
             return Ok(match kind_of(variable, &path) {
@@ -234,17 +241,17 @@ impl Check {
             .map(|arg| self.kind(arg))
             .collect::<Result<Vec<_>, _>>()?;
         let name = call.func_name.as_str();
-        let need = |wanted: Kind| {
+        let require = |wanted: Kind| {
             let other = args
                 .iter()
                 .find(|&&kind| kind != wanted && kind != Kind::Unknown);
             match other {
                 Some(other) => {
-                    let sign = name.trim_matches('_');
+                    let operator = name.trim_matches('_');
                     let (wanted, other) = (wanted.name(), other.name());
                     Err(problem(
                         "",
-                        format!("{sign} wants {wanted} here, not {other}"),
+                        format!("cannot apply {operator} to {other}: use {wanted}"),
                     ))
                 }
                 None => Ok(()),
@@ -252,7 +259,7 @@ impl Check {
         };
         Ok(match name {
             operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT => {
-                need(Kind::Bool)?;
+                require(Kind::Bool)?;
                 Kind::Bool
             }
             operators::SUBSTRACT | operators::ADD
@@ -271,8 +278,10 @@ impl Check {
                     && left != right
                     && ![left, right].contains(&Kind::Unknown)
                 {
-                    let (sign, left, right) = (name.trim_matches('_'), left.name(), right.name());
-                    return Err(problem("", format!("{left} {sign} {right} has no meaning")));
+                    let operator = name.trim_matches('_');
+                    let (left, right) = (left.name(), right.name());
+                    let text = format!("cannot apply {operator} to {left} and {right}");
+                    return Err(problem("", text));
                 }
                 match args.first() {
                     Some(&first) if name == operators::ADD => first,
@@ -284,7 +293,7 @@ impl Check {
             | operators::MODULO
             | operators::NEGATE
             | operators::SUBSTRACT => {
-                need(Kind::Number)?;
+                require(Kind::Number)?;
                 Kind::Number
             }
             operators::IN | "contains" | "startsWith" | "endsWith" | "matches" => Kind::Bool,

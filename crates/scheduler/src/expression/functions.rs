@@ -1,5 +1,4 @@
-//! The functions of expressions, and the bounds of an evaluation: every turn of a loop is counted, and looks at
-//! the time.
+//! The functions of expressions, and the limits of an evaluation. Each loop iteration counts itself and checks the time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,47 +10,47 @@ use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
-/// Turns of loops that one evaluation may take.
-pub(super) const MAX_TURNS: u32 = 10_000;
-/// How long the evaluations for all clusters of one decision may take together.
+/// Limit of loop iterations in one evaluation.
+pub(super) const MAX_ITERATIONS: u32 = 10_000;
+/// Time limit of the evaluations for all clusters of one decision.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(1);
-/// Counts a turn; no function of an expression can have this name.
-pub(super) const TURN: &str = "@turn";
-/// Patterns that are kept compiled.
+/// The function that counts a loop iteration. Expressions cannot call a function of this name.
+pub(super) const COUNT_ITERATION: &str = "@count_iteration";
+/// Limit of compiled patterns in the cache.
 const MAX_PATTERNS: usize = 256;
-/// The size of a compiled pattern.
+/// Size limit of a compiled pattern.
 const MAX_PATTERN_SIZE: usize = 1 << 18;
 
 thread_local! {
-    static TURNS: Cell<u32> = const { Cell::new(0) };
+    static ITERATIONS: Cell<u32> = const { Cell::new(0) };
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
     static PATTERNS: RefCell<HashMap<Arc<String>, regex::Regex>> = RefCell::default();
 }
 
-/// The functions; the same for all expressions.
+/// The functions, shared by all expressions.
 pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
-    context.add_function(TURN, turn);
+    context.add_function(COUNT_ITERATION, count_iteration);
     context.add_function("matches", matches);
     context
 });
 
-/// Which bound was reached.
+/// An exceeded limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
-    /// Of one evaluation.
-    Turns,
-    /// Of a decision.
+pub(super) enum Exceeded {
+    /// The loop iterations of one evaluation.
+    Iterations,
+    /// The time of a decision.
     Time,
 }
 
-/// The evaluations of one decision.
+/// The time budget of one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pass {
+pub(super) struct Budget {
     deadline: Instant,
 }
 
-impl Pass {
+impl Budget {
     pub(super) fn begin() -> Self {
         Self::within(MAX_TIME)
     }
@@ -62,65 +61,68 @@ impl Pass {
         }
     }
 
-    /// Evaluates within the bounds.
+    /// Evaluates an expression within the limits.
     pub(super) fn run(
         self,
         root: &IdedExpr,
         scope: &Context<'_>,
-    ) -> Result<Result<Value, ExecutionError>, Bound> {
+    ) -> Result<Result<Value, ExecutionError>, Exceeded> {
         if Instant::now() > self.deadline {
-            return Err(Bound::Time);
+            return Err(Exceeded::Time);
         }
-        TURNS.set(0);
+        ITERATIONS.set(0);
         DEADLINE.set(Some(self.deadline));
         let result = Value::resolve(root, scope);
-        // `||` and loops forget errors: what was reached is not told by the result.
-        if TURNS.get() > MAX_TURNS {
-            return Err(Bound::Turns);
+        // `||` and loops swallow errors, so the result alone does not show an exceeded limit.
+        if ITERATIONS.get() > MAX_ITERATIONS {
+            return Err(Exceeded::Iterations);
         }
-        if TURNS.get() > 0 && Instant::now() > self.deadline {
-            return Err(Bound::Time);
+        if ITERATIONS.get() > 0 && Instant::now() > self.deadline {
+            return Err(Exceeded::Time);
         }
         Ok(result)
     }
 }
 
-fn turn() -> Result<Value, ExecutionError> {
-    TURNS.set(TURNS.get().saturating_add(1));
+fn count_iteration() -> Result<Value, ExecutionError> {
+    ITERATIONS.set(ITERATIONS.get().saturating_add(1));
     let late = DEADLINE
         .get()
         .is_some_and(|deadline| Instant::now() > deadline);
-    if late || TURNS.get() > MAX_TURNS {
-        return Err(ExecutionError::function_error(TURN, "too much"));
+    if late || ITERATIONS.get() > MAX_ITERATIONS {
+        return Err(ExecutionError::function_error(
+            COUNT_ITERATION,
+            "limit exceeded",
+        ));
     }
     Ok(Value::Bool(true))
 }
 
-/// A pattern, compiled.
+/// Compiles a pattern.
 pub(super) fn pattern(text: &str) -> Result<regex::Regex, regex::Error> {
     regex::RegexBuilder::new(text)
         .size_limit(MAX_PATTERN_SIZE)
         .build()
 }
 
-fn matches(This(text): This<Arc<String>>, wanted: Arc<String>) -> Result<Value, ExecutionError> {
-    PATTERNS.with_borrow_mut(|known| {
-        if !known.contains_key(&wanted) {
-            let compiled = pattern(&wanted)
+fn matches(This(text): This<Arc<String>>, source: Arc<String>) -> Result<Value, ExecutionError> {
+    PATTERNS.with_borrow_mut(|patterns| {
+        if !patterns.contains_key(&source) {
+            let compiled = pattern(&source)
                 .map_err(|error| ExecutionError::function_error("matches", error))?;
-            if known.len() >= MAX_PATTERNS {
-                known.clear();
+            if patterns.len() >= MAX_PATTERNS {
+                patterns.clear();
             }
-            known.insert(Arc::clone(&wanted), compiled);
+            patterns.insert(Arc::clone(&source), compiled);
         }
-        let found = known.get(&wanted);
+        let compiled = patterns.get(&source);
         Ok(Value::Bool(
-            found.is_some_and(|known| known.is_match(&text)),
+            compiled.is_some_and(|pattern| pattern.is_match(&text)),
         ))
     })
 }
 
-/// Whether there is a function of this name. Calling it tells, as nothing else does.
+/// Reports whether a function exists. The library has no lookup, so this calls it without arguments.
 pub(super) fn exists(name: &str) -> bool {
     let call = IdedExpr {
         id: 0,

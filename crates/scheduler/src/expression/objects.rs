@@ -1,5 +1,5 @@
-//! Objects as expressions see them. Only what some expression reads is converted: the status of a cluster alone
-//! can be larger than everything else together.
+//! Conversion of objects to CEL values. Converts only the fields that some expression reads, because the status of a
+//! cluster can be larger than everything else.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ use super::variables::{BINDING, CLUSTER};
 /// Variables by name.
 pub(super) type Variables = BTreeMap<String, Box<dyn Val>>;
 
-/// The scope that knows the functions and the cluster.
+/// Returns a scope with the functions and the variable `cluster`.
 pub(super) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static>, String> {
     let mut fields = Fields::new(reads);
     fields.add("apiVersion", &"cluster.karmada.io/v1alpha1")?;
@@ -29,9 +29,9 @@ pub(super) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static
     fields.add("metadata", &object.metadata)?;
     fields.add("spec", &object.spec)?;
     if let Some(status) = &object.status {
-        if reads.reach(&["status", "apiEnablements"]) {
+        if reads.includes(&["status", "apiEnablements"]) {
             fields.add("status", status)?;
-        } else if reads.reach(&["status"]) {
+        } else if reads.includes(&["status"]) {
             fields.add(
                 "status",
                 &ClusterStatus {
@@ -47,12 +47,12 @@ pub(super) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static
     }
     Ok(Context::Child {
         parent: &FUNCTIONS,
-        variables: Variables::from([(CLUSTER.to_owned(), fields.done())]),
+        variables: Variables::from([(CLUSTER.to_owned(), fields.build())]),
         resolver: None,
     })
 }
 
-/// The variable of the binding; none where no expression reads it.
+/// Returns the variable `binding`; empty if no expression reads it.
 pub(super) fn binding(
     object: Option<&dyn BindingObject>,
     reads: &Paths,
@@ -60,11 +60,11 @@ pub(super) fn binding(
     if reads.is_empty() {
         return Ok(Variables::new());
     }
-    let object = object.ok_or("the binding is not there to be read")?;
+    let object = object.ok_or("the binding's object is missing")?;
     let mut fields = Fields::new(reads);
     fields.add("metadata", object.metadata())?;
     fields.add("spec", object.spec())?;
-    Ok(Variables::from([(BINDING.to_owned(), fields.done())]))
+    Ok(Variables::from([(BINDING.to_owned(), fields.build())]))
 }
 
 /// The top-level fields of an object.
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
     }
 
     fn add(&mut self, name: &str, value: &impl Serialize) -> Result<(), String> {
-        if self.reads.reach(&[name]) {
+        if self.reads.includes(&[name]) {
             let value = serde_json::to_value(value).map_err(|error| format!("{name}: {error}"))?;
             let value = convert(&value, self.reads, &mut vec![name]);
             self.map.insert(name.into(), value);
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    fn done(self) -> Box<dyn Val> {
+    fn build(self) -> Box<dyn Val> {
         Box::new(CelMap::from(self.map))
     }
 }
@@ -101,16 +101,16 @@ fn convert<'a>(value: &'a Value, reads: &Paths, path: &mut Vec<&'a str>) -> Box<
             let mut map = HashMap::new();
             for (name, value) in object {
                 path.push(name);
-                if reads.reach(path) {
+                if reads.includes(path) {
                     map.insert(name.as_str().into(), convert(value, reads, path));
                 }
                 path.pop();
             }
             Box::new(CelMap::from(map))
         }
-        // What is read of its items is not known.
+        // Paths end at lists, so their items are converted completely.
         Value::Array(items) => {
-            let all = Paths([Vec::new()].into());
+            let all = Paths::everything();
             let items = items
                 .iter()
                 .map(|item| convert(item, &all, &mut Vec::new()));

@@ -1,25 +1,25 @@
-//! An expression: parsed, checked and bounded when the configuration is loaded.
+//! Parsing of expressions when the configuration is loaded.
 
 use std::fmt;
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
-use super::check::{Check, Problem, Uses};
-use super::place::{MAX_BRACKETS, SyntaxError, located, place_of, too_nested};
-use super::turns::bound_loops;
+use super::check::{Check, Problem, Reads};
+use super::loop_budget::bound_loops;
+use super::source_span::{MAX_NESTING, SyntaxError, error_at, position_of, too_nested};
 use super::variables::Kind;
 
-/// The length of an expression.
+/// Length limit of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
-/// The parser gets a stack of its own: it recurses over all of an expression.
+/// Stack size of the parser's thread. The parser recurses over the whole expression.
 const PARSER_STACK: usize = 64 << 20;
 
-/// An expression that can be evaluated.
+/// A valid expression.
 pub(super) struct Program {
     pub(super) source: String,
     pub(super) root: IdedExpr,
-    pub(super) uses: Uses,
+    pub(super) reads: Reads,
 }
 
 impl fmt::Debug for Program {
@@ -29,10 +29,10 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Parses an expression whose value is of this type.
+    /// Parses and checks an expression with a value of this type.
     ///
     /// # Errors
-    /// When it cannot be evaluated, whatever the objects are, or is too large.
+    /// If the expression is invalid or too large.
     pub(super) fn parse(source: &str, wanted: Kind) -> Result<Self, SyntaxError> {
         let parse = || Self::parse_here(source, wanted);
         std::thread::scope(|scope| {
@@ -41,52 +41,51 @@ impl Program {
             thread.ok().and_then(|thread| thread.join().ok())
         })
         .unwrap_or_else(|| {
-            let problem = "the parser has failed".to_owned();
-            Err(located(source, (1, 1), problem))
+            let problem = "the parser failed".to_owned();
+            Err(error_at(source, (1, 1), problem))
         })
     }
 
     fn parse_here(source: &str, wanted: Kind) -> Result<Self, SyntaxError> {
         if source.len() > MAX_LENGTH {
             let problem = format!("the expression is longer than {MAX_LENGTH} bytes");
-            return Err(located(source, (1, 1), problem));
+            return Err(error_at(source, (1, 1), problem));
         }
-        if let Some(place) = too_nested(source) {
-            let problem =
-                format!("more than {MAX_BRACKETS} brackets or choices are within each other");
-            return Err(located(source, place, problem));
+        if let Some(position) = too_nested(source) {
+            let problem = format!("more than {MAX_NESTING} brackets or conditionals are nested");
+            return Err(error_at(source, position, problem));
         }
         let mut root = Parser::new()
             .enable_optional_syntax(true)
             .parse(source)
             .map_err(|errors| {
                 let first = errors.errors.first();
-                let place = first.map_or((1, 1), |error| error.pos);
+                let position = first.map_or((1, 1), |error| error.pos);
                 let problem = first.map_or("", |error| error.msg.as_str());
                 let problem = problem.trim_start_matches("Syntax error: ");
-                let place = (
-                    usize::try_from(place.0).unwrap_or(1),
-                    usize::try_from(place.1).unwrap_or(1),
+                let position = (
+                    usize::try_from(position.0).unwrap_or(1),
+                    usize::try_from(position.1).unwrap_or(1),
                 );
-                located(source, place, format!("syntax error: {problem}"))
+                error_at(source, position, format!("syntax error: {problem}"))
             })?;
-        let refuse = |problem: Problem| {
-            let place = place_of(source, &problem.name);
-            located(source, place, problem.text)
+        let locate = |problem: Problem| {
+            let position = position_of(source, &problem.name);
+            error_at(source, position, problem.text)
         };
         let mut check = Check::default();
-        check.look(&root, 0, 0).map_err(refuse)?;
-        let kind = check.kind(&root).map_err(refuse)?;
+        check.expression(&root, 0, 0).map_err(locate)?;
+        let kind = check.kind(&root).map_err(locate)?;
         if kind != wanted && kind != Kind::Unknown {
-            let (is, wanted) = (kind.name(), wanted.name());
-            let problem = format!("{wanted} is wanted here, and the expression is {is}");
-            return Err(located(source, (1, 1), problem));
+            let (actual, wanted) = (kind.name(), wanted.name());
+            let problem = format!("the expression is {actual}, not {wanted}");
+            return Err(error_at(source, (1, 1), problem));
         }
         bound_loops(&mut root);
         Ok(Self {
             source: source.to_owned(),
             root,
-            uses: check.uses,
+            reads: check.reads,
         })
     }
 }
@@ -96,12 +95,12 @@ mod tests {
     use super::super::check::MAX_LOOPS;
     use super::*;
 
-    fn refused(source: &str, wanted: Kind) -> String {
+    fn rejection(source: &str, wanted: Kind) -> String {
         Program::parse(source, wanted).unwrap_err().to_string()
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_have_a_position() {
         for (source, wanted, starts) in [
             (
                 "cluster.spec.region ==",
@@ -131,27 +130,27 @@ mod tests {
             (
                 "cluster.metadata.name",
                 Kind::Bool,
-                "line 1, column 1: a bool is wanted here, and the expression is a string",
+                "line 1, column 1: the expression is a string, not a bool",
             ),
             (
                 "cluster.spec.region == 'a'",
                 Kind::Number,
-                "line 1, column 1: a number is wanted here, and the expression is a bool",
+                "line 1, column 1: the expression is a bool, not a number",
             ),
             (
                 "cluster.spec.region == 1",
                 Kind::Bool,
-                "line 1, column 1: a string == a number has no meaning",
+                "line 1, column 1: cannot apply == to a string and a number",
             ),
             (
                 "100 - cluster.spec.region",
                 Kind::Number,
-                "line 1, column 1: - wants a number here, not a string",
+                "line 1, column 1: cannot apply - to a string: use a number",
             ),
             (
                 "cluster.metadata.name.matches('[')",
                 Kind::Bool,
-                "line 1, column 23: the pattern is wrong: ",
+                "line 1, column 23: invalid pattern: ",
             ),
             (
                 "Foo{a: 1} == 1",
@@ -160,16 +159,16 @@ mod tests {
             ),
             ("", Kind::Bool, "line 1, column 1: syntax error: "),
         ] {
-            let said = refused(source, wanted);
-            assert!(said.starts_with(starts), "{source}: {said}");
-            assert!(!said.contains('\n'), "{said}");
+            let error = rejection(source, wanted);
+            assert!(error.starts_with(starts), "{source}: {error}");
+            assert!(!error.contains('\n'), "{error}");
         }
     }
 
     #[test]
-    fn large_expressions_are_refused() {
+    fn large_expressions_are_rejected() {
         let long = format!("cluster.metadata.name == '{}'", "a".repeat(MAX_LENGTH));
-        assert!(refused(&long, Kind::Bool).contains("longer than 4096 bytes"));
+        assert!(rejection(&long, Kind::Bool).contains("longer than 4096 bytes"));
         for (before, again, after) in [
             ("", "(", "1 == 1"),
             ("", "[", "1"),
@@ -193,24 +192,24 @@ mod tests {
         for _ in 0..=MAX_LOOPS {
             loops = format!("[1, 2].all(x, {loops})");
         }
-        assert!(refused(&loops, Kind::Bool).contains("more than 3 loops"));
+        assert!(rejection(&loops, Kind::Bool).contains("more than 3 loops"));
     }
 
     #[test]
-    fn what_is_read_is_known() {
+    fn read_fields_are_recorded() {
         let source = "cluster.metadata.labels['a'] == binding.spec.resource.kind \
             && cluster.status.conditions.exists(c, c.type == 'Ready') && has(cluster.spec.region)";
-        let uses = Program::parse(source, Kind::Bool).unwrap().uses;
-        assert!(uses.cluster.reach(&["metadata"]));
-        assert!(uses.cluster.reach(&["status", "conditions"]));
-        assert!(uses.cluster.reach(&["spec", "region"]));
-        assert!(!uses.cluster.reach(&["status", "apiEnablements"]));
-        assert!(!uses.cluster.reach(&["metadata", "annotations"]));
-        assert!(!uses.binding.reach(&["metadata"]));
+        let reads = Program::parse(source, Kind::Bool).unwrap().reads;
+        assert!(reads.cluster.includes(&["metadata"]));
+        assert!(reads.cluster.includes(&["status", "conditions"]));
+        assert!(reads.cluster.includes(&["spec", "region"]));
+        assert!(!reads.cluster.includes(&["status", "apiEnablements"]));
+        assert!(!reads.cluster.includes(&["metadata", "annotations"]));
+        assert!(!reads.binding.includes(&["metadata"]));
         let all = Program::parse("size(cluster) > 0", Kind::Bool)
             .unwrap()
-            .uses;
-        assert!(all.cluster.reach(&["status", "apiEnablements"]));
+            .reads;
+        assert!(all.cluster.includes(&["status", "apiEnablements"]));
         assert!(all.binding.is_empty());
     }
 }

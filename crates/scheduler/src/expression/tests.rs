@@ -1,4 +1,4 @@
-//! Decides with the plugin, as the service does.
+//! Decisions of an engine with the plugin.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use berth_core::{
 use kube_cel::cel::Context;
 use serde_json::{Value as Json, json};
 
-use super::fleet::Known;
-use super::functions::{Bound, FUNCTIONS, MAX_TIME, Pass};
+use super::cluster_cache::ClusterCache;
+use super::functions::{Budget, Exceeded, FUNCTIONS, MAX_TIME};
 use super::program::Program;
 use super::variables::Kind;
-use super::{Expression, number};
+use super::{Expression, rounded};
 use crate::binding::Binding;
 use crate::framework::args::{Args, ArgsError};
 
-/// A fleet, and an engine with the plugin.
+/// A fleet and an engine with the plugin.
 struct Scene {
     fleet: Fleet,
     engine: Engine,
@@ -34,7 +34,7 @@ fn cluster(name: &str, labels: Json, annotations: Json) -> berth_api::Cluster {
     .unwrap()
 }
 
-/// Places two replicas on the cluster with the highest score.
+/// Returns a request to place two replicas in the cluster with the highest score.
 fn request(team: &str) -> Request {
     let binding: berth_api::ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": "web-deployment", "namespace": "shop", "labels": { "team": team } },
@@ -57,7 +57,7 @@ fn plugin(args: Json) -> Result<Expression, ArgsError> {
     Expression::new(&Args::new(Some(args)))
 }
 
-/// Clusters `low`, `high` and `bare`: with a cost tier and carbon, and without any.
+/// Returns a scene with the clusters `low` and `high`, which have labels and annotations, and `bare`, which has none.
 fn scene(args: Json) -> Scene {
     let mut fleet = Fleet::new().keeping_objects();
     for (name, carbon) in [("low", "80"), ("high", "10")] {
@@ -95,14 +95,14 @@ impl Scene {
         self.fleet.snapshot()
     }
 
-    /// The cluster, or why there is none.
+    /// Returns the selected cluster, or the error.
     fn place(&mut self, team: &str) -> Result<String, String> {
         let snapshot = self.snapshot();
-        answer(&self.engine.schedule(&snapshot, &request(team)))
+        selected(&self.engine.schedule(&snapshot, &request(team)))
     }
 }
 
-fn answer(outcome: &Outcome) -> Result<String, String> {
+fn selected(outcome: &Outcome) -> Result<String, String> {
     let placed = outcome.result.as_ref().map_err(ToString::to_string)?;
     let names: Vec<String> = placed
         .targets
@@ -113,19 +113,19 @@ fn answer(outcome: &Outcome) -> Result<String, String> {
 }
 
 #[test]
-fn clusters_have_to_satisfy_the_expressions() {
+fn clusters_must_satisfy_the_expressions() {
     let mut scene = scene(json!({ "filter": [
         { "expression": "cluster.metadata.labels['cost-tier'] == 'low'", "message": "cluster(s) cost too much" },
     ]}));
     assert_eq!(scene.place("red"), Ok("low".into()));
-    let mut gone = cluster("low", json!({}), json!({}));
-    gone.metadata.labels = Some([("cost-tier".to_owned(), "high".to_owned())].into());
-    scene.fleet.apply(&gone);
-    let said = scene.place("red").unwrap_err();
-    assert!(said.contains("2 cluster(s) cost too much"), "{said}");
+    let mut changed = cluster("low", json!({}), json!({}));
+    changed.metadata.labels = Some([("cost-tier".to_owned(), "high".to_owned())].into());
+    scene.fleet.apply(&changed);
+    let error = scene.place("red").unwrap_err();
+    assert!(error.contains("2 cluster(s) cost too much"), "{error}");
     assert!(
-        said.contains("1 the expression \"cluster.metadata.labels['cost-tier'] == 'low'\" failed: no such key: cost-tier"),
-        "{said}"
+        error.contains("1 the expression \"cluster.metadata.labels['cost-tier'] == 'low'\" failed: no such key: cost-tier"),
+        "{error}"
     );
 }
 
@@ -148,19 +148,19 @@ fn scores_are_weighted_and_added() {
 }
 
 #[test]
-fn a_score_that_fails_decides_nothing_unless_it_has_a_default() {
-    let said = scene(json!({ "score": [
+fn failed_scores_fail_the_decision_unless_they_have_a_default() {
+    let error = scene(json!({ "score": [
         { "expression": "100 - int(cluster.metadata.annotations['carbon'])" }] }))
     .place("red")
     .unwrap_err();
     assert!(
-        said.ends_with("cluster bare: the expression \"100 - int(cluster.metadata.annotations['carbon'])\" failed: an argument of a function is not there"),
-        "{said}"
+        error.ends_with("cluster bare: the expression \"100 - int(cluster.metadata.annotations['carbon'])\" failed: an argument of a function is missing"),
+        "{error}"
     );
 }
 
 #[test]
-fn bindings_can_be_read_at_some_points_too() {
+fn bindings_can_be_read_without_pre_filter() {
     let args = json!({
         "filter": [{ "expression": "cluster.metadata.labels.team == binding.metadata.labels.team" }],
         "score": [{ "expression": "binding.spec.replicas * (cluster.spec.region == 'region-of-high' ? 10 : 1)" }],
@@ -169,17 +169,17 @@ fn bindings_can_be_read_at_some_points_too() {
         let Scene { fleet, .. } = scene(args.clone());
         let mut scene = with_fleet(fleet, args.clone(), pre_filter);
         assert_eq!(scene.place("red"), Ok("high".into()));
-        let said = scene.place("blue").unwrap_err();
+        let error = scene.place("blue").unwrap_err();
         assert!(
-            said.contains("2 cluster(s) did not satisfy the expression"),
-            "{said}"
+            error.contains("2 cluster(s) did not satisfy the expression"),
+            "{error}"
         );
         assert_eq!(scene.place("red"), Ok("high".into()));
     }
 }
 
 #[test]
-fn what_is_known_of_a_cluster_ends_with_its_object() {
+fn changed_and_removed_clusters_leave_the_cache() {
     let mut scene = scene(json!({ "filter": [
         { "expression": "cluster.metadata.labels['cost-tier'] == 'low'" }] }));
     assert_eq!(scene.place("red"), Ok("low".into()));
@@ -190,14 +190,14 @@ fn what_is_known_of_a_cluster_ends_with_its_object() {
         .fleet
         .apply(&cluster("bare", json!({ "cost-tier": "low" }), json!({})));
     assert_eq!(scene.place("red"), Ok("bare".into()));
-    assert_eq!(scene.plugin.known().len(), 3);
+    assert_eq!(scene.plugin.clusters().len(), 3);
     scene.fleet.remove("low");
     assert_eq!(scene.place("red"), Ok("bare".into()));
-    assert_eq!(scene.plugin.known().len(), 2);
+    assert_eq!(scene.plugin.clusters().len(), 2);
 }
 
 #[test]
-fn errors_say_which_expression_and_where() {
+fn errors_name_the_expression_and_the_position() {
     let error = plugin(json!({ "filter": [
         { "expression": "true" }, { "expression": "true &&\n clusters.spec.region == 'a'" }] }))
     .unwrap_err();
@@ -217,53 +217,57 @@ fn errors_say_which_expression_and_where() {
 }
 
 #[test]
-fn loops_are_bounded() {
+fn loop_iterations_are_limited() {
     let list = format!("[{}]", ["1"; 100].join(","));
     let hostile = format!("{list}.all(a, {list}.all(b, {list}.all(c, true)))");
     let mut scene = scene(json!({ "filter": [{ "expression": hostile }] }));
-    let said = scene.place("red").unwrap_err();
+    let error = scene.place("red").unwrap_err();
     assert!(
-        said.contains("more than 10000 turns of its loops were needed"),
-        "{said}"
+        error.contains("its loops took more than 10000 iterations"),
+        "{error}"
     );
 }
 
 #[test]
-fn a_decision_is_bounded_in_time() {
+fn the_time_of_a_decision_is_limited() {
     let program = Program::parse("[1, 2].all(a, a > 0)", Kind::Bool).unwrap();
     let scope: Context<'_> = FUNCTIONS.new_inner_scope();
-    let late = Pass::within(Duration::ZERO);
+    let late = Budget::within(Duration::ZERO);
     let begun = Instant::now();
     while Instant::now() == begun {
         std::hint::spin_loop();
     }
-    assert_eq!(late.run(&program.root, &scope), Err(Bound::Time));
+    assert_eq!(late.run(&program.root, &scope), Err(Exceeded::Time));
     assert!(
-        Pass::within(MAX_TIME * 60)
+        Budget::within(MAX_TIME * 60)
             .run(&program.root, &scope)
             .is_ok()
     );
 }
 
 #[test]
-fn the_reasons_of_a_cycle_share_one_bound() {
-    let mut known = Known::default();
-    let first = known.reasons();
+fn the_reasons_of_a_cycle_share_one_budget() {
+    let mut cache = ClusterCache::default();
+    let first = cache.reasons_budget();
     let begun = Instant::now();
     while Instant::now() == begun {
         std::hint::spin_loop();
     }
-    assert_eq!(known.reasons(), first, "the next cluster begins no other");
-    known.begin_cycle();
-    assert_ne!(known.reasons(), first);
-    // The engine begins a cycle before it asks for reasons.
+    assert_eq!(
+        cache.reasons_budget(),
+        first,
+        "the next cluster shares the budget"
+    );
+    cache.begin_cycle();
+    assert_ne!(cache.reasons_budget(), first);
+    // The engine begins a cycle before it requests reasons.
     let mut scene = scene(json!({ "filter": [{ "expression": "cluster.metadata.name == 'x'" }] }));
-    let mut bounds = Vec::new();
+    let mut budgets = Vec::new();
     for _ in 0..2 {
         scene.place("red").unwrap_err();
-        bounds.push(scene.plugin.known().reasons());
+        budgets.push(scene.plugin.clusters().reasons_budget());
     }
-    assert_ne!(bounds[0], bounds[1]);
+    assert_ne!(budgets[0], budgets[1]);
 }
 
 #[test]
@@ -277,6 +281,6 @@ fn numbers_are_rounded() {
         (Value::Float(f64::NAN), None),
         (Value::Bool(true), None),
     ] {
-        assert_eq!(number(&value), expected, "{value:?}");
+        assert_eq!(rounded(&value), expected, "{value:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! What expressions can refer to: the variables `cluster` and `binding`, and which fields their objects have.
+//! The variables `cluster` and `binding`, and the types of their fields.
 //!
-//! The fields are those of the CRDs' schemas, so that a misspelt one is found when the configuration is loaded.
+//! The fields come from the CRDs' schemas, so that a misspelt field is an error when the configuration is loaded.
 
 use std::sync::LazyLock;
 
@@ -10,12 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-/// The cluster that is looked at.
+/// The variable of the cluster to filter or score.
 pub(super) const CLUSTER: &str = "cluster";
-/// The binding that is to be placed.
+/// The variable of the binding to schedule.
 pub(super) const BINDING: &str = "binding";
 
-/// The type of a value, as far as it is known before it is there.
+/// The type of a value, as far as it is known before the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
@@ -68,10 +68,10 @@ fn schema<T: schemars::JsonSchema>() -> Value {
         .to_value()
 }
 
-/// The type of `variable.path…`.
+/// Returns the type of `variable.path…`.
 ///
 /// # Errors
-/// The name in the path that is no field, and the fields there are.
+/// The first unknown name in the path, with the known fields at its position.
 pub(super) fn kind_of(variable: &str, path: &[&str]) -> Result<Kind, (String, Vec<String>)> {
     let mut at = if variable == CLUSTER {
         &*CLUSTERS
@@ -98,7 +98,7 @@ pub(super) fn kind_of(variable: &str, path: &[&str]) -> Result<Kind, (String, Ve
 fn kind(schema: &Value) -> Kind {
     let named = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
-        // Fields that may be absent are `["string", "null"]` in the schema.
+        // Optional fields have types such as `["string", "null"]`.
         Some(Value::Array(names)) => match names.as_slice() {
             [Value::String(name), Value::String(null)] if null == "null" => name.as_str(),
             _ => "",
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_those_of_the_schemas() {
+    fn types_come_from_the_schemas() {
         for (variable, path, kind) in [
             (CLUSTER, vec!["metadata", "labels", "a/b"], Kind::Text),
             (CLUSTER, vec!["metadata", "labels"], Kind::Map),

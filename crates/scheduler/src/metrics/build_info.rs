@@ -1,4 +1,4 @@
-//! Which build this is, under the name by which dashboards ask.
+//! Build information, with the name that dashboards query.
 
 use super::exposition::{Kind, family, quoted, sample};
 
@@ -8,7 +8,7 @@ pub(super) fn encode(out: &mut String) {
         out,
         name,
         Kind::Gauge,
-        "Which build this is, as labels of the constant 1. The version is that of Berth.",
+        "Build information, as labels of the constant 1. The version is that of Berth.",
     );
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,11 +1,11 @@
-//! The clock that the engine does not have: what one decision tells of itself, for all metrics of decisions.
+//! Time measurement of one decision. The engine itself reads no clock.
 
 use berth_core::{Observer, Point, Status};
 
 use super::points::PointTimes;
 use super::steps::StepTimes;
 
-/// Takes the times of one decision.
+/// Observer that measures one decision.
 #[derive(Debug, Default)]
 pub struct DecisionTimes {
     pub(super) steps: StepTimes,
@@ -13,7 +13,7 @@ pub struct DecisionTimes {
 }
 
 impl DecisionTimes {
-    /// With the time of each plugin, where this decision is one of the sample.
+    /// Returns an observer. If `sampled`, it measures single plugins, too.
     pub(super) fn new(sampled: bool) -> Self {
         Self {
             steps: StepTimes::default(),

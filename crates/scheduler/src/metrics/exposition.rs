@@ -1,13 +1,13 @@
 //! The Prometheus text format, version 0.0.4.
 //!
-//! The encoder is ours because the names must stay what dashboards already query: OpenMetrics encoders
-//! rename counters. Writing to a String cannot fail, so results of `write!` are dropped.
+//! Not a library, because OpenMetrics encoders rename counters, and dashboards query the existing names. Writing to a
+//! String cannot fail, so results of `write!` are dropped.
 
 use std::fmt::Write as _;
 
 use super::histogram::Histogram;
 
-/// What kind of numbers a family holds.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Histogram,
 }
 
-/// Starts a family: its samples follow.
+/// Writes the header of a family. Its samples follow.
 pub(crate) fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
     let kind = match kind {
         Kind::Counter => "counter",
@@ -25,7 +25,7 @@ pub(crate) fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-/// One number; `labels` as in `a="b",c="d"`, or nothing.
+/// Writes one sample. `labels` has the form `a="b",c="d"`, or is empty.
 pub(crate) fn sample(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
     let _ = if labels.is_empty() {
         writeln!(out, "{name} {value}")
@@ -34,13 +34,13 @@ pub(crate) fn sample(out: &mut String, name: &str, labels: &str, value: impl std
     };
 }
 
-/// A gauge of one number.
+/// Writes a gauge with one sample.
 pub(crate) fn gauge(out: &mut String, name: &str, help: &str, value: f64) {
     family(out, name, Kind::Gauge, help);
     sample(out, name, "", float(value));
 }
 
-/// The samples of one histogram.
+/// Writes the samples of one histogram.
 pub(crate) fn histogram<const COUNT: usize>(
     out: &mut String,
     name: &str,
@@ -64,7 +64,7 @@ pub(crate) fn histogram<const COUNT: usize>(
     sample(out, &format!("{name}_count"), labels, count);
 }
 
-/// A label value between quotes.
+/// Quotes and escapes a label value.
 pub(crate) fn quoted(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len() + 2);
     quoted.push('"');
@@ -80,7 +80,7 @@ pub(crate) fn quoted(value: &str) -> String {
     quoted
 }
 
-/// A number as Go writes it, so that bounds of buckets are the same text.
+/// Formats a number as Go does, so that the bounds of buckets are the same text.
 pub(crate) fn float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_look_as_go_writes_them() {
+    fn numbers_are_formatted_as_in_go() {
         for (value, text) in [
             (0.0, "0"),
             (1e-8, "1e-08"),

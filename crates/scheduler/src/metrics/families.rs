@@ -1,4 +1,4 @@
-//! The families of the scheduler, and how they are written.
+//! The metric families of the scheduler.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ static CYCLE: [f64; 15] = exponential(0.001, 2.0);
 static POINT: [f64; 12] = exponential(0.0001, 2.0);
 static PLUGIN: [f64; 20] = exponential(0.000_01, 1.5);
 
-/// All numbers of one scheduler.
+/// All metric families of one scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Families {
     attempts: BTreeMap<(CycleResult, ScheduleType), u64>,
@@ -79,7 +79,7 @@ impl Families {
         self.encode_queue(out);
         let name = "leader_election_master_status";
         family(out, name, Kind::Gauge, "1 while this process leads.");
-        // Karmada leaves the name empty, and who asks by name asks for that.
+        // Karmada leaves the name empty, and queries may select it by that.
         sample(out, name, "name=\"\"", u8::from(self.leading));
     }
 
@@ -133,7 +133,7 @@ impl Families {
             sample(out, name, &format!("event=\"{}\"", event.as_str()), count);
         }
         let name = "scheduler_pending_bindings";
-        let help = "Number of bindings that wait, by queue.";
+        let help = "Number of pending bindings, by queue.";
         family(out, name, Kind::Gauge, help);
         let depth = self.depth;
         for (queue, count) in [

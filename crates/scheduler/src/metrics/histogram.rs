@@ -1,8 +1,8 @@
-//! How often something took how long.
+//! Histograms of durations.
 
 use std::time::Duration;
 
-/// Upper bounds in seconds: `start · factor^i` for `COUNT` values of i.
+/// Returns `COUNT` upper bounds: `start · factor^i`.
 pub(crate) const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT] {
     let mut bounds = [start; COUNT];
     let mut index = 1;
@@ -13,11 +13,11 @@ pub(crate) const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> 
     bounds
 }
 
-/// Durations, counted by upper bounds.
+/// Durations, counted by upper bounds in seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram<const COUNT: usize> {
     bounds: &'static [f64; COUNT],
-    /// Each duration is counted once, under the least bound that holds it.
+    /// Each duration is counted once, at the lowest bound that it does not exceed.
     counts: [u64; COUNT],
     count: u64,
     seconds: f64,
@@ -35,15 +35,15 @@ impl<const COUNT: usize> Histogram<COUNT> {
 
     pub(crate) fn observe(&mut self, duration: Duration) {
         let seconds = duration.as_secs_f64();
-        let place = self.bounds.partition_point(|bound| *bound < seconds);
-        if let Some(count) = self.counts.get_mut(place) {
+        let bucket = self.bounds.partition_point(|bound| *bound < seconds);
+        if let Some(count) = self.counts.get_mut(bucket) {
             *count += 1;
         }
         self.count += 1;
         self.seconds += seconds;
     }
 
-    /// Each bound, and how many durations are within it.
+    /// Returns each bound with the number of durations that do not exceed it.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut within = 0;
         self.bounds
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_within_its_bound_and_all_above() {
+    fn buckets_are_cumulative() {
         const BOUNDS: [f64; 3] = exponential(0.001, 2.0);
         let mut histogram = Histogram::new(&BOUNDS);
         for millis in [1, 3, 100] {

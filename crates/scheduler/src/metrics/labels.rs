@@ -1,15 +1,15 @@
-//! The values of labels, as dashboards know them.
+//! Label values, as dashboards query them.
 
 use berth_core::{Point, Status};
 
 use super::steps::Step;
 
-/// How a cycle ended, as metrics count it. A binding that fits nowhere counts as scheduled, as in Karmada.
+/// The result of a cycle. An unschedulable binding counts as scheduled, as in Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CycleResult {
     /// Decided and written.
     Scheduled,
-    /// Failed, and to be tried again.
+    /// Failed; to be retried.
     Error,
 }
 
@@ -22,10 +22,10 @@ impl CycleResult {
     }
 }
 
-/// Why a key came into the queue.
+/// The event that enqueued a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Incoming {
-    /// A binding is new, or new to us.
+    /// A binding was created or first observed.
     BindingAdd,
     /// The spec of a binding changed.
     BindingUpdate,
@@ -46,14 +46,14 @@ impl Incoming {
     }
 }
 
-/// What plugins answered.
+/// The result of plugins at an extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PluginResult {
-    /// The cluster will do; there is a score.
+    /// The cluster passed, or got a score.
     Success,
-    /// There was nothing to do in this cycle.
+    /// The plugin skipped this cycle.
     Skip,
-    /// The cluster will not do.
+    /// The cluster was rejected.
     Unschedulable,
     /// The plugin failed.
     Error,
@@ -81,7 +81,7 @@ impl From<Status> for PluginResult {
     }
 }
 
-/// Karmada's dashboards know normalisation by a name of its own.
+/// Returns the label of an extension point. Karmada has its own name for normalisation.
 pub(super) fn point(point: Point) -> &'static str {
     match point {
         Point::NormalizeScore => "ScoreExtensionNormalize",

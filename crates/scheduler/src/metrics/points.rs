@@ -1,25 +1,25 @@
-//! How long extension points take, and single plugins in a sample of the decisions.
+//! Durations of extension points, and of single plugins in a sample of the decisions.
 
 use std::time::{Duration, Instant};
 
 use berth_core::{Observer, Point, Status};
 
-/// A plugin's turn at a point: where, who, how it ended and how long it took.
-pub(super) type Turn = (Point, String, Status, Duration);
+/// A run of a plugin: the point, the plugin's name, the result and the duration.
+pub(super) type PluginRun = (Point, String, Status, Duration);
 
-/// Takes the time of the extension points of one decision.
+/// Observer that measures the extension points of one decision.
 #[derive(Debug, Default)]
 pub(super) struct PointTimes {
     sampled: bool,
     point: Option<Instant>,
-    /// A plugin's normalisation is within its score.
+    /// The start times of running plugins. A plugin's normalisation runs within its score.
     plugins_running: Vec<Instant>,
     pub(super) points: Vec<(Point, Status, Duration)>,
-    pub(super) plugins: Vec<Turn>,
+    pub(super) plugins: Vec<PluginRun>,
 }
 
 impl PointTimes {
-    /// With the time of each plugin, where this decision is one of the sample.
+    /// Returns an observer. If `sampled`, it measures single plugins, too.
     pub(super) fn new(sampled: bool) -> Self {
         Self {
             sampled,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_within_another_has_its_own_time() {
+    fn nested_plugin_runs_are_measured_separately() {
         let mut times = PointTimes::new(true);
         assert!(times.wants_plugins() && !PointTimes::new(false).wants_plugins());
         times.point_begins(Point::Score);

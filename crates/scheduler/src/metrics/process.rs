@@ -1,13 +1,13 @@
-//! What the process takes, from /proc. What cannot be read is left out: not every system has it.
+//! Metrics of the process, from /proc. Omits values that cannot be read, because not every system has it.
 
 use std::fs;
 use std::path::Path;
 
 use super::exposition::{Kind, family, float, gauge, sample};
 
-/// Linux counts processor time for programs in hundredths of a second, whatever its own tick is.
+/// The unit of processor times in /proc: hundredths of a second, whatever the kernel's tick is.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// What Prometheus clients say where there is no limit.
+/// The value of Prometheus clients for an unlimited resource.
 const UNLIMITED: f64 = 18_446_744_073_709_551_615.0;
 
 pub(super) fn encode(out: &mut String) {
@@ -17,11 +17,11 @@ pub(super) fn encode(out: &mut String) {
 fn encode_from(out: &mut String, proc: &Path) {
     let read = |file: &str| fs::read_to_string(proc.join(file)).unwrap_or_default();
     let (stat, status, limits) = (read("self/stat"), read("self/status"), read("self/limits"));
-    // The name of the program comes second, in parentheses, and may hold anything.
+    // The second field is the program's name in parentheses, which may contain any character.
     let fields: Vec<&str> = stat
         .rsplit_once(')')
         .map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
-    // Numbered from 1 in proc(5); the state, field 3, is the first after the name.
+    // proc(5) numbers fields from 1. The first after the name is field 3.
     let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
     if let (Some(user), Some(system)) = (field(14), field(15)) {
         let (name, seconds) = (
@@ -108,14 +108,14 @@ fn counter(out: &mut String, name: &str, help: &str, value: f64) {
     sample(out, name, "", float(value));
 }
 
-/// A line of `status` such as `VmRSS:  123 kB`, in bytes.
+/// Returns the value of a line of `status` such as `VmRSS:  123 kB`, in bytes.
 fn kibibytes(status: &str, name: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kibibytes * 1024.0)
 }
 
-/// The soft limit in a line of `limits`.
+/// Returns the soft limit in a line of `limits`.
 fn limit(limits: &str, name: &str) -> Option<f64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match line.split_whitespace().next()? {
@@ -124,12 +124,12 @@ fn limit(limits: &str, name: &str) -> Option<f64> {
     }
 }
 
-/// A number of `IpExt` in `netstat`, where a line of names goes before each line of values.
+/// Returns a value of `IpExt` in `netstat`, where a line of names precedes each line of values.
 fn octets(network: &str, name: &str) -> Option<f64> {
     let mut lines = network.lines().filter(|line| line.starts_with("IpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);
-    let place = names.split_whitespace().position(|known| known == name)?;
-    values.split_whitespace().nth(place)?.parse().ok()
+    let index = names.split_whitespace().position(|known| known == name)?;
+    values.split_whitespace().nth(index)?.parse().ok()
 }
 
 fn boot_time(stat: &str) -> Option<f64> {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proc_says_comes_out_in_seconds_and_bytes() {
+    fn values_of_proc_are_converted_to_seconds_and_bytes() {
         let proc = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| {
             let path = proc.path().join(file);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn without_proc_there_is_nothing_to_say() {
+    fn nothing_is_exposed_without_proc() {
         let mut out = String::new();
         encode_from(&mut out, Path::new("/nowhere"));
         assert_eq!(out, "");

@@ -1,4 +1,4 @@
-//! Counts the requests that a client sends, by status code, host and method.
+//! Counters of a client's requests, by status code, host and method.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use tower::{Layer, Service};
 
 use super::exposition::{Kind, family, quoted, sample};
 
-/// The value of the label `code` where no answer came, as client-go writes it.
-const NO_ANSWER: &str = "<error>";
+/// The value of the label `code` for a request without a response, as in client-go.
+const NO_RESPONSE: &str = "<error>";
 
-/// The requests of one client. Cheap to clone.
+/// Request counters of one client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Requests(Arc<Counts>);
 
@@ -24,7 +24,7 @@ struct Counts {
 }
 
 impl Requests {
-    /// Nothing yet, to this host.
+    /// Returns empty counters for requests to this host.
     pub fn to(host: String) -> Self {
         Self(Arc::new(Counts {
             host,
@@ -43,27 +43,28 @@ impl Requests {
         let host = quoted(&self.0.host);
         let counts = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for ((code, method), count) in &*counts {
-            let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.to_string());
+            let code = code.map_or_else(|| NO_RESPONSE.to_owned(), |code| code.to_string());
             let labels = format!("code=\"{code}\",host={host},method=\"{method}\"");
             sample(out, name, &labels, count);
         }
     }
 }
 
-/// Counts one request when it is dropped, so that those given up are counted, too.
-struct Pending {
+/// A request in progress. It is counted when dropped, so that cancelled requests count, too.
+struct InProgress {
     requests: Requests,
     method: &'static str,
     code: Option<StatusCode>,
 }
 
-impl Pending {
-    fn answered(&mut self, code: Option<StatusCode>) {
+impl InProgress {
+    // A method, so that an async block that calls it captures the whole value.
+    fn set_code(&mut self, code: Option<StatusCode>) {
         self.code = code;
     }
 }
 
-impl Drop for Pending {
+impl Drop for InProgress {
     fn drop(&mut self) {
         let counts = &self.requests.0.counts;
         let key = (self.code.map(|code| code.as_u16()), self.method);
@@ -86,7 +87,7 @@ impl<S> Layer<S> for Requests {
     }
 }
 
-/// A client whose requests are counted when their answers begin.
+/// A service that counts its requests.
 #[derive(Clone, Debug)]
 pub struct Counted<S> {
     inner: S,
@@ -107,16 +108,16 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut pending = Pending {
+        let mut in_progress = InProgress {
             requests: self.requests.clone(),
             method: verb(request.method()),
             code: None,
         };
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let answer = answer.await;
-            pending.answered(answer.as_ref().ok().map(Response::status));
-            answer
+            let response = response.await;
+            in_progress.set_code(response.as_ref().ok().map(Response::status));
+            response
         })
     }
 }
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn answers_failures_and_requests_given_up_are_counted() {
+    async fn responses_failures_and_cancelled_requests_are_counted() {
         let requests = Requests::to("here:6443".to_owned());
         let mut client =
             requests.layer(tower::service_fn(

@@ -1,4 +1,4 @@
-//! How long the stages of a decision take.
+//! Durations of the stages of a decision.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use berth_core::{Observer, Point, Status};
 /// A stage of a decision, as Karmada's metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// Which clusters can take the workload.
+    /// Filters the clusters.
     Filter,
-    /// Which of them are preferred.
+    /// Scores the clusters.
     Score,
-    /// Which of them are used; what they can take is estimated here.
+    /// Estimates the available replicas and selects clusters.
     Select,
-    /// How many replicas each gets.
+    /// Assigns replicas to clusters.
     Assign,
 }
 
 impl Step {
-    /// The stage that a point belongs to.
+    /// Returns the stage of an extension point.
     fn of(point: Point) -> Option<Self> {
         match point {
             Point::PreFilter | Point::Filter => Some(Self::Filter),
@@ -30,17 +30,17 @@ impl Step {
     }
 }
 
-/// Takes the time of the stages of one decision.
+/// Observer that measures the stages of one decision.
 #[derive(Debug, Default)]
 pub(super) struct StepTimes {
     running: Option<(Step, Instant)>,
-    pub(super) taken: Vec<(Step, Duration)>,
+    pub(super) durations: Vec<(Step, Duration)>,
 }
 
 impl StepTimes {
     fn end(&mut self, now: Instant) {
         if let Some((step, since)) = self.running.take() {
-            self.taken
+            self.durations
                 .push((step, now.saturating_duration_since(since)));
         }
     }
@@ -68,11 +68,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_counted_under_the_steps_they_belong_to() {
+    fn points_are_measured_as_their_stage() {
         let mut times = StepTimes::default();
         let mut pass = |points: &[Point], last: Status| {
-            for (place, &point) in points.iter().enumerate() {
-                let is_last = place + 1 == points.len();
+            for (index, &point) in points.iter().enumerate() {
+                let is_last = index + 1 == points.len();
                 times.point_begins(point);
                 times.point_ends(point, if is_last { last } else { Status::Success });
             }
@@ -89,7 +89,7 @@ mod tests {
             ],
             Status::Success,
         );
-        let steps: Vec<Step> = times.taken.iter().map(|(step, _)| *step).collect();
+        let steps: Vec<Step> = times.durations.iter().map(|(step, _)| *step).collect();
         let (filter, rest) = (Step::Filter, [Step::Score, Step::Select, Step::Assign]);
         assert_eq!(steps, [&[filter, filter][..], &rest].concat());
     }

@@ -1,4 +1,4 @@
-//! The scheduling queue under the names of client-go's work queues.
+//! Metrics of the scheduling queue, with the names of client-go's work queues.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use super::exposition::{Kind, family, float, histogram, sample};
 use super::histogram::{Histogram, exponential};
 use crate::binding::BindingKey;
 
-/// Karmada's name of its queue of bindings.
+/// The labels that Karmada uses for its queue of bindings.
 const LABELS: &str = "controller=\"scheduler-queue\",name=\"scheduler-queue\"";
 
 static BOUNDS: [f64; 12] = exponential(10e-9, 10.0);
 
-/// What a work queue is asked: how much came, how long it waited, how long it took.
+/// Counters and durations of the queue.
 #[derive(Debug)]
 pub(super) struct WorkQueue {
     adds: u64,
     retries: u64,
     waited: Histogram<12>,
     worked: Histogram<12>,
-    /// What is being decided or written, and since when.
-    under_way: HashMap<BindingKey, Instant>,
+    /// The keys in processing, with the time they left the queue.
+    in_progress: HashMap<BindingKey, Instant>,
 }
 
 impl Default for WorkQueue {
@@ -30,7 +30,7 @@ impl Default for WorkQueue {
             retries: 0,
             waited: Histogram::new(&BOUNDS),
             worked: Histogram::new(&BOUNDS),
-            under_way: HashMap::new(),
+            in_progress: HashMap::new(),
         }
     }
 }
@@ -39,17 +39,17 @@ impl WorkQueue {
     pub(super) fn taken(&mut self, key: &BindingKey, waited: Duration, now: Instant) {
         self.adds += 1;
         self.waited.observe(waited);
-        self.under_way.insert(key.clone(), now);
+        self.in_progress.insert(key.clone(), now);
     }
 
     pub(super) fn ended(&mut self, key: &BindingKey, retried: bool, now: Instant) {
         self.retries += u64::from(retried);
-        if let Some(since) = self.under_way.remove(key) {
+        if let Some(since) = self.in_progress.remove(key) {
             self.worked.observe(now.saturating_duration_since(since));
         }
     }
 
-    /// `depth` keys are ready: they have come, and were not taken yet.
+    /// Writes the metrics. `depth` is the number of ready keys.
     pub(super) fn encode(&self, out: &mut String, depth: usize) {
         let ready = u64::try_from(depth).unwrap_or(u64::MAX);
         let name = "workqueue_adds_total";
@@ -60,9 +60,10 @@ impl WorkQueue {
         let help = "Current depth of workqueue by workqueue and priority";
         family(out, name, Kind::Gauge, help);
         sample(out, name, &format!("{LABELS},priority=\"\""), depth);
-        let ages = || self.under_way.values().map(Instant::elapsed);
+        let ages = || self.in_progress.values().map(Instant::elapsed);
         let name = "workqueue_longest_running_processor_seconds";
-        let help = "How long the key that is under way for longest has been, in seconds.";
+        let help =
+            "How long in seconds the longest running processor for workqueue has been running.";
         family(out, name, Kind::Gauge, help);
         let longest = ages().max().unwrap_or_default();
         sample(out, name, LABELS, float(longest.as_secs_f64()));
@@ -71,14 +72,14 @@ impl WorkQueue {
         family(out, name, Kind::Histogram, help);
         histogram(out, name, LABELS, &self.waited);
         let name = "workqueue_retries_total";
-        let help = "Total number of keys that came back after a delay.";
+        let help = "Total number of retries handled by workqueue";
         family(out, name, Kind::Counter, help);
         sample(out, name, LABELS, self.retries);
         let name = "workqueue_unfinished_work_seconds";
-        let help = "How long the keys that are under way have been together, in seconds.";
+        let help = "Total time in seconds of the keys in progress, which work_duration has not observed yet.";
         family(out, name, Kind::Gauge, help);
-        let together: Duration = ages().sum();
-        sample(out, name, LABELS, float(together.as_secs_f64()));
+        let total: Duration = ages().sum();
+        sample(out, name, LABELS, float(total.as_secs_f64()));
         let name = "workqueue_work_duration_seconds";
         let help = "How long in seconds processing an item from workqueue takes.";
         family(out, name, Kind::Histogram, help);

@@ -119,7 +119,7 @@ const TABLE: &[Row] = &[
     // Relative to the folder of the package, where tests run.
     ("--config=../examples/test-filter/config.yaml", |o| {
         o.declared.first_name() == "my-scheduler"
-            && o.declared.says_anything()
+            && o.declared.is_by_file()
             && o.rate == Rate::new(100.0, 150)
             && o.lease.as_ref().is_some_and(|l| l.name == "my-scheduler")
     }),

@@ -1,20 +1,20 @@
-//! Files as users of kube-scheduler write them, of each version.
+//! Conversion of files of each version.
 
 use super::*;
 
-/// The configuration of a file, and the places and names of what was left out.
+/// Returns the configuration of a file, and the warnings.
 fn read(text: &str) -> (Value, Vec<String>) {
     let document = Document::read("f", text).unwrap();
-    let (configuration, left_out) = translated(&document).unwrap();
-    let left_out = left_out.iter().map(ToString::to_string).collect();
-    (serde_json::to_value(configuration).unwrap(), left_out)
+    let (configuration, warnings) = converted(&document).unwrap();
+    let warnings = warnings.iter().map(ToString::to_string).collect();
+    (serde_json::to_value(configuration).unwrap(), warnings)
 }
 
 const IGNORED: &str = "has no meaning here and is ignored";
 
 #[test]
-fn a_file_of_today() {
-    let (configuration, left_out) = read(
+fn files_of_the_current_version_are_converted() {
+    let (configuration, warnings) = read(
         "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection:
@@ -61,9 +61,9 @@ profiles:
             }],
         })
     );
-    let of_nodes = |name: &str| format!("{name} of kube-scheduler {IGNORED}");
+    let node_plugin = |name: &str| format!("{name} of kube-scheduler {IGNORED}");
     assert_eq!(
-        left_out,
+        warnings,
         [
             format!("f:10:1: parallelism: {IGNORED}"),
             format!("f:11:1: percentageOfNodesToScore: {IGNORED}"),
@@ -73,23 +73,23 @@ profiles:
             format!("f:22:5: profiles[0].plugins.unreserve: {IGNORED}"),
             format!(
                 "f:20:9: profiles[0].plugins.filter.disabled[0]: {}",
-                of_nodes("NodeName")
+                node_plugin("NodeName")
             ),
             format!(
                 "f:24:5: profiles[0].pluginConfig[0]: {}",
-                of_nodes("NodeResourcesFit")
+                node_plugin("NodeResourcesFit")
             ),
             format!(
                 "f:26:5: profiles[0].pluginConfig[1]: {}",
-                of_nodes("DefaultPreemption")
+                node_plugin("DefaultPreemption")
             ),
         ]
     );
 }
 
 #[test]
-fn a_file_that_is_its_own_profile() {
-    let (configuration, left_out) = read(
+fn v1alpha1_files_are_a_single_profile() {
+    let (configuration, warnings) = read(
         "apiVersion: kubescheduler.config.k8s.io/v1alpha1
 kind: KubeSchedulerConfiguration
 schedulerName: riya-scheduler
@@ -124,14 +124,14 @@ pluginConfig:
         })
     );
     assert_eq!(
-        left_out,
-        ["f:7:3: leaderElection.resourceLock: there are leases only, and one is used"]
+        warnings,
+        ["f:7:3: leaderElection.resourceLock: is ignored: only leases are supported"]
     );
 }
 
 #[test]
-fn extenders_are_taken_over_with_a_word_about_the_protocol() {
-    let (configuration, left_out) = read(
+fn extenders_are_converted_with_a_warning_about_the_protocol() {
+    let (configuration, warnings) = read(
         "apiVersion: kubescheduler.config.k8s.io/v1beta3
 kind: KubeSchedulerConfiguration
 extenders:
@@ -146,17 +146,17 @@ extenders:
         json!([{ "urlPrefix": "http://127.0.0.1:8888/", "filterVerb": "filter", "clusterCacheCapable": true }])
     );
     assert_eq!(
-        left_out,
+        warnings,
         [
             format!("f:7:3: extenders[0].managedResources: {IGNORED}"),
-            "f:4:3: extenders[0]: is sent bindings and clusters, not pods and nodes: see docs/extenders.md for an adapter"
+            "f:4:3: extenders[0]: receives bindings and clusters, not pods and nodes: see docs/extenders.md for an adapter"
                 .to_owned(),
         ]
     );
 }
 
 #[test]
-fn our_own_files_stay_strict_and_other_kinds_are_refused() {
+fn unknown_fields_and_other_kinds_are_rejected() {
     for (text, expected) in [
         (
             "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nparallelism: 1\n",

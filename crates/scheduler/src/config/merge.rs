@@ -1,4 +1,4 @@
-//! A configuration file under the flags: what the file says counts where the flag was not given.
+//! Merging a configuration file into the flags. Explicit flags override the file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::flags::SchedulerArgs;
 use crate::go_duration::go_duration;
 use crate::options::BindAddress;
 
-/// Puts what the file says into the flags that were not given. Profiles and extenders are not their business.
+/// Sets the flags that are not explicit from the file. Ignores profiles and extenders.
 ///
 /// # Errors
-/// When a duration or an address cannot be read.
-pub(crate) fn put_under(
+/// If a duration or an address is invalid.
+pub(crate) fn file_into_flags(
     args: &mut SchedulerArgs,
     document: &Document,
     configuration: &SchedulerConfiguration,
 ) -> Result<(), ConfigError> {
-    let given = args.given.clone();
+    let explicit = args.explicit.clone();
     let election = &configuration.leader_election;
     let client = &configuration.client_connection;
     let duration = |path: &str, text: &Option<String>| -> Result<Option<Duration>, ConfigError> {
@@ -38,14 +38,14 @@ pub(crate) fn put_under(
             .map(Some)
             .map_err(|message| document.error(path, format!("{text:?}: {message}")))
     };
-    macro_rules! put {
-        ($($flag:ident $(of $part:ident)?: $said:expr),+ $(,)?) => {
-            $(if !given.contains(stringify!($flag)) && let Some(value) = $said {
+    macro_rules! set {
+        ($($flag:ident $(of $part:ident)?: $configured:expr),+ $(,)?) => {
+            $(if !explicit.contains(stringify!($flag)) && let Some(value) = $configured {
                 args$(.$part)?.$flag = value.into();
             })+
         };
     }
-    put! {
+    set! {
         leader_elect of election: election.leader_elect,
         leader_elect_lease_duration of election: duration("leaseDuration", &election.lease_duration)?,
         leader_elect_renew_deadline of election: duration("renewDeadline", &election.renew_deadline)?,

@@ -1,16 +1,16 @@
-//! Changes that make an expression cheap and finite to evaluate, without changing its value.
+//! Changes of a parsed expression that bound its loops and avoid copies, without changing its value.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};
 
-use super::functions::TURN;
+use super::functions::COUNT_ITERATION;
 
-/// Makes every loop count its turns, and selections borrow instead of copying what they select from.
+/// Makes every loop count its iterations, and field selections borrow instead of copying the object.
 pub(super) fn bound_loops(expr: &mut IdedExpr) {
     match &mut expr.expr {
         Expr::Call(call) => {
             if call.func_name == operators::OPT_SELECT {
-                // An absent field is none, as an absent key is.
+                // Treats an absent field like an absent key.
                 operators::OPT_INDEX.clone_into(&mut call.func_name);
             }
             call.target
@@ -31,7 +31,7 @@ pub(super) fn bound_loops(expr: &mut IdedExpr) {
             let condition = std::mem::take(&mut comprehension.loop_cond);
             comprehension.loop_cond = call(
                 operators::LOGICAL_AND,
-                vec![call(TURN, Vec::new()), condition],
+                vec![call(COUNT_ITERATION, Vec::new()), condition],
             );
         }
         Expr::List(list) => list.elements.iter_mut().for_each(bound_loops),

@@ -1,31 +1,31 @@
-//! Which flags were given, and do not only have their default: those win over a configuration file.
+//! The flags that the user set explicitly. They override a configuration file.
 
 use std::collections::BTreeSet;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-/// The names of the flags that were given, as clap knows them (`kube_api_qps`).
+/// The clap IDs of the flags that are set explicitly, for example `kube_api_qps`.
 ///
-/// Flattened into a struct of flags it adds none. It has to be the first field: reading a flag takes it out of
-/// the matches.
+/// Flattened into a struct of flags, it adds none. It must be the first field, because parsing a flag removes it from the
+/// matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given(BTreeSet<String>);
+pub struct ExplicitFlags(BTreeSet<String>);
 
-impl Given {
-    /// Whether the flag was given.
+impl ExplicitFlags {
+    /// Reports whether a flag is set explicitly.
     pub fn contains(&self, flag: &str) -> bool {
         self.0.contains(flag)
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for ExplicitFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = matches.ids().filter(|id| {
+        let explicit = matches.ids().filter(|id| {
             let source = matches.value_source(id.as_str());
             source.is_some_and(|source| source != ValueSource::DefaultValue)
         });
-        Ok(Self(given.map(ToString::to_string).collect()))
+        Ok(Self(explicit.map(ToString::to_string).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -34,7 +34,7 @@ impl FromArgMatches for Given {
     }
 }
 
-impl Args for Given {
+impl Args for ExplicitFlags {
     fn augment_args(command: Command) -> Command {
         command
     }

@@ -1,23 +1,23 @@
-//! Where in the source of an expression something is wrong, and whether the source is one that the parser can take.
+//! Positions in the source of an expression, and the check of its nesting before it is parsed.
 
-/// Brackets within brackets, and choices.
-pub(super) const MAX_BRACKETS: usize = 32;
+/// Limit of nested brackets, and of conditionals.
+pub(super) const MAX_NESTING: usize = 32;
 
-/// What is wrong with an expression.
+/// An error in an expression, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}, in {text:?}")]
 pub(super) struct SyntaxError {
-    /// From 1.
+    /// The line, counted from 1.
     pub(super) line: usize,
-    /// From 1.
+    /// The column, counted from 1.
     pub(super) column: usize,
-    /// The line.
+    /// The text of the line.
     text: String,
     problem: String,
 }
 
-/// What is wrong at a line and a column.
-pub(super) fn located(
+/// Returns an error at a line and column.
+pub(super) fn error_at(
     source: &str,
     (line, column): (usize, usize),
     problem: String,
@@ -31,11 +31,11 @@ pub(super) fn located(
     }
 }
 
-/// The first place of a name in the source, outside of texts; the beginning where it is not found.
-pub(super) fn place_of(source: &str, name: &str) -> (usize, usize) {
+/// Returns the first position of a name outside of string literals, or the start of the source.
+pub(super) fn position_of(source: &str, name: &str) -> (usize, usize) {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = ' ';
-    outside_texts(source, |rest, c| {
+    outside_strings(source, |rest, c| {
         let found = !name.is_empty()
             && !is_name(before)
             && rest
@@ -47,22 +47,23 @@ pub(super) fn place_of(source: &str, name: &str) -> (usize, usize) {
     .unwrap_or((1, 1))
 }
 
-/// Where brackets and choices become more than the parser can take, whatever they mean.
+/// Returns the position at which brackets or conditionals exceed [`MAX_NESTING`]. Works on the text, because deeper
+/// nesting overflows the parser's stack.
 pub(super) fn too_nested(source: &str) -> Option<(usize, usize)> {
-    let (mut open, mut choices) = (0_usize, 0);
-    outside_texts(source, |_, c| {
+    let (mut open, mut conditionals) = (0_usize, 0);
+    outside_strings(source, |_, c| {
         match c {
             '(' | '[' | '{' => open += 1,
             ')' | ']' | '}' => open = open.saturating_sub(1),
-            '?' => choices += 1,
+            '?' => conditionals += 1,
             _ => {}
         }
-        open > MAX_BRACKETS || choices > MAX_BRACKETS
+        open > MAX_NESTING || conditionals > MAX_NESTING
     })
 }
 
-/// The line and column of the first character outside of texts at which something is found.
-fn outside_texts(
+/// Returns the position of the first character outside of string literals that the predicate accepts.
+fn outside_strings(
     source: &str,
     mut found: impl FnMut(&str, char) -> bool,
 ) -> Option<(usize, usize)> {

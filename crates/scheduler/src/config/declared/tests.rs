@@ -16,10 +16,10 @@ fn registry() -> Registry {
 fn declared(text: &str, flags: ProfileFlags) -> Result<Declared, ConfigError> {
     let document = Document::read("file", &format!("{HEAD}{text}"))?;
     let configuration = document.parse()?;
-    Declared::in_document(document, configuration, flags)
+    Declared::from_document(document, configuration, flags)
 }
 
-/// Names of profiles with their plugins.
+/// Returns the names of the profiles with their plugins.
 fn profiles(declared: Declared) -> Result<Vec<(String, Vec<String>)>, ConfigError> {
     let profiles = declared.profiles(&registry())?.into_iter().map(|profile| {
         let plugins = profile.plugins.multi_point.enabled;
@@ -36,7 +36,7 @@ fn flags(scheduler_name: Option<&str>, plugins: Option<&[&str]>) -> ProfileFlags
     }
 }
 
-fn found(name: &str, plugins: &[&str]) -> (String, Vec<String>) {
+fn profile(name: &str, plugins: &[&str]) -> (String, Vec<String>) {
     (
         name.to_owned(),
         plugins.iter().map(|&one| one.to_owned()).collect(),
@@ -44,66 +44,66 @@ fn found(name: &str, plugins: &[&str]) -> (String, Vec<String>) {
 }
 
 #[test]
-fn without_profiles_there_is_one_with_everything() {
+fn the_default_profile_has_all_plugins() {
     let plain = declared("", ProfileFlags::default()).unwrap();
     assert_eq!(
         profiles(plain).unwrap(),
-        [found("default-scheduler", &["A", "B"])]
+        [profile("default-scheduler", &["A", "B"])]
     );
-    let by_flags = Declared::by_flags(flags(Some("mine"), Some(&["*", "-A"])));
-    assert_eq!(profiles(by_flags).unwrap(), [found("mine", &["B"])]);
+    let by_flags = Declared::from_flags(flags(Some("mine"), Some(&["*", "-A"])));
+    assert_eq!(profiles(by_flags).unwrap(), [profile("mine", &["B"])]);
 }
 
 #[test]
-fn flags_win_over_a_lone_profile() {
+fn flags_override_a_single_profile() {
     let text =
         "profiles:\n- plugins: {multiPoint: {enabled: [{name: B}], disabled: [{name: A}]}}\n";
     let plain = declared(text, ProfileFlags::default()).unwrap();
     assert_eq!(
         profiles(plain).unwrap(),
-        [found("default-scheduler", &["B"])]
+        [profile("default-scheduler", &["B"])]
     );
     let named = declared(text, flags(Some("mine"), None)).unwrap();
-    assert_eq!(profiles(named).unwrap(), [found("mine", &["B"])]);
+    assert_eq!(profiles(named).unwrap(), [profile("mine", &["B"])]);
     let chosen = declared(text, flags(None, Some(&["A"]))).unwrap();
     assert_eq!(
         profiles(chosen).unwrap(),
-        [found("default-scheduler", &["A"])]
+        [profile("default-scheduler", &["A"])]
     );
 }
 
 #[test]
-fn profiles_of_a_file_have_the_default_plugins_and_those_they_name() {
+fn profiles_have_default_plugins_and_enabled_ones() {
     let text = "profiles:\n- schedulerName: one\n- schedulerName: two\n  plugins: {multiPoint: {enabled: [{name: B}]}}\n";
     let several = declared(text, ProfileFlags::default()).unwrap();
     assert_eq!(
         profiles(several).unwrap(),
-        [found("one", &["A"]), found("two", &["A", "B"])]
+        [profile("one", &["A"]), profile("two", &["A", "B"])]
     );
 }
 
 #[test]
-fn what_is_wrong_is_said_with_line_and_column() {
-    for (text, given, expected) in [
+fn errors_have_line_and_column() {
+    for (text, flags, expected) in [
         (
             "profiles:\n- schedulerName: a\n- schedulerName: a\n",
             ProfileFlags::default(),
-            "file:5:3: profiles[1].schedulerName: profiles[0] is named \"a\" already",
+            "file:5:3: profiles[1].schedulerName: profiles[0] has the name \"a\" already",
         ),
         (
             "profiles:\n- schedulerName: a\n- plugins: {}\n",
             ProfileFlags::default(),
-            "file:5:3: profiles[1]: schedulerName is required where there are several profiles",
+            "file:5:3: profiles[1]: schedulerName is required with several profiles",
         ),
         (
             "profiles:\n- schedulerName: a\n- schedulerName: b\n",
             flags(Some("c"), None),
-            "file:3:1: profiles: --scheduler-name is for one profile, and there are 2 here: leave the flag out",
+            "file:3:1: profiles: --scheduler-name applies to a single profile, but there are 2: remove the flag",
         ),
         (
             "profiles:\n- schedulerName: a\n- schedulerName: b\n",
             flags(None, Some(&["*"])),
-            "file:3:1: profiles: --plugins is for one profile, and there are 2 here: leave the flag out",
+            "file:3:1: profiles: --plugins applies to a single profile, but there are 2: remove the flag",
         ),
         (
             "profiles:\n- plugins:\n    filter:\n      enabled:\n      - name: A\n      - name: Typo\n",
@@ -121,7 +121,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "file:6:27: profiles[0].plugins.score.enabled[0].weight: invalid value: integer `-1`, expected u32",
         ),
     ] {
-        let error = declared(text, given)
+        let error = declared(text, flags)
             .and_then(profiles)
             .unwrap_err()
             .to_string();

@@ -1,0 +1,93 @@
+//! Clusters as CEL values, with the results of expressions that read no binding. Both are valid as long as the Cluster
+//! object does not change.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use berth_api::Cluster;
+use berth_core::ClusterView;
+use kube_cel::cel::Context;
+
+use super::check::Paths;
+use super::functions::Budget;
+use super::objects;
+
+/// The cached clusters by name, and the time budget for the reasons of the current cycle.
+#[derive(Default)]
+pub(super) struct ClusterCache {
+    clusters: HashMap<String, CachedCluster>,
+    /// Shared by all evaluations for reasons in the current cycle; `None` before the first.
+    reasons: Option<Budget>,
+}
+
+impl std::fmt::Debug for ClusterCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ClusterCache")
+            .field(&self.clusters.len())
+            .finish()
+    }
+}
+
+/// A cached cluster.
+pub(super) struct CachedCluster {
+    /// Identifies the object by its address, which stays reserved while this weak reference exists.
+    object: Weak<Cluster>,
+    /// The functions and the variable `cluster`.
+    pub(super) scope: Context<'static>,
+    /// Results of expressions that read no binding, by the index of the expression.
+    pub(super) filter: HashMap<usize, Result<(), Arc<str>>>,
+    pub(super) score: HashMap<usize, Result<i64, Arc<str>>>,
+}
+
+impl ClusterCache {
+    /// Resets the budget for reasons.
+    pub(super) fn begin_cycle(&mut self) {
+        self.reasons = None;
+    }
+
+    /// Returns the budget of the current cycle for reasons. It begins with the first call.
+    pub(super) fn reasons_budget(&mut self) -> Budget {
+        *self.reasons.get_or_insert_with(Budget::begin)
+    }
+
+    /// Returns a cluster. Converts its object if it is new or has changed.
+    ///
+    /// # Errors
+    /// If the object is missing or cannot be converted.
+    pub(super) fn get(
+        &mut self,
+        view: &ClusterView<'_>,
+        reads: &Paths,
+    ) -> Result<&mut CachedCluster, String> {
+        let object = view.object().ok_or("the cluster's object is missing")?;
+        let is_stale = self
+            .clusters
+            .get(view.name())
+            .is_none_or(|cached| !std::ptr::eq(cached.object.as_ptr(), Arc::as_ptr(object)));
+        if is_stale {
+            let cached = CachedCluster {
+                object: Arc::downgrade(object),
+                scope: objects::cluster(object, reads)?,
+                filter: HashMap::new(),
+                score: HashMap::new(),
+            };
+            self.clusters.insert(view.name().to_owned(), cached);
+        }
+        self.clusters
+            .get_mut(view.name())
+            .ok_or_else(|| "the cluster is not cached".to_owned())
+    }
+
+    /// Drops removed clusters if the cache holds more than `clusters`.
+    pub(super) fn drop_removed(&mut self, clusters: usize) {
+        if self.clusters.len() > clusters {
+            self.clusters
+                .retain(|_, cached| cached.object.strong_count() > 0);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.clusters.len()
+    }
+}
