@@ -10,10 +10,9 @@ forwards filter and prioritize; kube-scheduler's preempt and bind concern single
 
 import argparse
 import json
-import sys
-import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from extender_http import serve
 
 # Shorter than the httpTimeout of the scheduler, so that the scheduler receives the reason of a failure.
 TIMEOUT_SECONDS = 4
@@ -78,7 +77,7 @@ class Adapter:
         self.to = to.rstrip("/")
 
     def filter(self, args):
-        answer = self.ask("filter", args)
+        answer = self.call("filter", args)
         result = {
             "failedClusters": field(answer, "FailedNodes"),
             "failedAndUnresolvableClusters": field(answer, "FailedAndUnresolvableNodes"),
@@ -93,10 +92,10 @@ class Adapter:
         return result | {"clusters": {"items": passing}}
 
     def prioritize(self, args):
-        answer = self.ask("prioritize", args)
-        return [{"host": field(one, "Host"), "score": field(one, "Score")} for one in answer or []]
+        answer = self.call("prioritize", args)
+        return [{"host": field(priority, "Host"), "score": field(priority, "Score")} for priority in answer or []]
 
-    def ask(self, verb, args):
+    def call(self, verb, args):
         sent = {"Pod": pod_of(args["binding"]), "Nodes": None, "NodeNames": None}
         if "clusterNames" in args:
             sent["NodeNames"] = args["clusterNames"]
@@ -110,49 +109,13 @@ class Adapter:
             return json.load(answer)
 
 
-class Handler(BaseHTTPRequestHandler):
-    # Keeps connections open between calls.
-    protocol_version = "HTTP/1.1"
-    verbs = {}
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        verb = self.verbs.get(self.path)
-        if verb is None:
-            return self.answer(404, {"error": f"no such verb: {self.path}"})
-        try:
-            answer = verb(json.loads(body))
-        except (KeyError, TypeError, ValueError) as error:
-            return self.answer(502, {"error": f"cannot translate: {error!r}"})
-        except (urllib.error.URLError, TimeoutError) as error:
-            return self.answer(502, {"error": f"cannot reach the extender: {error}"})
-        self.answer(200, answer)
-
-    def answer(self, status, message):
-        body = json.dumps(message).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments):
-        print("%s" % (arguments[0] % arguments[1:]), file=sys.stderr, flush=True)
-
-
 def main():
-    parser = argparse.ArgumentParser(description="Asks an extender of kube-scheduler about clusters.")
+    parser = argparse.ArgumentParser(description="Forwards calls to an extender of kube-scheduler.")
     parser.add_argument("--to", required=True, metavar="URL", help="the urlPrefix of the extender")
-    parser.add_argument("--port", type=int, default=8889, help="port to listen on; 0 takes a free one")
+    parser.add_argument("--port", type=int, default=8889, help="port to listen on; 0 selects a free one")
     arguments = parser.parse_args()
     adapter = Adapter(arguments.to)
-    Handler.verbs = {"/scheduler/filter": adapter.filter, "/scheduler/prioritize": adapter.prioritize}
-    server = ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler)
-    print(f"http://127.0.0.1:{server.server_port}/scheduler", flush=True)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        pass
+    serve(arguments.port, {"filter": adapter.filter, "prioritize": adapter.prioritize})
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ also calls kubectl, because an extender that stores decisions writes to the cont
 import argparse
 import json
 import subprocess
-import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from extender_http import serve
 
 # Clusters with more licences than this have the highest score.
 PLENTY = 10
@@ -107,53 +107,22 @@ def names(args):
     return [item["metadata"]["name"] for item in args["clusters"]["items"]]
 
 
-class Handler(BaseHTTPRequestHandler):
-    # Keeps connections open between calls.
-    protocol_version = "HTTP/1.1"
-    verbs = {}
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        verb = self.verbs.get(self.path)
-        if verb is None:
-            return self.answer(404, {"error": f"no such verb: {self.path}"})
-        try:
-            answer = verb(json.loads(body))
-        except (KeyError, TypeError, ValueError) as error:
-            return self.answer(400, {"error": f"cannot read the request: {error!r}"})
-        self.answer(200, answer)
-
-    def answer(self, status, message):
-        body = json.dumps(message).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments):
-        print("%s" % (arguments[0] % arguments[1:]), file=sys.stderr, flush=True)
-
-
 def main():
-    parser = argparse.ArgumentParser(description="Keeps workloads where there are licences for them.")
+    parser = argparse.ArgumentParser(description="Places workloads in clusters with licences.")
     parser.add_argument("--stock", required=True, metavar="FILE", help='licences by cluster, as {"member1": 3}')
-    parser.add_argument("--port", type=int, default=8888, help="port to listen on; 0 takes a free one")
+    parser.add_argument("--port", type=int, default=8888, help="port to listen on; 0 selects a free one")
     parser.add_argument("--kubeconfig", metavar="FILE", help="the control plane, for bind")
     arguments = parser.parse_args()
     extender = Extender(Stock(arguments.stock), arguments.kubeconfig)
-    Handler.verbs = {
-        "/scheduler/filter": extender.filter,
-        "/scheduler/prioritize": extender.prioritize,
-        "/scheduler/preempt": extender.preempt,
-        "/scheduler/bind": extender.bind,
-    }
-    server = ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler)
-    print(f"http://127.0.0.1:{server.server_port}/scheduler", flush=True)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        pass
+    serve(
+        arguments.port,
+        {
+            "filter": extender.filter,
+            "prioritize": extender.prioritize,
+            "preempt": extender.preempt,
+            "bind": extender.bind,
+        },
+    )
 
 
 if __name__ == "__main__":
