@@ -1,17 +1,7 @@
-//! The real kubectl, where it is installed.
+//! Runs the real kubectl. Tests that use it need `#[needs(kubectl)]`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-/// Whether kubectl is on the PATH. Tests that need it end early, and say so, where it is not.
-pub fn is_installed() -> bool {
-    Command::new("kubectl")
-        .args(["version", "--client"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
 
 /// Runs kubectl with a kubeconfig, and a cache of its own so that tests do not meet in it.
 ///

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
+use berth_test_requirements::needs;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -222,16 +223,9 @@ fn loses_a_member_and_gets_it_back(user: &User, export: &str, lines: [&String; 7
     });
 }
 
+#[needs(kubectl)]
 #[test]
 fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
-    if Command::new("kubectl")
-        .args(["version", "--client"])
-        .output()
-        .is_err()
-    {
-        eprintln!("kubectl is not installed: the walkthrough was not run");
-        return;
-    }
     let commands = commands();
     let [
         up,

@@ -76,17 +76,18 @@ pub(crate) async fn forgetful() -> Served {
     Served { client, shared }
 }
 
-/// A real server and an embedded one, where the environment names the binaries of the real one.
-pub(crate) async fn both() -> Option<[Served; 2]> {
-    let assets = RealServer::assets()?;
+/// Starts a real server and an embedded one. The test needs `#[needs(apiserver)]`.
+pub(crate) async fn both() -> [Served; 2] {
+    let assets = RealServer::assets().unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut both = Vec::new();
-    for shared in [real(&assets, &[]).await, embedded().await] {
-        let client = client_of(config(&shared.kubeconfig).await);
-        let shared = Arc::new(shared);
-        both.push(Served { client, shared });
-    }
-    both.try_into().ok()
+    let served = async |shared: Shared| Served {
+        client: client_of(config(&shared.kubeconfig).await),
+        shared: Arc::new(shared),
+    };
+    [
+        served(real(&assets, &[]).await).await,
+        served(embedded().await).await,
+    ]
 }
 
 async fn start(flags: &[String]) -> Shared {
@@ -247,11 +248,8 @@ impl Served {
         raw(&self.client, method, path, headers, body).await
     }
 
-    /// Runs kubectl; empty where it is not installed.
-    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Option<std::process::Output> {
-        if !kubectl::is_installed() {
-            return None;
-        }
+    /// Runs kubectl. The test needs `#[needs(kubectl)]`.
+    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> std::process::Output {
         let (kubeconfig, cache) = (
             self.shared.kubeconfig.clone(),
             self.shared.folder.path().join("cache"),
@@ -262,7 +260,7 @@ impl Served {
             kubectl::run_with_editor(&kubeconfig, &cache, EDITOR, &arguments).unwrap()
         })
         .await
-        .ok()
+        .unwrap()
     }
 }
 

@@ -33,13 +33,14 @@ impl Drop for Program {
     }
 }
 
-/// The folder of Karmada's programs that the environment names.
-pub fn karmada() -> Option<PathBuf> {
-    let folder = std::env::var_os("BERTH_E2E_KARMADA").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("not run: BERTH_E2E_KARMADA names no folder with Karmada's programs");
-    }
-    folder
+/// Returns the directory of Karmada's programs.
+///
+/// # Panics
+/// When `BERTH_E2E_KARMADA` is not set: the test needs `#[needs(karmada)]`.
+pub fn karmada() -> PathBuf {
+    std::env::var_os("BERTH_E2E_KARMADA")
+        .map(PathBuf::from)
+        .unwrap()
 }
 
 /// Who does a part of the work.

@@ -1,14 +1,15 @@
 //! Karmada's scheduler with our controllers.
 
+use berth_test_requirements::needs;
+
 use crate::program::{Side, karmada};
 use crate::scene::Scene;
 use crate::story;
 
+#[needs(karmada)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_controllers_do_what_karmadas_scheduler_decides() {
-    let Some(folder) = karmada() else {
-        return;
-    };
+    let folder = karmada();
     let scene = Scene::start(&Side::Theirs(folder), &Side::Ours).await;
     story::told(&scene, "karmada-scheduler").await;
     scene.stop().await;

@@ -1,6 +1,7 @@
 //! `berth controllers`.
 
 use berth_e2e::eventually;
+use berth_test_requirements::needs;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -52,12 +53,11 @@ async fn until_forbidden(place: &Place, resource: &str, reason: &str) {
     .await;
 }
 
+#[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
     let enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
-    let Some(place) = Place::start(&[enforced]).await else {
-        return;
-    };
+    let place = Place::start(&[enforced]).await;
     place.apply("deploy/controllers");
     let roles: Api<ClusterRole> = Api::all(place.client.clone());
     let all = rights::given_to(&place.client, ACCOUNT).await;

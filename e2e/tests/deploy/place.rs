@@ -17,13 +17,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Starts one with these flags of kube-apiserver; none where there is nothing to start, or no kubectl.
-    pub(crate) async fn start(flags: &[&str]) -> Option<Self> {
-        let assets = RealServer::assets().filter(|_| kubectl::is_installed());
-        let Some(assets) = assets else {
-            println!("skipped: needs KUBEBUILDER_ASSETS and kubectl");
-            return None;
-        };
+    /// Starts one with these flags of kube-apiserver. The test needs `#[needs(apiserver, kubectl)]`.
+    pub(crate) async fn start(flags: &[&str]) -> Self {
+        let assets = RealServer::assets().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let audit = Audit::new(folder.path());
@@ -46,7 +42,7 @@ impl Place {
             "-f",
             &crds,
         ]);
-        Some(place)
+        place
     }
 
     /// Applies a file or folder of the repository.

@@ -1,5 +1,6 @@
 //! The extender of the examples, with all its verbs, on a control plane.
 
+use berth_test_requirements::needs;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,8 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/extender")
 }
 
-/// Starts a program of the folder on a free port; None where there is no Python, which is said.
-pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> Option<(Example, String)> {
+/// Starts a program of the folder on a free port. The test needs `#[needs(python3)]`.
+pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> (Example, String) {
     let started = Command::new("python3")
         .arg(folder().join(program))
         .args(["--port", "0"])
@@ -31,19 +32,14 @@ pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> Option<(Example, Str
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let mut child = match started {
-        Ok(child) => child,
-        Err(error) => {
-            println!("skipped: the extender of the examples needs python3: {error}");
-            return None;
-        }
-    };
+    let mut child = started.unwrap();
     let mut url = String::new();
     let printed = child.stdout.take().unwrap();
     BufReader::new(printed).read_line(&mut url).unwrap();
-    Some((Example(child), url.trim().to_owned()))
+    (Example(child), url.trim().to_owned())
 }
 
+#[needs(python3)]
 #[tokio::test(flavor = "multi_thread")]
 async fn licences_are_taken_by_the_decisions_that_it_stores() {
     // The extender needs the control plane, and the scheduler the extender's address.
@@ -57,9 +53,7 @@ async fn licences_are_taken_by_the_decisions_that_it_stores() {
         OsStr::new("--kubeconfig"),
         kubeconfig.as_os_str(),
     ];
-    let Some((_licences, url)) = start("licences.py", &arguments) else {
-        return;
-    };
+    let (_licences, url) = start("licences.py", &arguments);
     let scene = plane.with_extenders(
         json!([{ "urlPrefix": url, "filterVerb": "filter", "prioritizeVerb": "prioritize",
             "preemptVerb": "preempt", "bindVerb": "bind", "weight": 5, "clusterCacheCapable": true,

@@ -1,5 +1,6 @@
 //! Three profiles, plugins of one's own and the extender of the examples, all in one scheduler.
 
+use berth_test_requirements::needs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -54,9 +55,8 @@ impl Drop for Licences {
 }
 
 impl Licences {
-    /// Starts it with so many licences in each cluster; its address comes along. None where there is no
-    /// Python, which is said.
-    fn start(folder: &Path, stock: &Value) -> Option<(Self, String)> {
+    /// Starts it with this many licences in each cluster and returns its URL.
+    fn start(folder: &Path, stock: &Value) -> (Self, String) {
         let file = folder.join("stock.json");
         std::fs::write(&file, stock.to_string()).unwrap();
         let program =
@@ -68,28 +68,21 @@ impl Licences {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        let mut child = match started {
-            Ok(child) => child,
-            Err(error) => {
-                println!("skipped: the extender of the examples needs python3: {error}");
-                return None;
-            }
-        };
+        let mut child = started.unwrap();
         let mut url = String::new();
         let printed = child.stdout.take().unwrap();
         BufReader::new(printed).read_line(&mut url).unwrap();
-        Some((Self(child), url.trim().to_owned()))
+        (Self(child), url.trim().to_owned())
     }
 }
 
+#[needs(python3)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_profiles_a_plugin_expressions_and_an_extender() {
     let bare = bare().await;
     // m1 has no licences left, and m2 the most.
     let stock = json!({ "m1": 0, "m2": 9, "m3": 3, "m4": 3 });
-    let Some((_licences, url)) = Licences::start(bare.folder(), &stock) else {
-        return;
-    };
+    let (_licences, url) = Licences::start(bare.folder(), &stock);
     let mut registry = Registry::new();
     registry.register(Closed::NAME, Closed::make).unwrap();
     let closed = json!({ "filter": { "enabled": [{ "name": "Closed" }] } });

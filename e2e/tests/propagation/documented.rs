@@ -1,10 +1,11 @@
 //! docs/propagation.md shows what is there: its commands run on `berth up`, and say what the page says.
 
+use berth_test_requirements::needs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use berth::up::{ControlPlane, UpArgs};
-use berth_e2e::{eventually, kubectl};
+use berth_e2e::eventually;
 
 /// A command of the page, and what it prints there.
 struct Shown {
@@ -45,12 +46,9 @@ fn fits(line: &str, shown: &str) -> bool {
     }
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_walk_of_the_page_can_be_walked() {
-    if !kubectl::is_installed() {
-        println!("kubectl is not there: skipped");
-        return;
-    }
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = UpArgs {
         port: 0,

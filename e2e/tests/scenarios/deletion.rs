@@ -3,6 +3,7 @@
 use berth_api::well_known::{DELETION_PROTECTED, PROPAGATION_POLICY_PERMANENT_ID};
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
+use berth_test_requirements::needs;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DeleteParams;
@@ -45,13 +46,10 @@ async fn a_deleted_policy_takes_its_claim_and_leaves_the_workload() {
     plane.stop().await;
 }
 
+#[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_template_takes_its_binding_with_it() {
     let plane = Plane::start().await;
-    if !plane.collects_garbage() {
-        println!("skipped: nothing collects garbage on this server");
-        return plane.stop().await;
-    }
     let nginx = deployment("nginx", 2);
     plane
         .create_all([policy("p", &[&nginx], on(&["member1"])), nginx.clone()])
@@ -93,13 +91,10 @@ async fn a_deleted_binding_is_made_again() {
     plane.stop().await;
 }
 
+#[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_goes_with_all_that_is_in_it() {
     let plane = Plane::start().await;
-    if !plane.collects_garbage() {
-        println!("skipped: nothing empties namespaces on this server");
-        return plane.stop().await;
-    }
     let nginx = deployment("nginx", 2);
     plane
         .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
@@ -114,13 +109,10 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
     plane.stop().await;
 }
 
+#[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_protected_cannot_be_deleted() {
     let plane = Plane::start().await;
-    if !plane.admits_as_karmada() {
-        println!("skipped: this server has no hook against deletions");
-        return plane.stop().await;
-    }
     let protection = |value| json!({ "metadata": { "labels": { DELETION_PROTECTED: value } } });
     plane
         .create_all([but(deployment("nginx", 1), protection("Always"))])
@@ -155,13 +147,10 @@ async fn what_is_protected_cannot_be_deleted() {
     plane.stop().await;
 }
 
+#[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_protected_namespace_cannot_be_deleted() {
     let plane = Plane::start().await;
-    if !plane.admits_as_karmada() {
-        println!("skipped: this server has no hook against deletions");
-        return plane.stop().await;
-    }
     let namespaces = plane.all::<Namespace>();
     let protection = |value: serde_json::Value| json!({ "metadata": { "labels": { DELETION_PROTECTED: value } } });
     plane

@@ -1,7 +1,8 @@
 //! What is refused, with the field named; and what Karmada accepts although it cannot work.
 
 use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
-use berth_e2e::{Plane, kubectl};
+use berth_e2e::Plane;
+use berth_test_requirements::needs;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -144,13 +145,11 @@ async fn invalid_policies_are_refused_with_the_field_named() {
     plane.stop().await;
 }
 
+#[needs(kubectl)]
+#[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_says_which_field_is_wrong() {
     let plane = Plane::start().await;
-    if !kubectl::is_installed() || !plane.admits_as_karmada() {
-        println!("skipped: needs kubectl and Karmada's admission rules");
-        return plane.stop().await;
-    }
     for (placement, field) in refused_placements() {
         let output = plane.kubectl_apply(&policy("bad", &[&deployment("nginx", 1)], placement));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -179,13 +178,10 @@ async fn kubectl_says_which_field_is_wrong() {
     plane.stop().await;
 }
 
+#[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_members_are_refused_with_the_field_named() {
     let plane = Plane::start().await;
-    if !plane.admits_as_karmada() {
-        println!("skipped: this server has no admission rules for Clusters");
-        return plane.stop().await;
-    }
     let cases = [
         (json!({ "syncMode": "Shove" }), "spec.syncMode"),
         (

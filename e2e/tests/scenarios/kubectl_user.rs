@@ -1,19 +1,11 @@
 //! What users type, and what they see: the same scenarios through the real kubectl.
 
-use berth_e2e::{Plane, kubectl};
+use berth_e2e::Plane;
+use berth_test_requirements::needs;
 use serde_json::json;
 
 use crate::manifests::{deployment, labelled, on, policy, weighted};
 use crate::watching::{after_all_else, after_changes_of_members, not_placed, placed, told};
-
-/// A control plane, where kubectl is installed.
-async fn plane_with_kubectl() -> Option<Plane> {
-    if kubectl::is_installed() {
-        return Some(Plane::start().await);
-    }
-    println!("skipped: kubectl is not installed");
-    None
-}
 
 fn apply(plane: &Plane, manifest: &serde_json::Value) {
     let output = plane.kubectl_apply(manifest);
@@ -24,11 +16,10 @@ fn apply(plane: &Plane, manifest: &serde_json::Value) {
     );
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn apply_get_describe_scale_and_delete() {
-    let Some(plane) = plane_with_kubectl().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     apply(&plane, &nginx);
     apply(
@@ -91,11 +82,10 @@ async fn apply_get_describe_scale_and_delete() {
     plane.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn label_taint_and_delete_clusters() {
-    let Some(plane) = plane_with_kubectl().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     plane.kubectl(&["label", "cluster", "member1", "member2", "site=hall"]);
     let nginx = deployment("nginx", 1);
     apply(&plane, &policy("p", &[&nginx], labelled("site", "hall")));
@@ -139,11 +129,10 @@ async fn label_taint_and_delete_clusters() {
     plane.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspend_and_resume_by_hand() {
-    let Some(plane) = plane_with_kubectl().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     apply(&plane, &policy("p", &[&nginx], on(&["member1"])));
     apply(&plane, &nginx);
@@ -180,11 +169,10 @@ async fn suspend_and_resume_by_hand() {
     plane.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn edits_by_patch_and_by_server_side_apply() {
-    let Some(plane) = plane_with_kubectl().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     apply(&plane, &nginx);
     let file = std::env::temp_dir().join(plane.unique("policy"));

@@ -1,5 +1,6 @@
 //! A client of a member that reaches it through the control plane.
 
+use berth_test_requirements::needs;
 use std::process::{Command, Stdio};
 
 use futures::TryStreamExt as _;
@@ -78,6 +79,7 @@ async fn discovery_lists_the_proxy_as_karmada_does() {
     scene.plane.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test]
 async fn kubectl_takes_a_member_for_its_server() {
     let scene = Scene::start(1).await;
@@ -91,16 +93,14 @@ async fn kubectl_takes_a_member_for_its_server() {
             .args(words.split_whitespace())
             .stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output());
-        let output = output.await.unwrap().ok()?;
+        let output = output.await.unwrap().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Some((
+        (
             output.status.success(),
             text(&output.stdout) + &text(&output.stderr),
-        ))
+        )
     };
-    let Some((_, nodes)) = kubectl("get nodes -o name").await else {
-        return eprintln!("not run: kubectl is not on the PATH");
-    };
+    let (_, nodes) = kubectl("get nodes -o name").await;
     assert_eq!(
         nodes.lines().count(),
         scene.plane.members()[0].nodes(),
@@ -113,7 +113,7 @@ async fn kubectl_takes_a_member_for_its_server() {
         ("auth whoami", "berth:admin"),
         (&format!("describe {name}"), "Allocatable:"),
     ] {
-        let (success, said) = kubectl(words).await.unwrap();
+        let (success, said) = kubectl(words).await;
         assert!(success && said.contains(expected), "{words}: {said}");
     }
     // What the member refuses is the member's answer.
@@ -121,7 +121,7 @@ async fn kubectl_takes_a_member_for_its_server() {
         ("logs nothing", "pods \"nothing\" not found"),
         ("top nodes", "Metrics API not available"),
     ] {
-        let (success, said) = kubectl(words).await.unwrap();
+        let (success, said) = kubectl(words).await;
         assert!(!success && said.contains(expected), "{words}: {said}");
     }
     scene.plane.stop().await;

@@ -1,5 +1,6 @@
 //! Against a control plane that runs: what is predicted is what happens, and predicting writes nothing.
 
+use berth_test_requirements::needs;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -27,20 +28,13 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// A control plane; none where there is no kubectl to apply manifests with.
-    pub(crate) async fn start() -> Option<Self> {
+    /// Starts a control plane. The test needs `#[needs(kubectl)]`.
+    pub(crate) async fn start() -> Self {
         Self::start_with(UpArgs::default()).await
     }
 
     /// The same with these arguments, on a free port.
-    pub(crate) async fn start_with(args: UpArgs) -> Option<Self> {
-        let installed = Command::new("kubectl")
-            .args(["version", "--client"])
-            .output();
-        if installed.is_err() {
-            eprintln!("kubectl is not installed: nothing was predicted");
-            return None;
-        }
+    pub(crate) async fn start_with(args: UpArgs) -> Self {
         let server = ControlPlane::start(&UpArgs { port: 0, ..args })
             .await
             .unwrap();
@@ -53,7 +47,7 @@ impl Plane {
         };
         this.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
             .await;
-        Some(this)
+        this
     }
 
     pub(crate) async fn apply(&self, text: &str) {
@@ -217,11 +211,10 @@ fn shares(clusters: &Value) -> Vec<(String, i64)> {
         .collect()
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_predicted_is_what_happens() {
-    let Some(plane) = Plane::start().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     for (name, replicas, placement) in [
         ("web", 6, DYNAMIC),
         (
@@ -332,11 +325,10 @@ async fn what_is_predicted_is_what_happens() {
     plane.server.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_taint_moves_nothing_that_is_placed() {
-    let Some(plane) = Plane::start().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     plane.apply(&app("web", 6, DYNAMIC)).await;
     plane
         .settled("web-deployment", |b| !b.spec.clusters.is_empty())
@@ -353,11 +345,10 @@ async fn a_taint_moves_nothing_that_is_placed() {
     plane.server.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_control_plane_would_refuse_is_refused() {
-    let Some(plane) = Plane::start().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     plane.apply(&app("web", 1, "{}")).await;
     let files = Files::new(&[(
         "bad.yaml",

@@ -2,6 +2,7 @@
 
 use berth::up::UpArgs;
 use berth_scheduler::gates;
+use berth_test_requirements::needs;
 
 use crate::against::Plane;
 use crate::program::{Files, deployment};
@@ -24,11 +25,10 @@ fn with(deployment: &str, policy: &str) -> String {
     format!("{deployment}---\n{policy}")
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_that_holds_a_template_decides_although_another_one_would_win_it() {
-    let Some(plane) = Plane::start().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     let w1 = deployment("w1", 2);
     plane
         .apply(&with(&w1, &policy("w1-propagation", "w1", "member1", "")))
@@ -160,15 +160,14 @@ fn manifests(lines: &[&str], name: &str) -> String {
     manifests.collect::<Vec<_>>().join("---\n")
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn priorities_laziness_and_preemption_are_those_of_the_detector() {
     let started = Plane::start_with(UpArgs {
         feature_gates: gates::parse("PropagationPolicyPreemption=true").unwrap(),
         ..UpArgs::default()
     });
-    let Some(plane) = started.await else {
-        return;
-    };
+    let plane = started.await;
     let gates = ["--feature-gates", "PropagationPolicyPreemption=true"];
     for (number, (story, before, change, expected)) in LIVES.iter().enumerate() {
         let name = format!("web{number}");
@@ -217,11 +216,10 @@ async fn priorities_laziness_and_preemption_are_those_of_the_detector() {
     plane.server.stop().await;
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_taken_into_account_and_what_selects_nothing_is_named() {
-    let Some(plane) = Plane::start().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     plane
         .apply(
             "apiVersion: v1

@@ -1,5 +1,6 @@
 //! What the members' estimators say, where they are asked.
 
+use berth_test_requirements::needs;
 use std::net::SocketAddr;
 
 use berth_scheduler::estimator::wire::pb;
@@ -58,11 +59,10 @@ impl Estimator for RoomFor {
     }
 }
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_each_member_is_shown_with_what_it_rests_on() {
-    let Some(plane) = Plane::start().await else {
-        return;
-    };
+    let plane = Plane::start().await;
     for (member, room) in [("member1", 1), ("member2", 3)] {
         let address = RoomFor(room).start().await;
         let service = format!(

@@ -1,6 +1,7 @@
 //! Policies that select nothing, and fleets that say little.
 
 use berth::up::UpArgs;
+use berth_test_requirements::needs;
 
 use crate::against::Plane;
 use crate::program::{Files, app, deployment, policy, simulate, simulate_with_input};
@@ -117,6 +118,7 @@ metadata: {name: west}
 spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1'}
 ";
 
+#[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_file_means_the_same_to_up_and_to_a_simulation() {
     let web = app("web", 2, "{}");
@@ -135,9 +137,7 @@ async fn a_fleet_file_means_the_same_to_up_and_to_a_simulation() {
         fleet: Some(fleet.into()),
         ..UpArgs::default()
     });
-    let Some(plane) = started.await else {
-        return;
-    };
+    let plane = started.await;
     plane.apply(&web).await;
     plane
         .settled("web-deployment", |binding| {

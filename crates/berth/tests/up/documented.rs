@@ -1,5 +1,6 @@
 //! docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md show what is there: their commands run, one after the other.
 
+use berth_test_requirements::needs;
 use std::process::Command;
 
 use crate::program::{Beside, Up, berth, root, until};
@@ -10,10 +11,6 @@ fn commands(page: &str) -> Vec<String> {
     let blocks = text.split("\n```sh\n").skip(1);
     let lines = blocks.flat_map(|block| block.split("\n```").next().unwrap().lines());
     lines.map(str::to_owned).collect()
-}
-
-fn kubectl_is_there() -> bool {
-    Command::new("kubectl").arg("help").output().is_ok()
 }
 
 /// Runs a command until it works: what it is about may be on its way.
@@ -38,10 +35,7 @@ fn run(up: &Up, words: &[&str]) {
 }
 
 /// Runs a page. A `berth up` in it takes the place of the one before, and a scheduler runs beside it.
-fn follow(page: &str) -> Option<Up> {
-    if !kubectl_is_there() {
-        return None;
-    }
+fn follow(page: &str) -> Up {
     let commands = commands(page);
     assert!(commands.len() >= 3, "{page} shows no commands");
     let mut up = Up::start(&["--members=2"]);
@@ -64,40 +58,37 @@ fn follow(page: &str) -> Option<Up> {
             words => run(&up, words),
         }
     }
-    Some(up)
+    up
 }
 
+#[needs(kubectl)]
 #[test]
 fn the_page_on_members_is_true() {
     follow("members.md");
 }
 
+#[needs(kubectl)]
 #[test]
 fn the_page_on_failover_is_true() {
     follow("failover.md");
 }
 
+#[needs(kubectl)]
 #[test]
 fn the_page_on_gangs_is_true() {
-    let Some(up) = follow("gangs.md") else {
-        return;
-    };
+    let up = follow("gangs.md");
     let scheduled = "jsonpath={.items[*].status.conditions[?(@.type=='Scheduled')].status}";
     let get = ["get", "resourcebindings", "-o", scheduled];
-    assert_eq!(up.kubectl(&get).unwrap(), "True True True");
+    assert_eq!(up.kubectl(&get), "True True True");
 }
 
+#[needs(kubectl)]
 #[test]
 fn the_page_on_preemption_is_true() {
-    let Some(up) = follow("preemption.md") else {
-        return;
-    };
+    let up = follow("preemption.md");
     let left = ["get", "deployments", "-o", "name"];
-    assert_eq!(
-        up.in_member("member1", &left).unwrap(),
-        "deployment.apps/high\n"
-    );
+    assert_eq!(up.in_member("member1", &left), "deployment.apps/high\n");
     let told = up.kubectl(&["describe", "resourcebinding", "low-deployment"]);
     let preempted = "preempted by ResourceBinding default/high-deployment of priority 1000";
-    assert!(told.unwrap().contains(preempted));
+    assert!(told.contains(preempted));
 }

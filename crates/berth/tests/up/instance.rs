@@ -1,6 +1,7 @@
 //! `berth status` and `berth down`, a second `berth up`, and what is logged.
 
-use std::net::{IpAddr, Ipv6Addr, TcpListener, UdpSocket};
+use berth_test_requirements::needs;
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -95,6 +96,7 @@ fn down_says_what_does_not_stop() {
     up.signal("-CONT");
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_second_one_says_where_the_first_one_is() {
     let up = Up::start(&["--members=0"]);
@@ -299,6 +301,7 @@ fn other_address() -> Option<IpAddr> {
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
+#[needs(kubectl)]
 #[test]
 fn it_can_be_bound_to_another_address_and_says_so() {
     // Every Linux has all of 127.0.0.0/8, and nothing else is bound to this one.
@@ -306,31 +309,27 @@ fn it_can_be_bound_to_another_address_and_says_so() {
     let text = stdout(&asked(&up, &["status"]));
     assert_eq!(text.matches("https://127.0.0.2:").count(), 2, "{text}");
     assert!(!up.log().contains("other machines"), "{}", up.log());
-    if let Some(nodes) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]) {
-        assert_eq!(nodes.lines().count(), 4, "{nodes}");
-    }
+    let nodes = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]);
+    assert_eq!(nodes.lines().count(), 4, "{nodes}");
+}
 
-    let Some(address) = other_address() else {
-        eprintln!("this machine has no network: nothing was bound to it");
-        return;
-    };
+#[needs(kubectl, network)]
+#[test]
+fn it_warns_when_other_machines_can_reach_it() {
+    let address = other_address().unwrap();
     let up = Up::start(&["--members=1", &format!("--bind-address={address}")]);
     assert!(up.log().contains("other machines"), "{}", up.log());
     let status = asked(&up, &["status"]);
     assert!(status.status.success(), "{status:?}");
     let text = stdout(&status);
     assert_eq!(text.matches(&address.to_string()).count(), 2, "{text}");
-    if let Some(nodes) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]) {
-        assert_eq!(nodes.lines().count(), 4, "{nodes}");
-    }
+    let nodes = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]);
+    assert_eq!(nodes.lines().count(), 4, "{nodes}");
 }
 
+#[needs(ipv6, kubectl)]
 #[test]
 fn it_can_be_bound_to_an_address_of_ipv6() {
-    if let Err(reason) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
-        eprintln!("skipped: ::1 cannot be bound: {reason}");
-        return;
-    }
     let up = Up::start(&["--members=2", "--bind-address=::1"]);
     let status = asked(&up, &["status"]);
     assert!(status.status.success(), "{status:?}");
@@ -346,17 +345,10 @@ fn it_can_be_bound_to_an_address_of_ipv6() {
 
     // The control plane reaches the members at their addresses.
     let example = root().join("examples/nginx.yaml");
-    if up
-        .kubectl(&["apply", "-f", example.to_str().unwrap()])
-        .is_none()
-    {
-        return;
-    }
+    up.kubectl(&["apply", "-f", example.to_str().unwrap()]);
     let ready = "--for=jsonpath={.status.readyReplicas}=2";
     up.kubectl(&["wait", "deployment/nginx", ready, "--timeout=60s"]);
-    let nodes = up
-        .in_member("member1", &["get", "nodes", "-o", "name"])
-        .unwrap();
+    let nodes = up.in_member("member1", &["get", "nodes", "-o", "name"]);
     assert_eq!(nodes.lines().count(), 4, "{nodes}");
 }
 

@@ -1,15 +1,15 @@
 //! The members of `berth up`, looked at with kubectl.
 
+use berth_test_requirements::needs;
 use serde_json::Value;
 
 use crate::program::{Up, until};
 
+#[needs(kubectl)]
 #[test]
 fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
     let up = Up::start(&["--members=2"]);
-    let Some(one) = up.kubectl(&["--context=member1", "get", "nodes", "-o", "json"]) else {
-        return;
-    };
+    let one = up.kubectl(&["--context=member1", "get", "nodes", "-o", "json"]);
     let nodes: Value = serde_json::from_str(&one).unwrap();
     let nodes = nodes["items"].as_array().unwrap();
     assert_eq!(nodes.len(), 4);
@@ -18,33 +18,27 @@ fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
         nodes[0]["metadata"]["labels"]["topology.kubernetes.io/zone"],
         "eu-west-1a"
     );
-    let two = up
-        .kubectl(&["--context=member2", "get", "nodes", "-o", "name"])
-        .unwrap();
+    let two = up.kubectl(&["--context=member2", "get", "nodes", "-o", "name"]);
     assert_eq!(two.lines().count(), 8, "{two}");
 
     // What is written into one is in no other, and not on the control plane.
-    up.kubectl(&["--context=member1", "create", "configmap", "only-here"])
-        .unwrap();
+    up.kubectl(&["--context=member1", "create", "configmap", "only-here"]);
     for context in ["--context=member2", "--context=berth"] {
-        let names = up
-            .kubectl(&[context, "get", "configmaps", "-o", "name"])
-            .unwrap();
+        let names = up.kubectl(&[context, "get", "configmaps", "-o", "name"]);
         assert!(!names.contains("only-here"), "{context}: {names}");
     }
-    let kinds = up.kubectl(&["--context=member1", "api-resources"]).unwrap();
+    let kinds = up.kubectl(&["--context=member1", "api-resources"]);
     assert!(
         kinds.contains("deployments") && !kinds.contains("resourcebindings"),
         "{kinds}"
     );
 }
 
+#[needs(kubectl)]
 #[test]
 fn the_control_plane_knows_the_way_into_its_members() {
     let up = Up::start(&["--members=2"]);
-    let Some(clusters) = up.kubectl(&["get", "clusters", "-o", "json"]) else {
-        return;
-    };
+    let clusters = up.kubectl(&["get", "clusters", "-o", "json"]);
     let clusters: Value = serde_json::from_str(&clusters).unwrap();
     let mut endpoints = Vec::new();
     for cluster in clusters["items"].as_array().unwrap() {
@@ -54,16 +48,14 @@ fn the_control_plane_knows_the_way_into_its_members() {
         assert_eq!(spec["secretRef"]["namespace"], "karmada-cluster");
         assert_eq!(spec["secretRef"]["name"], name);
         let context = format!("--context={name}");
-        let id = up
-            .kubectl(&[
-                &context,
-                "get",
-                "namespace",
-                "kube-system",
-                "-o",
-                "jsonpath={.metadata.uid}",
-            ])
-            .unwrap();
+        let id = up.kubectl(&[
+            &context,
+            "get",
+            "namespace",
+            "kube-system",
+            "-o",
+            "jsonpath={.metadata.uid}",
+        ]);
         assert_eq!(spec["id"], id.as_str());
         endpoints.push(spec["apiEndpoint"].as_str().unwrap().to_owned());
     }
@@ -80,7 +72,6 @@ fn the_control_plane_knows_the_way_into_its_members() {
             "-o",
             &format!("go-template={{{{{template} | base64decode}}}}"),
         ])
-        .unwrap()
     };
     let authority = up.home.path().join("member1.crt");
     std::fs::write(&authority, field(".data.caBundle")).unwrap();
@@ -106,17 +97,17 @@ fn the_control_plane_knows_the_way_into_its_members() {
     assert_eq!(asked(&endpoints[1], "--insecure-skip-tls-verify"), "");
 
     // The secret goes with its cluster.
-    up.kubectl(&["delete", "cluster", "member2"]).unwrap();
+    up.kubectl(&["delete", "cluster", "member2"]);
     up.kubectl(&[
         "wait",
         "--for=delete",
         "secret/member2",
         "--namespace=karmada-cluster",
         "--timeout=60s",
-    ])
-    .unwrap();
+    ]);
 }
 
+#[needs(kubectl)]
 #[test]
 fn what_every_cluster_has_of_its_own_is_not_propagated() {
     let up = Up::start(&["--members=1"]);
@@ -139,9 +130,7 @@ metadata: {name: mine}
     )
     .unwrap();
     let apply = ["apply", "-f", file.to_str().unwrap()];
-    if up.kubectl(&apply).is_none() {
-        return;
-    }
+    up.kubectl(&apply);
     let arrived = [
         "get",
         "configmap",
@@ -151,14 +140,12 @@ metadata: {name: mine}
         "name",
     ];
     until("the user's object to arrive", || {
-        match up.in_member("member1", &arrived).unwrap() {
+        match up.in_member("member1", &arrived) {
             found if found.is_empty() => Err(found),
             _ => Ok(()),
         }
     });
-    let bindings = up
-        .kubectl(&["get", "resourcebindings", "-o", "name"])
-        .unwrap();
+    let bindings = up.kubectl(&["get", "resourcebindings", "-o", "name"]);
     assert_eq!(
         bindings.trim(),
         "resourcebinding.work.karmada.io/mine-configmap"
@@ -171,8 +158,8 @@ metadata: {name: mine}
         "-o",
         "jsonpath={.data}",
     ];
-    let here = up.kubectl(&certificate).unwrap();
-    let there = up.in_member("member1", &certificate).unwrap();
+    let here = up.kubectl(&certificate);
+    let there = up.in_member("member1", &certificate);
     assert!(here.contains("BEGIN CERTIFICATE") && here != there);
     let service = [
         "get",
@@ -181,5 +168,5 @@ metadata: {name: mine}
         "-o",
         "jsonpath={.spec.clusterIP}",
     ];
-    assert_eq!(up.in_member("member1", &service).unwrap(), "10.96.0.1");
+    assert_eq!(up.in_member("member1", &service), "10.96.0.1");
 }

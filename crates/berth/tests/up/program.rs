@@ -99,41 +99,41 @@ impl Up {
         self.home.path().join(".berth/kubeconfig")
     }
 
-    /// Runs kubectl, and returns what it prints; `None` where it is not installed.
-    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Option<String> {
-        let output = self.run_kubectl(arguments)?;
+    /// Runs kubectl and returns its output. The test needs `#[needs(kubectl)]`.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.run_kubectl(arguments);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
             "kubectl {arguments:?}: {text}{errors}"
         );
-        Some(text)
+        text
     }
 
     /// Runs kubectl in a member.
-    pub(crate) fn in_member(&self, member: &str, arguments: &[&str]) -> Option<String> {
+    pub(crate) fn in_member(&self, member: &str, arguments: &[&str]) -> String {
         let context = format!("--context={member}");
         self.kubectl(&[&[&*context], arguments].concat())
     }
 
-    /// What kubectl says of what it cannot do.
-    pub(crate) fn refused(&self, arguments: &[&str]) -> Option<String> {
-        let output = self.run_kubectl(arguments)?;
+    /// Runs kubectl, which must fail, and returns its error.
+    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run_kubectl(arguments);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = output.status.code();
         assert_eq!(code, Some(1), "kubectl {arguments:?}: {errors}");
-        Some(errors)
+        errors
     }
 
-    pub(crate) fn run_kubectl(&self, arguments: &[&str]) -> Option<Output> {
+    pub(crate) fn run_kubectl(&self, arguments: &[&str]) -> Output {
         let cache = self.home.path().join("cache");
         Command::new("kubectl")
             .arg(format!("--cache-dir={}", cache.display()))
             .args(arguments)
             .env("KUBECONFIG", self.kubeconfig())
             .output()
-            .ok()
+            .unwrap()
     }
 
     pub(crate) fn signal(&self, name: &str) {

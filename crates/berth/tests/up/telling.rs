@@ -1,11 +1,12 @@
 //! What kubectl tells of pods in a simulated member, as it would of pods in a real one.
 
 use crate::program::{Up, until};
+use berth_test_requirements::needs;
 
 /// What `kubectl describe` prints, when all of these are in it.
 fn described(up: &Up, what: &str, expected: &[&str]) {
     until("the events", || {
-        let text = up.in_member("member1", &["describe", what]).unwrap();
+        let text = up.in_member("member1", &["describe", what]);
         match expected.iter().find(|word| !text.contains(**word)) {
             None => Ok(()),
             Some(word) => Err(format!("{word} is not in {text}")),
@@ -13,7 +14,7 @@ fn described(up: &Up, what: &str, expected: &[&str]) {
     });
 }
 
-fn in_member(up: &Up, words: &str) -> Option<String> {
+fn in_member(up: &Up, words: &str) -> String {
     let words: Vec<&str> = words.split(' ').collect();
     up.in_member("member1", &words)
 }
@@ -22,7 +23,7 @@ fn in_member(up: &Up, words: &str) -> Option<String> {
 fn told(up: &Up, reason: &str, words: &str) {
     let get = format!("get events --field-selector=reason={reason}");
     until(words, || {
-        let events = in_member(up, &get).unwrap();
+        let events = in_member(up, &get);
         if events.contains(words) {
             Ok(())
         } else {
@@ -31,13 +32,12 @@ fn told(up: &Up, reason: &str, words: &str) {
     });
 }
 
+#[needs(kubectl)]
 #[test]
 fn pods_have_events_and_a_rollout_can_be_undone() {
     let up = Up::start(&["--members=1"]);
-    if in_member(&up, "create deployment web --image=one").is_none() {
-        return;
-    }
-    in_member(&up, "rollout status deployment/web --timeout=60s").unwrap();
+    in_member(&up, "create deployment web --image=one");
+    in_member(&up, "rollout status deployment/web --timeout=60s");
     let life = [
         "Scheduled ",
         "Successfully assigned default/web-",
@@ -49,12 +49,12 @@ fn pods_have_events_and_a_rollout_can_be_undone() {
     described(&up, "replicaset", &["Created pod: web-"]);
     described(&up, "deployment", &["Scaled up replica set web-"]);
 
-    in_member(&up, "set image deployment/web one=two").unwrap();
-    in_member(&up, "rollout status deployment/web --timeout=60s").unwrap();
-    in_member(&up, "rollout undo deployment/web").unwrap();
-    in_member(&up, "rollout status deployment/web --timeout=60s").unwrap();
+    in_member(&up, "set image deployment/web one=two");
+    in_member(&up, "rollout status deployment/web --timeout=60s");
+    in_member(&up, "rollout undo deployment/web");
+    in_member(&up, "rollout status deployment/web --timeout=60s");
     until("the history", || {
-        let history = in_member(&up, "rollout history deployment/web").unwrap();
+        let history = in_member(&up, "rollout history deployment/web");
         let revisions: Vec<&str> = history
             .lines()
             .filter_map(|line| line.split_whitespace().next())
@@ -70,13 +70,12 @@ fn pods_have_events_and_a_rollout_can_be_undone() {
     told(&up, "Killing", "Stopping container one");
 }
 
+#[needs(kubectl)]
 #[test]
 fn failures_are_told_with_counts() {
     let up = Up::start(&["--members=1"]);
-    if in_member(&up, "create deployment web --image=one").is_none() {
-        return;
-    }
-    in_member(&up, "annotate deployment/web simulation.berth/fails=crash").unwrap();
+    in_member(&up, "create deployment web --image=one");
+    in_member(&up, "annotate deployment/web simulation.berth/fails=crash");
     described(
         &up,
         "pod",
@@ -88,15 +87,14 @@ fn failures_are_told_with_counts() {
     in_member(
         &up,
         "annotate --overwrite deployment/web simulation.berth/fails=pull",
-    )
-    .unwrap();
+    );
     described(
         &up,
         "pod",
         &["Failed to pull image", "Error: ImagePullBackOff"],
     );
     let resources = "set resources deployment/web --requests=cpu=1000";
-    in_member(&up, resources).unwrap();
+    in_member(&up, resources);
     told(
         &up,
         "FailedScheduling",
@@ -104,13 +102,12 @@ fn failures_are_told_with_counts() {
     );
 }
 
+#[needs(kubectl)]
 #[test]
 fn what_needs_a_container_is_refused_in_words() {
     let up = Up::start(&["--members=1"]);
-    if in_member(&up, "run web --image=one").is_none() {
-        return;
-    }
-    in_member(&up, "wait pod/web --for=condition=Ready --timeout=60s").unwrap();
+    in_member(&up, "run web --image=one");
+    in_member(&up, "wait pod/web --for=condition=Ready --timeout=60s");
     for words in [
         "logs web",
         "exec web -- ls",
@@ -122,7 +119,7 @@ fn what_needs_a_container_is_refused_in_words() {
         let all: Vec<&str> = std::iter::once("--context=member1")
             .chain(words.split(' '))
             .collect();
-        let output = up.run_kubectl(&all).unwrap();
+        let output = up.run_kubectl(&all);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains("has no kubelet"), "{words}: {said}");
     }

@@ -1,5 +1,6 @@
 //! `berth watch`: what is placed, reported and moved, as it happens.
 
+use berth_test_requirements::needs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -53,19 +54,14 @@ impl Watch {
     }
 }
 
+#[needs(kubectl)]
 #[test]
 fn what_happens_is_told_a_line_each() {
     let up = Up::start(&["--members=2"]);
     let watch = Watch::start(&up);
     watch.says(&["member1", "cluster", "ready"]);
     let example = root().join("examples/nginx.yaml");
-    if up
-        .kubectl(&["apply", "-f", &example.display().to_string()])
-        .is_none()
-    {
-        eprintln!("kubectl is not installed: nothing was watched");
-        return;
-    }
+    up.kubectl(&["apply", "-f", &example.display().to_string()]);
     let placed = watch.says(&["default/nginx-deployment", "placed"]);
     assert!(placed.ends_with("member1:1, member2:1"), "{placed}");
     watch.says(&["default/nginx-deployment", "reported", "member"]);
@@ -78,6 +74,7 @@ fn what_happens_is_told_a_line_each() {
     watch.says(&["default/nginx-deployment", "gone"]);
 }
 
+#[needs(kubectl)]
 #[test]
 fn it_ends_when_it_is_told_to_or_nobody_reads() {
     let up = Up::start(&["--members=1"]);
@@ -142,7 +139,7 @@ impl Drop for OnTerminal {
 }
 
 impl OnTerminal {
-    fn start(up: &Up) -> Option<Self> {
+    fn start(up: &Up) -> Self {
         let berth = env!("CARGO_BIN_EXE_berth");
         let line = format!(
             "stty rows 24 cols 80; echo $$ > pid; '{berth}' watch; echo \"ended with $?\"; stty -a; echo that is all"
@@ -155,7 +152,7 @@ impl OnTerminal {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut script = script.ok()?;
+        let mut script = script.unwrap();
         let mut out = script.stdout.take().unwrap();
         let shown = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&shown);
@@ -166,7 +163,7 @@ impl OnTerminal {
                 sink.lock().unwrap().push_str(&text);
             }
         });
-        Some(Self { script, shown })
+        Self { script, shown }
     }
 
     fn shows(&self, text: &str) -> String {
@@ -201,13 +198,11 @@ impl OnTerminal {
     }
 }
 
+#[needs(script)]
 #[test]
 fn a_terminal_has_keys_and_is_afterwards_as_it_was() {
     let up = Up::start(&["--members=2"]);
-    let Some(mut watch) = OnTerminal::start(&up) else {
-        eprintln!("script is not installed: nothing was watched");
-        return;
-    };
+    let mut watch = OnTerminal::start(&up);
     watch.shows("member1");
     watch.press("?");
     let help = watch.shows("scroll by a page");
@@ -220,7 +215,7 @@ fn a_terminal_has_keys_and_is_afterwards_as_it_was() {
     watch.press("q");
     watch.ends_well();
 
-    let watch = OnTerminal::start(&up).unwrap();
+    let watch = OnTerminal::start(&up);
     watch.shows("member1");
     let shell = std::fs::read_to_string(up.home.path().join("pid")).unwrap();
     let shell = shell.trim();

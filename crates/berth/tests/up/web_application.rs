@@ -1,6 +1,7 @@
 //! An ordinary web application, a Deployment behind a load balancer and an Ingress: it becomes healthy, and leaves a member
 //! that fails.
 
+use berth_test_requirements::needs;
 use serde_json::Value;
 
 use crate::program::{Up, berth, root, until};
@@ -49,11 +50,11 @@ spec:
       - {affinityName: second, clusterNames: [member2]}
 ";
 
-fn json(up: &Up, arguments: &[&str]) -> Option<Value> {
+fn json(up: &Up, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();
     all.extend(["-o", "json"]);
-    let text = up.kubectl(&all)?;
-    Some(serde_json::from_str(&text).unwrap())
+    let text = up.kubectl(&all);
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Waits until all three bindings are healthy in one and the same member, and have left all others; returns its name.
@@ -63,7 +64,6 @@ fn healthy_place(up: &Up, not: &str) -> String {
         let mut places = Vec::new();
         for name in names {
             let binding = json(up, &["get", "resourcebinding", name, "--ignore-not-found"]);
-            let binding = binding.ok_or("no kubectl")?;
             let items = binding["status"]["aggregatedStatus"].as_array();
             let states: Vec<(&str, &str)> = items
                 .into_iter()
@@ -86,6 +86,7 @@ fn healthy_place(up: &Up, not: &str) -> String {
     })
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
     let up = Up::start(&[
@@ -100,21 +101,18 @@ fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
     let failover = root().join("examples/failover.yaml");
     for file in [failover.to_str().unwrap(), file.to_str().unwrap()] {
         let apply = ["apply", "-f", file];
-        if up.kubectl(&apply).is_none() {
-            return;
-        }
+        up.kubectl(&apply);
     }
     let first = healthy_place(&up, "");
     let service = json(
         &up,
         &[&format!("--context={first}"), "get", "service", "web"],
-    )
-    .unwrap();
+    );
     let address = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
     assert!(address.is_string(), "{service}");
     // The template shows the address that the member gave.
     until("the template to show the address", || {
-        let template = json(&up, &["get", "service", "web"]).unwrap();
+        let template = json(&up, &["get", "service", "web"]);
         let shown = &template["status"]["loadBalancer"]["ingress"];
         if shown[0]["ip"] == *address {
             Ok(())
@@ -123,7 +121,7 @@ fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
         }
     });
     // The control plane itself gives none, and runs nothing.
-    let here = json(&up, &["get", "replicationcontroller", "old"]).unwrap();
+    let here = json(&up, &["get", "replicationcontroller", "old"]);
     assert_eq!(here["status"]["replicas"], 0);
 
     let failed = berth(up.home.path(), &["fail", &first]).output().unwrap();
@@ -131,7 +129,7 @@ fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
     let second = healthy_place(&up, &first);
     assert_ne!(second, first);
     for name in ["web-deployment", "web-service", "web-ingress"] {
-        let binding = json(&up, &["get", "resourcebinding", name]).unwrap();
+        let binding = json(&up, &["get", "resourcebinding", name]);
         let tasks = &binding["spec"]["gracefulEvictionTasks"];
         assert!(
             tasks.is_null() || tasks == &Value::Array(Vec::new()),
@@ -140,6 +138,7 @@ fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
     }
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_replication_controller_runs_in_a_member() {
     let up = Up::start(&["--members=1"]);
@@ -150,15 +149,12 @@ fn a_replication_controller_runs_in_a_member() {
         .collect();
     std::fs::write(&file, controller[0]).unwrap();
     let apply = ["--context=member1", "apply", "-f", file.to_str().unwrap()];
-    if up.kubectl(&apply).is_none() {
-        return;
-    }
+    up.kubectl(&apply);
     until("the controller to be ready", || {
         let found = json(
             &up,
             &["--context=member1", "get", "replicationcontroller", "old"],
-        )
-        .unwrap();
+        );
         if found["status"]["readyReplicas"] == 1 {
             Ok(())
         } else {
@@ -172,7 +168,7 @@ fn a_replication_controller_runs_in_a_member() {
         "--field-selector=involvedObject.kind=ReplicationController",
     ];
     until("an event of the controller", || {
-        let list = json(&up, &events).unwrap();
+        let list = json(&up, &events);
         let event = &list["items"][0];
         let told_by = [&event["source"]["component"], &event["reportingComponent"]];
         if told_by.iter().any(|by| **by == "replication-controller") {

@@ -1,6 +1,7 @@
 //! `berth up --without`: what is left out is done by a program of its own.
 
 use crate::program::{Beside, Up, berth, root, until};
+use berth_test_requirements::needs;
 
 const CLUSTERS: [&str; 4] = [
     "get",
@@ -9,12 +10,12 @@ const CLUSTERS: [&str; 4] = [
     "jsonpath={.items[*].spec.clusters[*].name}",
 ];
 
-fn apply_nginx(up: &Up) -> Option<()> {
+fn apply_nginx(up: &Up) {
     let nginx = root().join("examples/nginx.yaml");
-    up.kubectl(&["apply", "-f", nginx.to_str().unwrap()])?;
-    Some(())
+    up.kubectl(&["apply", "-f", nginx.to_str().unwrap()]);
 }
 
+#[needs(kubectl)]
 #[test]
 fn without_the_scheduler_nothing_is_placed_until_another_one_comes() {
     let up = Up::start(&["--without=scheduler"]);
@@ -23,15 +24,12 @@ fn without_the_scheduler_nothing_is_placed_until_another_one_comes() {
         log.contains("Without the scheduler") && log.contains("karmada-scheduler --kubeconfig="),
         "{log}"
     );
-    if apply_nginx(&up).is_none() {
-        return;
-    }
+    apply_nginx(&up);
     until("the binding", || {
         let names = up.kubectl(&["get", "resourcebindings", "-o", "name"]);
-        let names = names.unwrap_or_default();
         names.contains("nginx").then_some(()).ok_or(names)
     });
-    assert_eq!(up.kubectl(&CLUSTERS).unwrap(), "");
+    assert_eq!(up.kubectl(&CLUSTERS), "");
     let _scheduler = Beside::start(
         &up,
         &[
@@ -41,13 +39,14 @@ fn without_the_scheduler_nothing_is_placed_until_another_one_comes() {
         ],
     );
     until("the placement", || {
-        let clusters = up.kubectl(&CLUSTERS).unwrap();
+        let clusters = up.kubectl(&CLUSTERS);
         (clusters == "member1 member2")
             .then_some(())
             .ok_or(clusters)
     });
 }
 
+#[needs(kubectl)]
 #[test]
 fn without_the_controllers_no_binding_is_made_until_others_come() {
     let up = Up::start(&["--without=controllers", "--members=2"]);
@@ -58,20 +57,17 @@ fn without_the_controllers_no_binding_is_made_until_others_come() {
         components.contains("scheduler") && !components.contains("detector"),
         "{components}"
     );
-    if apply_nginx(&up).is_none() {
-        return;
-    }
-    assert_eq!(up.kubectl(&CLUSTERS).unwrap(), "");
+    apply_nginx(&up);
+    assert_eq!(up.kubectl(&CLUSTERS), "");
     let _controllers = Beside::start(&up, &["controllers"]);
     until("the placement", || {
-        let clusters = up.kubectl(&CLUSTERS).unwrap();
+        let clusters = up.kubectl(&CLUSTERS);
         (clusters == "member1 member2")
             .then_some(())
             .ok_or(clusters)
     });
     until("the copies", || {
         let names = up.kubectl(&["--context=member1", "get", "deployments", "-o", "name"]);
-        let names = names.unwrap_or_default();
         names.contains("nginx").then_some(()).ok_or(names)
     });
 }

@@ -1,38 +1,38 @@
 //! What becomes of workloads in the simulated members.
 
+use berth_test_requirements::needs;
 use serde_json::Value;
 
 use crate::program::{Up, root, until};
 
-fn json(up: &Up, arguments: &[&str]) -> Option<Value> {
+fn json(up: &Up, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();
     all.extend(["-o", "json"]);
-    let text = up.kubectl(&all)?;
-    Some(serde_json::from_str(&text).unwrap())
+    let text = up.kubectl(&all);
+    serde_json::from_str(&text).unwrap()
 }
 
 /// The pods of an app in a member, as `node phase`; those without a node have none.
-fn pods(up: &Up, member: &str, app: &str) -> Option<Vec<String>> {
+fn pods(up: &Up, member: &str, app: &str) -> Vec<String> {
     let (context, selector) = (
         format!("--context={member}"),
         format!("--selector=app={app}"),
     );
-    let list = json(up, &[&context, "get", "pods", &selector])?;
+    let list = json(up, &[&context, "get", "pods", &selector]);
     let told = |pod: &Value| {
         let node = pod["spec"]["nodeName"].as_str().unwrap_or("none");
         format!("{node} {}", pod["status"]["phase"].as_str().unwrap())
     };
     let mut pods: Vec<String> = list["items"].as_array().unwrap().iter().map(told).collect();
     pods.sort();
-    Some(pods)
+    pods
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_deployment_in_a_member_takes_room_as_far_as_there_is_some() {
     let up = Up::start(&["--members=1", "--cluster-status-update-frequency=200ms"]);
-    if pods(&up, "member1", "web").is_none() {
-        return;
-    }
+    pods(&up, "member1", "web");
     let file = up.home.path().join("web.yaml");
     std::fs::write(
         &file,
@@ -48,8 +48,7 @@ spec:
 ",
     )
     .unwrap();
-    up.kubectl(&["--context=member1", "apply", "-f", file.to_str().unwrap()])
-        .unwrap();
+    up.kubectl(&["--context=member1", "apply", "-f", file.to_str().unwrap()]);
     // Four nodes of 8 CPUs, 1 of each taken: one pod on each, and one that waits.
     let expected = [
         "member1-node-1 Running",
@@ -59,13 +58,13 @@ spec:
         "none Pending",
     ];
     until("four pods that run and one that waits", || {
-        match pods(&up, "member1", "web").unwrap() {
+        match pods(&up, "member1", "web") {
             pods if pods == expected => Ok(()),
             pods => Err(format!("{pods:?}")),
         }
     });
     until("the control plane to know", || {
-        let cluster = json(&up, &["get", "cluster", "member1"]).unwrap();
+        let cluster = json(&up, &["get", "cluster", "member1"]);
         let summary = &cluster["status"]["resourceSummary"];
         if summary["allocated"]["cpu"] == "28" && summary["allocating"]["cpu"] == "6" {
             Ok(())
@@ -73,7 +72,7 @@ spec:
             Err(summary.to_string())
         }
     });
-    let status = json(&up, &["--context=member1", "get", "deployment", "web"]).unwrap();
+    let status = json(&up, &["--context=member1", "get", "deployment", "web"]);
     assert_eq!(status["status"]["readyReplicas"], 4);
 
     up.kubectl(&[
@@ -81,8 +80,7 @@ spec:
         "scale",
         "deployment/web",
         "--replicas=2",
-    ])
-    .unwrap();
+    ]);
     let rollout = [
         "--context=member1",
         "rollout",
@@ -90,52 +88,47 @@ spec:
         "deployment/web",
         "--timeout=60s",
     ];
-    up.kubectl(&rollout).unwrap();
-    let left = pods(&up, "member1", "web").unwrap();
+    up.kubectl(&rollout);
+    let left = pods(&up, "member1", "web");
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left.iter().all(|pod| pod.ends_with("Running")), "{left:?}");
 }
 
+#[needs(kubectl)]
 #[test]
 fn failure_can_be_wished_for_and_taken_back() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
-    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
-        return;
-    }
+    in_member(&["create", "deployment", "web", "--image=nginx"]);
     let available = |status: &str| {
         let condition = format!("--for=condition=Available={status}");
-        in_member(&["wait", &condition, "deployment/web", "--timeout=60s"]).unwrap();
+        in_member(&["wait", &condition, "deployment/web", "--timeout=60s"]);
     };
     available("true");
-    in_member(&["annotate", "deployment/web", "simulation.berth/fails=crash"]).unwrap();
+    in_member(&["annotate", "deployment/web", "simulation.berth/fails=crash"]);
     available("false");
-    let shown = in_member(&["get", "pods"]).unwrap();
+    let shown = in_member(&["get", "pods"]);
     assert!(shown.contains("CrashLoopBackOff"), "{shown}");
-    in_member(&["annotate", "deployment/web", "simulation.berth/fails-"]).unwrap();
+    in_member(&["annotate", "deployment/web", "simulation.berth/fails-"]);
     available("true");
 }
 
+#[needs(kubectl)]
 #[test]
 fn what_is_placed_becomes_pods_in_the_members_and_ready_on_the_control_plane() {
     let up = Up::start(&["--members=2"]);
     let example = root().join("examples/nginx.yaml");
-    if up
-        .kubectl(&["apply", "-f", example.to_str().unwrap()])
-        .is_none()
-    {
-        return;
-    }
+    up.kubectl(&["apply", "-f", example.to_str().unwrap()]);
     for member in ["member1", "member2"] {
         until("a pod that runs", || {
-            match pods(&up, member, "nginx").unwrap().as_slice() {
+            match pods(&up, member, "nginx").as_slice() {
                 [pod] if pod.ends_with(" Running") => Ok(()),
                 pods => Err(format!("{member}: {pods:?}")),
             }
         });
     }
     until("the template to be ready", || {
-        let template = json(&up, &["get", "deployment", "nginx"]).unwrap();
+        let template = json(&up, &["get", "deployment", "nginx"]);
         if template["status"]["readyReplicas"] == 2 {
             Ok(())
         } else {
@@ -148,9 +141,10 @@ fn what_is_placed_becomes_pods_in_the_members_and_ready_on_the_control_plane() {
         "resourcebinding/nginx-deployment",
         "--timeout=60s",
     ];
-    up.kubectl(&fully).unwrap();
+    up.kubectl(&fully);
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_claim_is_bound_in_its_member_and_stays_so() {
     let up = Up::start(&["--members=1"]);
@@ -173,11 +167,9 @@ spec:
     };
     std::fs::write(&file, claim("small")).unwrap();
     let apply = ["apply", "-f", file.to_str().unwrap()];
-    if up.kubectl(&apply).is_none() {
-        return;
-    }
+    up.kubectl(&apply);
     // A list: at first there is none in the member.
-    let claims = |context: &str| json(&up, &[context, "get", "pvc"]).unwrap()["items"][0].take();
+    let claims = |context: &str| json(&up, &[context, "get", "pvc"])["items"][0].take();
     let volume = until("the claim to be bound", || {
         let (here, there) = (claims("--context=berth"), claims("--context=member1"));
         if here["status"]["phase"] == "Bound" && there["status"]["phase"] == "Bound" {
@@ -190,7 +182,7 @@ spec:
     assert!(volume.is_string(), "{volume}");
     // The next version of the template does not take the volume away.
     std::fs::write(&file, claim("large")).unwrap();
-    up.kubectl(&apply).unwrap();
+    up.kubectl(&apply);
     until("the label in the member", || {
         let there = claims("--context=member1");
         if there["metadata"]["labels"]["size"] == "large" {
@@ -203,24 +195,23 @@ spec:
     });
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
-    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
-        return;
-    }
-    in_member(&["expose", "deployment", "web", "--port=80"]).unwrap();
+    in_member(&["create", "deployment", "web", "--image=nginx"]);
+    in_member(&["expose", "deployment", "web", "--port=80"]);
     let rollout = |name: &str| {
         let deployment = format!("deployment/{name}");
-        in_member(&["rollout", "status", &deployment, "--timeout=60s"]).unwrap();
+        in_member(&["rollout", "status", &deployment, "--timeout=60s"]);
     };
     rollout("web");
     let slice = || {
         let of_web = "kubernetes.io/service-name=web";
         let list = ["--context=member1", "get", "endpointslices", "-l", of_web];
         // At first, and at last, there is none.
-        let all = json(&up, &list).unwrap();
+        let all = json(&up, &list);
         all["items"].get(0).cloned().unwrap_or_default()
     };
     let ready = until("the address of the pod", || {
@@ -231,15 +222,15 @@ fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
             Err(slice.to_string())
         }
     });
-    let shown = in_member(&["describe", "service", "web"]).unwrap();
+    let shown = in_member(&["describe", "service", "web"]);
     let address = ready["endpoints"][0]["addresses"][0].as_str().unwrap();
     assert!(shown.contains(&format!("{address}:80")), "{shown}");
     // What happens beside it changes nothing: what the server fills in is as it was meant.
-    in_member(&["create", "deployment", "other", "--image=nginx"]).unwrap();
+    in_member(&["create", "deployment", "other", "--image=nginx"]);
     rollout("other");
     let version = |slice: &serde_json::Value| slice["metadata"]["resourceVersion"].clone();
     assert_eq!(version(&slice()), version(&ready));
-    in_member(&["delete", "service", "web"]).unwrap();
+    in_member(&["delete", "service", "web"]);
     until("the end of the slice", || {
         let left = slice();
         if left.is_null() {
@@ -250,6 +241,7 @@ fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
     });
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_stateful_set_has_claims_and_a_cron_job_has_jobs() {
     let up = Up::start(&["--members=1"]);
@@ -278,12 +270,10 @@ spec:
     spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}
 ";
     std::fs::write(&file, text).unwrap();
-    if in_member(&["apply", "-f", file.to_str().unwrap()]).is_none() {
-        return;
-    }
+    in_member(&["apply", "-f", file.to_str().unwrap()]);
     let wait = ["rollout", "status", "statefulset/db", "--timeout=60s"];
-    in_member(&wait).unwrap();
-    let claims = in_member(&["get", "pvc", "--no-headers"]).unwrap();
+    in_member(&wait);
+    let claims = in_member(&["get", "pvc", "--no-headers"]);
     let claims: Vec<Vec<&str>> = claims
         .lines()
         .map(|line| line.split_whitespace().take(2).collect())
@@ -293,32 +283,31 @@ spec:
     // As if it had been there for long: nobody waits for the next minute.
     let status = r#"{"status":{"lastScheduleTime":"2020-01-01T00:00:00Z"}}"#;
     let patch = ["patch", "cronjob", "tick", "--subresource=status"];
-    in_member(&[&patch[..], &["--type=merge", "-p", status]].concat()).unwrap();
+    in_member(&[&patch[..], &["--type=merge", "-p", status]].concat());
     until("a success of the CronJob", || {
-        let cron = json(&up, &["--context=member1", "get", "cronjob", "tick"]).unwrap();
+        let cron = json(&up, &["--context=member1", "get", "cronjob", "tick"]);
         let success = &cron["status"]["lastSuccessfulTime"];
         success
             .as_str()
             .map(str::to_owned)
             .ok_or_else(|| cron["status"].to_string())
     });
-    let shown = in_member(&["get", "jobs"]).unwrap();
+    let shown = in_member(&["get", "jobs"]);
     assert!(
         shown.contains("tick-") && shown.contains("Complete"),
         "{shown}"
     );
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
-    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
-        return;
-    }
+    in_member(&["create", "deployment", "web", "--image=nginx"]);
     let running = |besides: &str| {
         until("a pod that runs", || {
-            match pods(&up, "member1", "web").unwrap().as_slice() {
+            match pods(&up, "member1", "web").as_slice() {
                 [pod] if pod.ends_with(" Running") && !pod.starts_with(besides) => Ok(pod.clone()),
                 pods => Err(format!("{pods:?}")),
             }
@@ -326,19 +315,18 @@ fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
     };
     let pod = running("nowhere");
     let (node, _) = pod.split_once(' ').unwrap();
-    in_member(&["drain", node, "--timeout=60s"]).unwrap();
+    in_member(&["drain", node, "--timeout=60s"]);
     running(node);
-    let shown = in_member(&["get", "node", node]).unwrap();
+    let shown = in_member(&["get", "node", node]);
     assert!(shown.contains("SchedulingDisabled"), "{shown}");
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
-    if in_member(&["create", "deployment", "web", "--image=nginx"]).is_none() {
-        return;
-    }
+    in_member(&["create", "deployment", "web", "--image=nginx"]);
     let budget = [
         "create",
         "poddisruptionbudget",
@@ -346,10 +334,10 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
         "--selector=app=web",
         "--max-unavailable=0",
     ];
-    in_member(&budget).unwrap();
+    in_member(&budget);
     let counted = |expected: [i64; 4]| {
         until("the budget to be counted", || {
-            let budget = json(&up, &["--context=member1", "get", "pdb", "web"]).unwrap();
+            let budget = json(&up, &["--context=member1", "get", "pdb", "web"]);
             let status = &budget["status"];
             let numbers = [
                 "expectedPods",
@@ -368,21 +356,21 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
         });
     };
     counted([1, 1, 1, 0]);
-    let all = pods(&up, "member1", "web").unwrap();
+    let all = pods(&up, "member1", "web");
     let (node, _) = all.first().unwrap().split_once(' ').unwrap();
     let drain = ["--context=member1", "drain", node, "--timeout=3s"];
-    let said = up.refused(&drain).unwrap();
+    let said = up.refused(&drain);
     let why = "Cannot evict pod as it would violate the pod's disruption budget.";
     assert!(said.contains(why), "{said}");
-    assert_eq!(pods(&up, "member1", "web").unwrap(), all);
+    assert_eq!(pods(&up, "member1", "web"), all);
 
     let more = r#"{"spec": {"maxUnavailable": 1}}"#;
-    in_member(&["patch", "pdb", "web", "--type=merge", "-p", more]).unwrap();
+    in_member(&["patch", "pdb", "web", "--type=merge", "-p", more]);
     counted([1, 1, 0, 1]);
-    let said = in_member(&["drain", node, "--timeout=60s"]).unwrap();
+    let said = in_member(&["drain", node, "--timeout=60s"]);
     assert!(said.contains("evicted"), "{said}");
     until("the pod to run elsewhere, and to count", || {
-        match pods(&up, "member1", "web").unwrap().as_slice() {
+        match pods(&up, "member1", "web").as_slice() {
             [pod] if pod.ends_with(" Running") && !pod.starts_with(node) => Ok(()),
             pods => Err(format!("{pods:?}")),
         }
@@ -390,18 +378,17 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
     counted([1, 1, 0, 1]);
 }
 
+#[needs(kubectl)]
 #[test]
 fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
-    if in_member(&["run", "plain", "--image=nginx"]).is_none() {
-        return;
-    }
+    in_member(&["run", "plain", "--image=nginx"]);
     let overrides = r#"{"spec": {"containers": [{"name": "sized", "image": "nginx",
         "resources": {"requests": {"cpu": "1"}}}]}}"#;
     let overrides = format!("--overrides={overrides}");
-    in_member(&["run", "sized", "--image=nginx", &overrides]).unwrap();
-    let pod = |name: &str| json(&up, &["--context=member1", "get", "pod", name]).unwrap();
+    in_member(&["run", "sized", "--image=nginx", &overrides]);
+    let pod = |name: &str| json(&up, &["--context=member1", "get", "pod", name]);
     let running = |name: &str| {
         until("the pod to run", || {
             let pod = pod(name);
@@ -428,13 +415,13 @@ fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
         "-p",
     ];
     let too_much = resize("100");
-    let said = up.refused(&[&patch[..], &[&too_much]].concat()).unwrap();
+    let said = up.refused(&[&patch[..], &[&too_much]].concat());
     assert!(
         said.contains("node didn't have enough allocatable resources"),
         "{said}"
     );
     let more = resize("2");
-    up.kubectl(&[&patch[..], &[&more]].concat()).unwrap();
+    up.kubectl(&[&patch[..], &[&more]].concat());
     until("the pod to have what it asks for", || {
         let pod = pod("sized");
         let status = &pod["status"];

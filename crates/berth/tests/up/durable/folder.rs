@@ -1,5 +1,6 @@
 //! The folder: who may use it, and what it brings back.
 
+use berth_test_requirements::needs;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -13,17 +14,14 @@ use serde_json::{Value, json};
 use super::{PATIENCE, Place};
 use crate::program::{Up, berth, line, refused, until};
 
+#[needs(kubectl)]
 #[test]
 fn a_restart_brings_members_and_objects_back() {
     let place = Place::new(&["--members=2"]);
     let up = place.start();
-    if up.kubectl(&["create", "configmap", "kept"]).is_none() {
-        return;
-    }
-    up.kubectl(&["--context=member1", "create", "configmap", "inside"])
-        .unwrap();
-    up.kubectl(&["annotate", "cluster", "member2", "mine=yes"])
-        .unwrap();
+    up.kubectl(&["create", "configmap", "kept"]);
+    up.kubectl(&["--context=member1", "create", "configmap", "inside"]);
+    up.kubectl(&["annotate", "cluster", "member2", "mine=yes"]);
     up.signal("-TERM");
     let mut up = up;
     let ended = until("the end", || {
@@ -41,9 +39,9 @@ fn a_restart_brings_members_and_objects_back() {
         } else {
             "inside"
         };
-        assert!(found.unwrap().contains(wanted), "{context}");
+        assert!(found.contains(wanted), "{context}");
     }
-    let clusters = up.kubectl(&["get", "clusters", "-o", "json"]).unwrap();
+    let clusters = up.kubectl(&["get", "clusters", "-o", "json"]);
     let clusters: Value = serde_json::from_str(&clusters).unwrap();
     assert_eq!(clusters["items"].as_array().unwrap().len(), 2);
     assert_eq!(

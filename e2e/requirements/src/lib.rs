@@ -1,0 +1,45 @@
+//! `#[needs(…)]`: ignores a test where a program that it needs is missing, so that it never passes without running.
+
+use proc_macro::{TokenStream, TokenTree};
+
+/// Ignores a test unless the machine has everything that is named.
+///
+/// Goes above `#[test]` or `#[tokio::test]`. The names are those of `BERTH_REQUIRE`:
+///
+/// ```ignore
+/// #[needs(kubectl, apiserver)]
+/// #[test]
+/// fn kubectl_applies_a_manifest() {}
+/// ```
+#[proc_macro_attribute]
+pub fn needs(names: TokenStream, test: TokenStream) -> TokenStream {
+    let (known, missing) = (env!("BERTH_KNOWN"), env!("BERTH_MISSING"));
+    let mut lacking = Vec::new();
+    for name in names {
+        let name = match name {
+            TokenTree::Ident(name) => name.to_string(),
+            TokenTree::Punct(_) => continue,
+            other => return error(&format!("{other} is no name; known are {known}")),
+        };
+        if !known.split(',').any(|known| known == name) {
+            return error(&format!("{name} is not known; known are {known}"));
+        }
+        if missing.split(',').any(|missing| missing == name) {
+            lacking.push(name);
+        }
+    }
+    if lacking.is_empty() {
+        return test;
+    }
+    let reason = format!("needs {}", lacking.join(", "));
+    let ignore: TokenStream = format!("#[ignore = {reason:?}]")
+        .parse()
+        .unwrap_or_default();
+    ignore.into_iter().chain(test).collect()
+}
+
+fn error(message: &str) -> TokenStream {
+    format!("compile_error!({message:?});")
+        .parse()
+        .unwrap_or_default()
+}
