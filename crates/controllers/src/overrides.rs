@@ -117,7 +117,7 @@ impl OverridePolicy {
         selectors.filter_map(|s| s.precision_of(resource)).max()
     }
 
-    /// Reports whether the policy may select a resource of this kind and name, depending on its labels.
+    /// Reports whether the policy selects a resource of this kind and name for some labels.
     pub(crate) fn may_select(
         &self,
         api_version: &str,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::json_fields::{generation, has_condition, kind_of, number};
 
-/// A rule: reports whether an object, given with its status, is healthy.
+/// A health rule: takes an object and its status, and reports whether the object is healthy.
 type Rule = fn(&Value, &Value) -> bool;
 
 const RULES: [(&str, &str, Rule); 9] = [

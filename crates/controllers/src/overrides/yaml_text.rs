@@ -337,7 +337,7 @@ fn number_text(number: &Number) -> String {
     text
 }
 
-/// Compares keys in natural_order order: letters after other characters, numbers by value.
+/// Compares keys in natural order: letters after other characters, numbers by value.
 fn natural_order(a: &str, b: &str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = a.iter().zip(&b).position(|(x, y)| x != y) else {

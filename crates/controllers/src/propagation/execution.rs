@@ -11,8 +11,8 @@
 //! ([`work_action`]) and for each of its objects ([`drift`]), and build the status ([`work_status`]). `worker` sends
 //! the requests, with `member_object` for a single object; [`member`] owns the state.
 //!
-//! Objects without the label `karmada.io/managed` are neither overwritten nor deleted, unless the Work says
-//! `overwrite`. Deletions survive restarts: a Work keeps its finalizer until its objects are gone.
+//! Objects without the label `karmada.io/managed` are never deleted, and overwritten only if the conflict resolution is
+//! `overwrite`. Deletions survive restarts: a Work keeps its finalizer until its objects are deleted.
 
 mod connection;
 pub(crate) mod drift;

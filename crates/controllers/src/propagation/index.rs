@@ -124,7 +124,7 @@ impl Index {
             .collect()
     }
 
-    /// Collects what a sync of a binding's Works reads.
+    /// Collects the input of a sync.
     pub(crate) fn sync_input(&self, binding: &Arc<Binding>) -> SyncInput {
         let mut works: BTreeMap<String, Vec<Arc<Work>>> = BTreeMap::new();
         for (key, work) in self.works_of(binding) {

@@ -79,7 +79,7 @@ pub(super) enum Job {
     Status(BindingKey),
 }
 
-/// The end of a job.
+/// The result of a job.
 struct JobResult {
     job: Job,
     failure: Option<Failure>,
@@ -90,7 +90,7 @@ struct JobResult {
 /// A failed job, which is retried.
 struct Failure {
     message: String,
-    /// The failure is expected to pass without anybody's help and is logged at debug level.
+    /// The failure is expected to pass by itself; it is logged at debug level.
     transient: bool,
 }
 

@@ -131,7 +131,7 @@ impl Reconciler {
         }
     }
 
-    /// Stores a Work from the response to our own write, unless a watch has seen its deletion since.
+    /// Stores a Work from the response to our own write, unless a watch has reported its deletion since.
     pub(super) fn store_written_work(&mut self, work: Work, deleted: &HashSet<WorkKey>) {
         let meta = &work.metadata;
         let namespace = meta.namespace.as_deref().unwrap_or_default();

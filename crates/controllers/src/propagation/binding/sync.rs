@@ -191,7 +191,7 @@ impl WorkSyncer {
             let mut works = input.works.get(&target.name).into_iter().flatten();
             let name = Some(&desired.name);
             let stored = works.find(|work| work.metadata.name.as_ref() == name);
-            // A new Work would recreate the execution namespace, which goes with the cluster.
+            // A new Work would recreate the execution namespace, which is deleted with the cluster.
             if stored.is_none() && cluster.metadata.deletion_timestamp.is_some() {
                 errors.push(SyncError::ClusterTerminating(target.name.clone()));
                 continue;

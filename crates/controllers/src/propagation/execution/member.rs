@@ -67,7 +67,7 @@ enum Job {
     Work(String),
 }
 
-/// The end of a job.
+/// The result of a job.
 enum JobResult {
     Connect(Result<kube::Client, String>),
     Work(String, Box<WorkResult>),

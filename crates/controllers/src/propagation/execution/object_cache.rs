@@ -133,7 +133,7 @@ impl ObjectCache {
         Some(self.0.get_mut(kind)?.handle_watch_event(event))
     }
 
-    /// Stores the response to a write, unless a watch has seen the deletion of the object since.
+    /// Stores the response to a write, unless a watch has reported the deletion of the object since.
     pub(super) fn store_response(&mut self, resource: &ResourceType, object: MemberObject) {
         if let Some(objects) = self.0.get_mut(&kind_key(resource)) {
             objects.store_response(object);
