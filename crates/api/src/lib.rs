@@ -24,7 +24,6 @@ pub mod placement;
 mod placement_empties;
 pub mod pod_requests;
 pub mod policy;
-pub mod quantity;
 mod root_kind;
 pub mod selector;
 pub mod taint_policy;
@@ -33,6 +32,7 @@ pub mod well_known;
 pub mod work;
 pub mod workload_rebalancer;
 
+pub use berth_apimachinery::quantity;
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use cluster::Cluster;
 pub use override_policy::{ClusterOverridePolicy, OverridePolicy};

@@ -1,50 +1,18 @@
-//! Label and field selectors: as they are written in API objects, and compiled for matching.
+//! The selectors of placements: by the labels of a Cluster, and by its provider, region and zones.
 //!
-//! Matching follows Kubernetes to the letter, validity included: a selector with an invalid key, value or
-//! operator does not compile, and what does not compile matches nothing.
+//! A selector with an invalid key, value or operator does not compile; Kubernetes lets such a selector match nothing.
 
-mod compiled;
-mod field;
-mod label_syntax;
-
-pub use compiled::{CompiledSelector, LabelRequirement, Relation, SelectorError};
-pub use field::{CompiledFieldSelector, FieldRequirement};
-pub use label_syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
-
-use std::collections::BTreeMap;
-
+pub use berth_apimachinery::label_selector::{
+    CompiledSelector, LabelRequirement, LabelSelector, LabelSelectorRequirement, LabelSyntaxError,
+    Relation, SelectorError, validate_label_key, validate_label_value,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::open_enum::open_enum;
 
-/// A label query: `matchLabels` and `matchExpressions` are ANDed. An empty selector matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
-pub struct LabelSelector {
-    /// Pairs that must be present; each is the same as an `In` expression with one value.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub match_labels: BTreeMap<String, String>,
-    /// Requirements that must all hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub match_expressions: Vec<LabelSelectorRequirement>,
-}
-
-/// One requirement of a [`LabelSelector`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LabelSelectorRequirement {
-    /// The label key.
-    pub key: String,
-    /// `In`, `NotIn`, `Exists` or `DoesNotExist`. Others are stored as written and match nothing.
-    pub operator: String,
-    /// The values of `In` and `NotIn`; empty for the other operators.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub values: Vec<String>,
-}
+/// The key of the list of zones.
+const ZONE: &str = "zone";
 
 /// A query over the fields `provider`, `region` and `zone` of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -91,4 +59,148 @@ open_enum! {
 /// The operator is no enum in Karmada's schema; the admission rules restrict it.
 fn any_string(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string" })
+}
+
+/// One requirement of a compiled field selector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FieldRequirement {
+    /// A requirement on the list of zones. `Gt` and `Lt` never hold for a list and do not compile.
+    Zones(Relation),
+    /// A requirement on `provider`, `region` or an unknown key, which is absent from every cluster.
+    Field(LabelRequirement),
+}
+
+/// A validated field selector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CompiledFieldSelector {
+    requirements: Vec<FieldRequirement>,
+}
+
+impl CompiledFieldSelector {
+    /// Reports whether a cluster satisfies every requirement. An empty provider or region counts as absent.
+    pub fn matches(&self, provider: &str, region: &str, zones: &[String]) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| match requirement {
+                FieldRequirement::Zones(relation) => zones_satisfy(relation, zones),
+                FieldRequirement::Field(requirement) => {
+                    let value = match requirement.key() {
+                        "provider" => provider,
+                        "region" => region,
+                        _ => "",
+                    };
+                    requirement
+                        .relation()
+                        .holds(Some(value).filter(|value| !value.is_empty()))
+                }
+            })
+    }
+
+    /// Returns the requirements, all of which must hold.
+    pub fn requirements(&self) -> &[FieldRequirement] {
+        &self.requirements
+    }
+}
+
+fn zones_satisfy(relation: &Relation, zones: &[String]) -> bool {
+    let overlaps = |values: &[String]| zones.iter().any(|zone| values.contains(zone));
+    match relation {
+        Relation::In(values) => overlaps(values),
+        Relation::NotIn(values) => !overlaps(values),
+        Relation::Exists => !zones.is_empty(),
+        Relation::DoesNotExist => zones.is_empty(),
+        Relation::GreaterThan(_) | Relation::LessThan(_) => false,
+    }
+}
+
+impl FieldSelector {
+    /// Validates the selector and prepares it for matching.
+    ///
+    /// # Errors
+    /// When an operator is unknown (on zones also `Gt` and `Lt`), or a requirement on another key is not a
+    /// valid label requirement. Such a selector matches nothing. The values of a zone requirement are
+    /// free text and their number is not checked.
+    pub fn compile(&self) -> Result<CompiledFieldSelector, SelectorError> {
+        let requirements = self.match_expressions.iter().map(|expression| {
+            if expression.key == ZONE {
+                let values = expression.values.clone();
+                let relation = match &expression.operator {
+                    FieldOperator::In => Relation::In(values),
+                    FieldOperator::NotIn => Relation::NotIn(values),
+                    FieldOperator::Exists => Relation::Exists,
+                    FieldOperator::DoesNotExist => Relation::DoesNotExist,
+                    FieldOperator::Gt | FieldOperator::Lt | FieldOperator::Other(_) => {
+                        return Err(SelectorError::Operator(expression.operator.to_string()));
+                    }
+                };
+                Ok(FieldRequirement::Zones(relation))
+            } else {
+                LabelRequirement::new(
+                    &expression.key,
+                    expression.operator.as_str(),
+                    &expression.values,
+                )
+                .map(FieldRequirement::Field)
+            }
+        });
+        Ok(CompiledFieldSelector {
+            requirements: requirements.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn provider_and_region_match_like_labels_and_zones_like_sets() {
+        let matches = |key: &str, operator: &str, values: &[&str], region: &str, zones: &[&str]| {
+            let selector: FieldSelector = serde_json::from_value(
+                json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}),
+            )
+            .unwrap();
+            let zones: Vec<String> = zones.iter().map(|&zone| zone.to_owned()).collect();
+            selector
+                .compile()
+                .is_ok_and(|selector| selector.matches("aws", region, &zones))
+        };
+        for (key, operator, values, region, zones, expected) in [
+            ("provider", "In", &["aws", "gcp"][..], "", &[][..], true),
+            ("provider", "NotIn", &["aws"], "", &[], false),
+            ("region", "In", &["eu"], "", &[], false),
+            ("region", "NotIn", &["eu"], "", &[], true),
+            ("region", "Exists", &[], "", &[], false),
+            ("region", "DoesNotExist", &[], "", &[], true),
+            ("region", "In", &["not a value"], "eu", &[], false),
+            ("region", "NotIn", &["not a value"], "eu", &[], false),
+            ("region", "In", &[], "eu", &[], false),
+            ("region", "Gt", &["5"], "7", &[], true),
+            ("region", "Lt", &["5"], "7", &[], false),
+            ("region", "Gt", &["5"], "eu", &[], false),
+            ("region", "Gt", &["five"], "7", &[], false),
+            ("region", "Is", &["eu"], "eu", &[], false),
+            ("planet", "DoesNotExist", &[], "eu", &[], true),
+            ("planet", "In", &["earth"], "eu", &[], false),
+            ("zone", "In", &["a", "b"], "eu", &["b", "c"], true),
+            ("zone", "In", &["a"], "eu", &["b", "c"], false),
+            ("zone", "In", &["a"], "eu", &[], false),
+            ("zone", "In", &[], "eu", &["a"], false),
+            ("zone", "NotIn", &["a"], "eu", &["b"], true),
+            ("zone", "NotIn", &["a"], "eu", &["a", "b"], false),
+            ("zone", "NotIn", &["a"], "eu", &[], true),
+            ("zone", "Exists", &[], "eu", &["a"], true),
+            ("zone", "Exists", &[], "eu", &[], false),
+            ("zone", "DoesNotExist", &[], "eu", &[], true),
+            ("zone", "Gt", &["1"], "eu", &["2"], false),
+        ] {
+            assert_eq!(
+                matches(key, operator, values, region, zones),
+                expected,
+                "{key} {operator} {values:?} with region {region:?} and zones {zones:?}"
+            );
+        }
+    }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::schema::quantity::Quantity;
 use crate::store::{Key, Stored};
 use crate::verbs::Call;
 
@@ -34,7 +34,7 @@ fn limits(call: &Call, key: &Key) -> Vec<Value> {
 
 fn amounts(value: &Value) -> Amounts {
     let map = value.as_object().into_iter().flatten();
-    map.filter_map(|(name, text)| Some((name.clone(), Quantity::parse(text.as_str()?)?)))
+    map.filter_map(|(name, text)| Some((name.clone(), Quantity::parse(text.as_str()?).ok()?)))
         .collect()
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn check_growth(
     }
     let size = |claim: &Value| {
         let asked = claim["spec"]["resources"]["requests"]["storage"].as_str();
-        asked.and_then(Quantity::parse)
+        asked.and_then(|text| Quantity::parse(text).ok())
     };
     let class = new["spec"]["storageClassName"].as_str().unwrap_or_default();
     let expands = || {
@@ -253,7 +253,7 @@ impl Needs {
                 }
                 (Some(asked), Some(most)) => {
                     let found = most.ratio(asked);
-                    if found > ratio.ratio(Quantity::whole(1)) {
+                    if found > ratio.ratio(Quantity::from_integer(1)) {
                         problems.push(format!("{begin}, but provided ratio is {found:.6}"));
                     }
                 }

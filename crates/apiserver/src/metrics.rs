@@ -1,10 +1,9 @@
 //! What the server counts, under the names that a kube-apiserver uses, and the text of `/metrics`.
 
-mod process;
-
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use berth_apimachinery::process;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -134,34 +133,29 @@ impl Metrics {
                 .set(count(shared.store.list(table, None).items.len()));
         }
         registry.register("apiserver_storage_objects", "Stored objects", objects);
-        if let Some(process) = process::read() {
-            let gauge = |value: f64| {
-                let gauge: Gauge<f64, AtomicU64> = Gauge::default();
-                gauge.set(value);
-                gauge
-            };
-            registry.register(
-                "process_resident_memory_bytes",
-                "Memory in use",
-                gauge(process.resident_bytes),
-            );
-            registry.register(
-                "process_open_fds",
-                "Open file descriptors",
-                gauge(process.open_files),
-            );
-            registry.register(
-                "process_start_time_seconds",
-                "Start of the process since the epoch",
-                gauge(process.started),
-            );
-            let cpu: Counter<f64, AtomicU64> = Counter::default();
-            cpu.inc_by(process.cpu_seconds);
-            registry.register("process_cpu_seconds", "Processor time used", cpu);
-        }
+        register_process_metrics(&mut registry);
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
         text
+    }
+}
+
+/// Registers the `process_*` metrics. The encoder appends `_total` to counters and a full stop to help texts.
+fn register_process_metrics(registry: &mut Registry) {
+    for metric in process::metrics() {
+        let help = metric.help.trim_end_matches('.');
+        match metric.kind {
+            process::Kind::Counter => {
+                let counter: Counter<f64, AtomicU64> = Counter::default();
+                counter.inc_by(metric.value);
+                registry.register(metric.name.trim_end_matches("_total"), help, counter);
+            }
+            process::Kind::Gauge => {
+                let gauge: Gauge<f64, AtomicU64> = Gauge::default();
+                gauge.set(metric.value);
+                registry.register(metric.name, help, gauge);
+            }
+        }
     }
 }

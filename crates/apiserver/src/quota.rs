@@ -7,6 +7,7 @@ mod scope;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use berth_apimachinery::quantity::Quantity;
 use parking_lot::MutexGuard;
 use scope::Scope;
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::limits::Needs;
 use crate::registry::Resource;
-use crate::schema::quantity::Quantity;
 use crate::shared::Shared;
 use crate::store::Key;
 use crate::verbs::{Call, Subresource};
@@ -55,7 +55,7 @@ fn counted(group: &str, plural: &str) -> String {
 
 /// What an object takes of the quotas of its namespace.
 fn demand(group: &str, plural: &str, value: &Value) -> Amounts {
-    let one = Quantity::whole(1);
+    let one = Quantity::from_integer(1);
     let mut all = Amounts::from([(counted(group, plural), one)]);
     if !group.is_empty() {
         return all;
@@ -101,11 +101,14 @@ fn is_over(pod: &Value) -> bool {
 fn of_service(service: &Value, all: &mut Amounts) {
     let spec = &service["spec"];
     let ports = spec["ports"].as_array().map_or(0, Vec::len);
-    let ports = Quantity::whole(i64::try_from(ports).unwrap_or(i64::MAX));
+    let ports = Quantity::from_integer(i64::try_from(ports).unwrap_or(i64::MAX));
     match spec["type"].as_str() {
         Some("NodePort") => drop(all.insert("services.nodeports".to_owned(), ports)),
         Some("LoadBalancer") => {
-            all.insert("services.loadbalancers".to_owned(), Quantity::whole(1));
+            all.insert(
+                "services.loadbalancers".to_owned(),
+                Quantity::from_integer(1),
+            );
             if spec["allocateLoadBalancerNodePorts"] != false {
                 all.insert("services.nodeports".to_owned(), ports);
             }
@@ -117,14 +120,16 @@ fn of_service(service: &Value, all: &mut Amounts) {
 fn of_claim(claim: &Value, all: &mut Amounts) {
     let spec = &claim["spec"];
     let asked = spec["resources"]["requests"]["storage"].as_str();
-    let storage = asked.and_then(Quantity::parse).unwrap_or(Quantity::ZERO);
+    let storage = asked
+        .and_then(|text| Quantity::parse(text).ok())
+        .unwrap_or(Quantity::ZERO);
     all.insert("requests.storage".to_owned(), storage);
     if let Some(class) = spec["storageClassName"].as_str() {
         let begin = format!("{class}.storageclass.storage.k8s.io");
         all.insert(format!("{begin}/requests.storage"), storage);
         all.insert(
             format!("{begin}/persistentvolumeclaims"),
-            Quantity::whole(1),
+            Quantity::from_integer(1),
         );
     }
 }
@@ -147,7 +152,9 @@ impl Quota {
                 .unwrap_or_default()
                 .to_owned(),
             hard: hard
-                .filter_map(|(name, text)| Some((name.clone(), Quantity::parse(text.as_str()?)?)))
+                .filter_map(|(name, text)| {
+                    Some((name.clone(), Quantity::parse(text.as_str()?).ok()?))
+                })
                 .collect(),
             scopes: Scope::all_of(spec),
         }

@@ -1,10 +1,10 @@
 //! Pods that get other resources on their node: whether the node can give so much at all.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::Value;
 
 use crate::error::{ApiError, Cause};
 use crate::limits::Needs;
-use crate::schema::quantity::Quantity;
 use crate::store::Key;
 use crate::verbs::{Call, Subresource, text};
 
@@ -46,9 +46,11 @@ pub(crate) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<
         .into_iter()
         .filter_map(|(name, unit)| {
             let has = found["status"]["allocatable"][name].as_str();
-            let has = has.and_then(Quantity::parse).unwrap_or(Quantity::ZERO);
+            let has = has
+                .and_then(|text| Quantity::parse(text).ok())
+                .unwrap_or(Quantity::ZERO);
             let asked = needs.get(name).copied().filter(|asked| *asked > has)?;
-            let count = |amount: Quantity| (amount.ratio(Quantity::whole(1)) * unit).ceil();
+            let count = |amount: Quantity| (amount.ratio(Quantity::from_integer(1)) * unit).ceil();
             let (asked, has) = (count(asked), count(has));
             Some(format!(
                 "{name}, requested: {asked:.0}, allocatable: {has:.0}"

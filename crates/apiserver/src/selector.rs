@@ -1,10 +1,13 @@
 //! Label and field selectors: parsed once at the edge, evaluated against stored objects.
 
 mod field;
-mod label;
+pub(crate) mod label;
 mod written;
 
-pub(crate) use label::LabelSelector;
+use std::collections::BTreeMap;
+
+use berth_apimachinery::label_selector::{CompiledSelector, LabelSelector};
+use serde::Deserialize as _;
 use serde_json::Value;
 pub(crate) use written::written;
 
@@ -13,6 +16,23 @@ use crate::registry::Resource;
 use crate::store::Stored;
 
 use field::Selected;
+
+/// Compiles the label selector of an object; null selects everything. Returns `None` if it is invalid, which
+/// selects nothing.
+pub(crate) fn compiled(selector: &Value) -> Option<CompiledSelector> {
+    if selector.is_null() {
+        return Some(CompiledSelector::default());
+    }
+    LabelSelector::deserialize(selector).ok()?.compile().ok()
+}
+
+/// Returns the labels of an object as a map.
+pub(crate) fn label_map(labels: &Value) -> BTreeMap<String, String> {
+    let labels = labels.as_object().into_iter().flatten();
+    labels
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldTerm {
@@ -109,7 +129,7 @@ fn unescaped(text: &str) -> Result<String, ApiError> {
 /// Both selectors of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
-    pub(crate) labels: LabelSelector,
+    pub(crate) labels: CompiledSelector,
     pub(crate) fields: FieldSelector,
 }
 

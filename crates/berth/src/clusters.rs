@@ -8,6 +8,7 @@ mod taints;
 use std::time::Duration;
 
 use berth_api::Cluster;
+use berth_apimachinery::api_error::api_error_message;
 use berth_scheduler::connect::ConnectError;
 use k8s_openapi::api::core::v1::Taint;
 use kube::ResourceExt as _;
@@ -29,7 +30,7 @@ pub enum ClustersError {
     #[error("there is no member named {0}")]
     Nobody(String),
     /// The control plane refuses.
-    #[error("cannot {doing}: {}", crate::join::said(.source))]
+    #[error("cannot {doing}: {}", api_error_message(.source))]
     Refused {
         /// What.
         doing: String,

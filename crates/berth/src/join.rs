@@ -23,7 +23,6 @@ use kube::api::ObjectMeta;
 
 use self::control_plane::Credentials;
 pub use self::hand::JoinError;
-pub(crate) use self::hand::said;
 use self::hand::{Hand, Telling};
 use self::ownership::Registrant;
 

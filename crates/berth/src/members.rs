@@ -9,11 +9,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
+use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError};
 use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
-use crate::join::said;
 use crate::kubeconfig::Access;
 use crate::up::keeping::Place;
 
@@ -106,7 +106,7 @@ where
         match api.create(&PostParams::default(), object).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
-            Err(error) => return Err(said(&error)),
+            Err(error) => return Err(api_error_message(&error)),
         }
     }
     Ok(())

@@ -20,7 +20,6 @@ pub mod binding;
 pub mod draining;
 pub mod eviction;
 mod intake;
-pub mod json_path;
 mod line;
 pub mod options;
 mod owner;

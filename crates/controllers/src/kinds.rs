@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use berth_apimachinery::api_error::api_error_message;
 use kube::api::{Api, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::error::DiscoveryError;
 
 use crate::resource_type::ResourceType;
-use crate::said::said;
 
 /// A kind that a server does not serve, or that it could not be asked about.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub(crate) enum KindError {
     /// The server does not say.
     #[error(
         "cannot find out how {kind} in {api_version} is served: {}",
-        said(source)
+        api_error_message(source)
     )]
     Unknown {
         /// The group and version.

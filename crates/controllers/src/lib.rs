@@ -32,7 +32,6 @@ pub mod propagation;
 mod queue;
 pub mod resource_selector;
 pub mod resource_type;
-mod said;
 pub mod server_objects;
 pub mod taint_policy;
 pub mod unified_auth;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
 use berth_api::component::Component;
+use berth_apimachinery::api_error::api_error_message;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
@@ -19,8 +20,6 @@ use kube::api::Api;
 use kube::runtime::watcher;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
-
-use crate::said::said;
 
 /// The time limit of a request to a member, as in Karmada.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);
@@ -54,7 +53,10 @@ pub enum MemberClientError {
     #[error("the impersonatorSecretRef of cluster {0} is nil")]
     NoImpersonator(String),
     /// The Secret cannot be read.
-    #[error("cannot read the secret {name} of cluster {cluster}: {}", said(source))]
+    #[error(
+        "cannot read the secret {name} of cluster {cluster}: {}",
+        api_error_message(source)
+    )]
     Secret {
         /// The name of the cluster.
         cluster: String,
@@ -92,7 +94,10 @@ pub enum MemberClientError {
         header: String,
     },
     /// The client cannot be built.
-    #[error("cannot build a client for cluster {cluster}: {}", said(source))]
+    #[error(
+        "cannot build a client for cluster {cluster}: {}",
+        api_error_message(source)
+    )]
     Build {
         /// The name of the cluster.
         cluster: String,

@@ -1,6 +1,7 @@
 //! Works without a binding: each is owned by another object, such as a Namespace or a Cluster, and goes with it.
 
 use berth_api::Work;
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -8,8 +9,6 @@ use serde_json::{Value, json};
 
 use crate::propagation::binding::desired_work::DesiredWork;
 use crate::propagation::binding::work_patch;
-use crate::said::has_code;
-use crate::said::said;
 
 /// A desired Work and its owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +36,7 @@ pub(crate) enum WriteError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// The server refused it.
-    #[error("{}", said(.0))]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
 }
 

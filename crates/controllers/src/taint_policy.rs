@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use berth_api::taint_policy::{ClusterTaintPolicySpec, all_hold};
 use berth_api::{Cluster, ClusterTaintPolicy};
+use berth_apimachinery::api_error::api_error_message;
 use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Taint};
@@ -24,7 +25,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::informer::{Observation, inform};
-use crate::said::said;
 
 /// How many observations may wait.
 const INBOX: usize = 256;
@@ -289,7 +289,7 @@ impl Tainter {
                     object,
                     severity: Severity::Warning,
                     reason: "TaintClusterFailed",
-                    message: said(&error),
+                    message: api_error_message(&error),
                 });
                 false
             }

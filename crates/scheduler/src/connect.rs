@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use berth_api::component::Component;
+use berth_apimachinery::api_error::root_cause;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::USER_AGENT;
@@ -90,15 +91,6 @@ fn kubeconfig_problem(error: &InferConfigError) -> String {
         Some(other) => other.to_string(),
         None => error.to_string(),
     }
-}
-
-/// The innermost reason: the layers above it repeat the path and each other.
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 /// Returns what `$KUBECONFIG` names, where it names something: a file, or several as in `$PATH`.

@@ -10,6 +10,7 @@ pub mod flags;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use berth_apimachinery::api_error::is_unreachable;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
@@ -17,7 +18,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::changes::Changes;
-use crate::reachability::is_unreachable;
 use crate::wall_clock::WallClock;
 use crate::writer::in_time;
 

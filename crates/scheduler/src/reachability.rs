@@ -8,31 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use berth_apimachinery::api_error::root_cause;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 
-use crate::connect::root_cause;
-
 /// How long requests have to fail, without one answer between them, until the server counts as away: some may have met
 /// connections that were being closed.
 const DOUBT: Duration = Duration::from_secs(1);
-
-/// Reports whether a request got no answer at all.
-pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        match error.downcast_ref::<kube::Error>() {
-            Some(
-                kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_),
-            ) => return true,
-            Some(_) => return false,
-            None => next = error.source(),
-        }
-    }
-    false
-}
 
 /// The state of one server, shared by all requests of its client. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -186,16 +170,5 @@ mod tests {
         );
         assert!(lines[0].contains("https://here:6443"), "{log}");
         assert!(lines[1].contains("answers again after"), "{log}");
-    }
-
-    #[test]
-    fn an_answer_is_no_lost_connection() {
-        let status = kube::core::Status::failure("no", "Forbidden").with_code(403);
-        assert!(!is_unreachable(&kube::Error::Api(status.boxed())));
-        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let lost = kube::Error::Service(refused.into());
-        assert!(is_unreachable(&lost));
-        let watch = kube::runtime::watcher::Error::WatchStartFailed(lost);
-        assert!(is_unreachable(&watch));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::is_unreachable;
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
@@ -12,7 +13,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::Guarded;
-use crate::reachability::is_unreachable;
 
 /// The first pause after a watch broke; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

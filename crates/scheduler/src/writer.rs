@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::{has_code, is_unreachable};
 use berth_core::PluginError;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Status;
@@ -20,7 +21,6 @@ use crate::guard::Guarded;
 use crate::lease::Leadership;
 use crate::plan::Plan;
 use crate::rate_limit::RateLimit;
-use crate::reachability::is_unreachable;
 
 /// How often the status is tried again when others write it at the same time.
 const STATUS_ATTEMPTS: usize = 5;
@@ -180,7 +180,7 @@ impl Writer {
                     latest.answer = Some(object);
                     return Report::Written(latest.read());
                 }
-                Err(error) if !is_conflict(&error) => {
+                Err(error) if !has_code(&error, 409) => {
                     return after_result(latest.read(), error, plan.result.is_some());
                 }
                 Err(_) => match self.answer(api.get_opt(&name)).await {
@@ -248,7 +248,7 @@ impl Writer {
     where
         K: DeserializeOwned + Debug + Clone + Into<Binding>,
     {
-        if !is_conflict(&error) {
+        if !has_code(&error, 409) {
             return after_result(unshare(binding), error, false);
         }
         let current = match self.answer(api.get_opt(&binding.key.name)).await {
@@ -345,10 +345,6 @@ fn namespace_is_going(status: &Status) -> bool {
             .iter()
             .any(|cause| cause.reason == "NamespaceTerminating")
     })
-}
-
-fn is_conflict(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
 fn with_precondition(patch: &Value, resource_version: &str) -> Value {

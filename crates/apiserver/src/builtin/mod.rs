@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::clock;
 use crate::registry::Resource;
 use crate::verbs::Subresource;
-pub(crate) use validation::{selected, validate};
+pub(crate) use validation::validate;
 
 /// Sets `value[key]` if it is absent.
 fn set(value: &mut Value, key: &str, default: Value) {

@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 use crate::builtin::{self, names};
 use crate::error::Cause;
 use crate::registry::{Resource, definition};
+use crate::selector::{compiled, label_map};
 use crate::verbs::Subresource;
 use place::Place;
 
@@ -183,29 +184,10 @@ fn not_negative(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Caus
     }
 }
 
-/// True if a label selector selects these labels.
-pub(crate) fn selected(selector: &Value, labels: &Value) -> bool {
-    let simple = selector["matchLabels"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .all(|(k, v)| labels[k.as_str()] == *v);
-    let complex = selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .all(|e| {
-            let found = &labels[e["key"].as_str().unwrap_or_default()];
-            let listed = e["values"].as_array().is_some_and(|l| l.contains(found));
-            match e["operator"].as_str() {
-                Some("In") => listed,
-                Some("NotIn") => !listed,
-                Some("Exists") => !found.is_null(),
-                Some("DoesNotExist") => found.is_null(),
-                _ => false,
-            }
-        });
-    simple && complex
+/// Reports whether a label selector matches the labels of a template. An invalid selector counts as a match, because
+/// other rules reject it.
+fn matches_template(selector: &Value, labels: &Value) -> bool {
+    compiled(selector).is_none_or(|selector| selector.matches(&label_map(labels)))
 }
 
 fn template(template: &Value, path: &str, causes: &mut Vec<Cause>) {

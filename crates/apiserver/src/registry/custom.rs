@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use berth_apimachinery::jsonpath::Path;
 use serde_json::{Value, json};
 
 use super::builtin::table_name;
@@ -121,7 +122,9 @@ fn columns(json: &Value) -> Vec<CustomColumn> {
                     format: text(&c["format"]),
                     description: text(&c["description"]),
                     priority: c["priority"].as_i64().unwrap_or(0),
-                    path: text(&c["jsonPath"]),
+                    path: c["jsonPath"]
+                        .as_str()
+                        .and_then(|path| Path::parse(path).ok()),
                 })
                 .collect()
         })

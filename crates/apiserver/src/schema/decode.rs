@@ -6,9 +6,9 @@ mod named;
 mod scalar;
 mod types;
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::quantity;
 use crate::go_text::type_name;
 use scalar::{base64_problem, time_problem};
 use types::{Field, GoType, Struct, Types, types};
@@ -93,7 +93,9 @@ impl At {
                 (!good).then(|| self.said(&format!("number {number}"), "int64"))
             }
             (GoType::Quantity, _) => {
-                let good = value.as_str().and_then(quantity::canonical).is_some();
+                let good = value
+                    .as_str()
+                    .is_some_and(|text| Quantity::parse(text).is_ok());
                 (!good).then(|| BAD_QUANTITY.to_owned())
             }
             (GoType::Time { micro }, Value::String(text)) => time_problem(text, *micro),

@@ -10,7 +10,6 @@ mod keywords;
 mod merge_keys;
 pub(crate) mod pattern;
 pub(crate) mod published;
-pub(crate) mod quantity;
 pub(crate) mod rules;
 pub(crate) mod shape;
 pub(crate) mod structural;

@@ -1,8 +1,9 @@
 //! Bringing an object into shape: defaults filled in, unknown fields dropped (and named), nulls resolved.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::{Additional, Schema, Type, keywords, quantity};
+use super::{Additional, Schema, Type, keywords};
 
 /// Fills in the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
@@ -201,11 +202,12 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
         }
         Value::Number(number) if schema.kind == Type::Quantity => {
             let text = number.to_string();
-            *value = Value::String(quantity::canonical(&text).unwrap_or(text));
+            let quantity = Quantity::parse(&text);
+            *value = Value::String(quantity.map_or(text, |quantity| quantity.to_string()));
         }
         Value::String(text) if schema.kind == Type::Quantity => {
-            if let Some(canonical) = quantity::canonical(text) {
-                *text = canonical;
+            if let Ok(quantity) = Quantity::parse(text) {
+                *text = quantity.to_string();
             }
         }
         _ => {}

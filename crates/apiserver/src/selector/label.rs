@@ -1,53 +1,21 @@
-//! Label selectors as text, `app in (web, db),!legacy`: read as Go's parser reads them, with what it says of those that
-//! it cannot read.
+//! The parser of label selectors in requests, such as `app in (web, db),!legacy`. Errors equal those of Kubernetes.
 
-use std::collections::BTreeMap;
+use berth_apimachinery::label_selector::{CompiledSelector, LabelRequirement, Relation};
 
 use crate::builtin::names;
 use crate::error::ApiError;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Requirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Absent(String),
-    Greater(String, i64),
-    Less(String, i64),
+/// Parses the label selector of a request.
+pub(crate) fn parse(text: &str) -> Result<CompiledSelector, ApiError> {
+    let mut parser = Parser {
+        tokens: tokens(text),
+        at: 0,
+    };
+    let requirements = parser.selector().map_err(ApiError::bad_request)?;
+    Ok(requirements.into_iter().collect())
 }
 
-/// A parsed label selector.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector(Vec<Requirement>);
-
-impl LabelSelector {
-    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let mut parser = Parser {
-            tokens: tokens(text),
-            at: 0,
-        };
-        let parsed = parser.selector().map_err(ApiError::bad_request)?;
-        Ok(Self(parsed))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let number = |key: &String| labels.get(key).and_then(|v| v.parse::<i64>().ok());
-        self.0.iter().all(|r| match r {
-            Requirement::In(key, values) => labels.get(key).is_some_and(|v| values.contains(v)),
-            Requirement::NotIn(key, values) => labels.get(key).is_none_or(|v| !values.contains(v)),
-            Requirement::Exists(key) => labels.contains_key(key),
-            Requirement::Absent(key) => !labels.contains_key(key),
-            Requirement::Greater(key, n) => number(key).is_some_and(|v| v > *n),
-            Requirement::Less(key, n) => number(key).is_some_and(|v| v < *n),
-        })
-    }
-}
-
-/// A word, or a sign like `!=`. The end is an empty one.
+/// A word or a sign such as `!=`. The empty sign marks the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
@@ -100,7 +68,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    fn selector(&mut self) -> Result<Vec<Requirement>, String> {
+    fn selector(&mut self) -> Result<Vec<LabelRequirement>, String> {
         let mut all = Vec::new();
         loop {
             match self.peek() {
@@ -129,7 +97,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn requirement(&mut self) -> Result<Requirement, String> {
+    fn requirement(&mut self) -> Result<LabelRequirement, String> {
         let absent = self.peek() == Token::Sign("!");
         if absent {
             self.take();
@@ -144,10 +112,10 @@ impl<'a> Parser<'a> {
         check("<nil>", key, names::qualified_name(key))?;
         let key = key.to_owned();
         if absent {
-            return Ok(Requirement::Absent(key));
+            return Ok(LabelRequirement::unvalidated(key, Relation::DoesNotExist));
         }
         if matches!(self.peek(), Token::END | Token::Sign(",")) {
-            return Ok(Requirement::Exists(key));
+            return Ok(LabelRequirement::unvalidated(key, Relation::Exists));
         }
         let operator = self.take().text();
         let values = match operator {
@@ -162,7 +130,7 @@ impl<'a> Parser<'a> {
         requirement(operator, key, values)
     }
 
-    /// The value after a sign; nothing is a value, too.
+    /// Parses the value after a sign, which may be empty.
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
             Token::END | Token::Sign(",") => Ok(String::new()),
@@ -174,7 +142,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Values in parentheses.
+    /// Parses the values in parentheses.
     fn values(&mut self) -> Result<Vec<String>, String> {
         let open = self.take();
         if open != Token::Sign("(") {
@@ -200,7 +168,7 @@ impl<'a> Parser<'a> {
                         return Err(format!("found '{found}', expected: ',' or ')'"));
                     }
                 }
-                // Between commas there may be nothing, which is a value.
+                // An empty value may precede or follow a comma.
                 Token::Sign(",") => {
                     if values.is_empty() || !matches!(self.peek(), Token::Word(_)) {
                         values.push(String::new());
@@ -218,7 +186,11 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn requirement(operator: &str, key: String, values: Vec<String>) -> Result<Requirement, String> {
+fn requirement(
+    operator: &str,
+    key: String,
+    values: Vec<String>,
+) -> Result<LabelRequirement, String> {
     let first = values.first().map(String::as_str).unwrap_or_default();
     let number = first.parse();
     if matches!(operator, ">" | "<") && number.is_err() {
@@ -233,15 +205,16 @@ fn requirement(operator: &str, key: String, values: Vec<String>) -> Result<Requi
             names::label_value(value),
         )?;
     }
-    Ok(match (operator, number) {
-        ("in" | "=" | "==", _) => Requirement::In(key, values),
-        (">", Ok(number)) => Requirement::Greater(key, number),
-        ("<", Ok(number)) => Requirement::Less(key, number),
-        _ => Requirement::NotIn(key, values),
-    })
+    let relation = match (operator, number) {
+        ("in" | "=" | "==", _) => Relation::In(values),
+        (">", Ok(number)) => Relation::GreaterThan(number),
+        ("<", Ok(number)) => Relation::LessThan(number),
+        _ => Relation::NotIn(values),
+    };
+    Ok(LabelRequirement::unvalidated(key, relation))
 }
 
-/// What rules say of a part of the text.
+/// Returns an error if a rule has found problems with a part of the text.
 fn check(
     field: &str,
     text: &str,
@@ -259,10 +232,12 @@ fn check(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
-    fn label_selectors_select() {
+    fn parsed_selectors_match_labels() {
         let labels: BTreeMap<_, _> = [("app", "web"), ("tier", "2"), ("bare", "")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into();
@@ -282,12 +257,8 @@ mod tests {
             ("tier>1", true),
             ("tier<2", false),
         ] {
-            assert_eq!(
-                LabelSelector::parse(text).unwrap().matches(&labels),
-                expected,
-                "{text}"
-            );
+            assert_eq!(parse(text).unwrap().matches(&labels), expected, "{text}");
         }
-        assert!(LabelSelector::parse("a b").is_err());
+        assert!(parse("a b").is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! The human view: `meta.k8s.io/v1 Table` with a row for each object, as `kubectl get` prints it.
 
 mod builtin;
-mod jsonpath;
 
+use berth_apimachinery::jsonpath::Path;
 use serde_json::{Value, json};
 
 pub(crate) use builtin::builtin_columns;
@@ -28,7 +28,8 @@ pub(crate) struct CustomColumn {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    pub(crate) path: String,
+    /// `None` if the path of the definition is malformed.
+    pub(crate) path: Option<Path>,
 }
 
 /// The columns of a resource after the name.
@@ -117,7 +118,8 @@ pub(crate) fn partial(object: &Value) -> Value {
 }
 
 fn custom_cell(column: &CustomColumn, object: &Value) -> Value {
-    let found = jsonpath::find(object, &column.path);
+    let path = column.path.as_ref();
+    let found = path.map(|path| path.find(object)).unwrap_or_default();
     let Some(first) = found.first() else {
         return Value::Null;
     };

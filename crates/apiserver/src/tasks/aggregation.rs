@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::queue::Work;
 use super::{internal, resource_of};
-use crate::selector::{LabelSelector, written};
+use crate::selector::compiled;
 use crate::shared::Shared;
 use crate::store::{Key, Stored, TableName};
 use crate::verbs::{Write, modify};
@@ -24,7 +24,7 @@ fn sum(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Val
         .into_iter()
         .flatten()
     {
-        let Ok(labels) = LabelSelector::parse(&written(selector)) else {
+        let Some(labels) = compiled(selector) else {
             continue;
         };
         for (stored, role) in all {

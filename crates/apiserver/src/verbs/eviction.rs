@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::delete::{self, Options};
 use super::pipeline::{self, Sent, Write};
 use super::{Call, Origin, Subresource, text};
-use crate::builtin;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
 use crate::go_text::printed;
 use crate::http::{body, respond};
+use crate::selector::{compiled, label_map};
 use crate::store::{Key, Stored};
 use crate::tasks;
 
@@ -174,9 +174,10 @@ impl<'a> Eviction<'a> {
     fn budget(&self, pod: &Value) -> Result<Option<Arc<Stored>>, ApiError> {
         let store = &self.call.shared.store;
         let mut all = store.list(BUDGETS, Some(&self.key.namespace)).items;
+        let labels = label_map(&pod["metadata"]["labels"]);
         all.retain(|budget| {
             let selector = &budget.value()["spec"]["selector"];
-            !selector.is_null() && builtin::selected(selector, &pod["metadata"]["labels"])
+            !selector.is_null() && compiled(selector).is_some_and(|s| s.matches(&labels))
         });
         if all.len() > 1 {
             return Err(ApiError::unknown(

@@ -15,7 +15,7 @@ use crate::error::{ApiError, Cause, Reason};
 use crate::http::accept::Rendering;
 use crate::http::query::{At, Query};
 use crate::http::{body, respond};
-use crate::selector::{FieldSelector, LabelSelector, Selector};
+use crate::selector::{FieldSelector, Selector, label};
 use crate::store::Page;
 use crate::table::Include;
 
@@ -48,7 +48,7 @@ pub(super) fn warn_deprecated(call: &Call, response: Response<Body>) -> Response
 
 /// The selectors of a request; a name in the URL counts as one.
 pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError> {
-    let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
+    let labels = label::parse(query.get("labelSelector").unwrap_or_default())?;
     let mut fields = query.get("fieldSelector").unwrap_or_default().to_owned();
     if let Some(name) = &call.name {
         fields = format!("metadata.name={name}");

@@ -3,12 +3,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;
 
 use super::client::{Client, Target};
 use super::matching::Rule;
 use super::review::Version;
 use crate::schema::rules::Condition;
+use crate::selector::compiled;
 
 /// The effect on a request when its webhook cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +26,10 @@ pub(crate) struct Webhook {
     pub(super) rules: Vec<Rule>,
     /// Whether rules for other versions of a resource count, too.
     pub(super) equivalent: bool,
-    pub(super) namespaces: Value,
-    pub(super) objects: Value,
+    /// The selector of namespaces; `None` if it is invalid.
+    pub(super) namespaces: Option<CompiledSelector>,
+    /// The selector of objects; `None` if it is invalid.
+    pub(super) objects: Option<CompiledSelector>,
     pub(super) conditions: Vec<Result<Condition, String>>,
     pub(crate) failure_policy: FailurePolicy,
     pub(crate) timeout: Duration,
@@ -55,8 +59,8 @@ impl Webhook {
             name: text("name").to_owned(),
             rules: list("rules").map(Rule::of).collect(),
             equivalent: text("matchPolicy") != "Exact",
-            namespaces: webhook["namespaceSelector"].clone(),
-            objects: webhook["objectSelector"].clone(),
+            namespaces: compiled(&webhook["namespaceSelector"]),
+            objects: compiled(&webhook["objectSelector"]),
             conditions: list("matchConditions")
                 .map(|condition| {
                     Condition::parse(condition["expression"].as_str().unwrap_or_default())

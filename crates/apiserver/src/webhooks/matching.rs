@@ -1,11 +1,12 @@
 //! Which requests a webhook is for: its rules, selectors and conditions.
 
+use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;
 
 use super::configuration::{FailurePolicy, Webhook};
-use crate::builtin::selected;
 use crate::registry::Resource;
 use crate::schema::rules::About;
+use crate::selector::label_map;
 
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,20 +119,26 @@ impl Webhook {
 
     /// Reports whether the webhook is for every namespace.
     pub(crate) fn is_everywhere(&self) -> bool {
-        is_empty(&self.namespaces)
+        let selector = self.namespaces.as_ref();
+        selector.is_some_and(CompiledSelector::is_empty)
     }
 
     /// Reports whether the namespace with these labels is selected.
     pub(crate) fn selects_namespace(&self, labels: &Value) -> bool {
-        selected(&self.namespaces, labels)
+        let selector = self.namespaces.as_ref();
+        selector.is_some_and(|selector| selector.matches(&label_map(labels)))
     }
 
     /// Reports whether one of the objects is selected.
     pub(crate) fn selects_object(&self, objects: [&Value; 2]) -> bool {
-        let selects = |object: &Value| {
-            object["metadata"].is_object() && selected(&self.objects, &object["metadata"]["labels"])
+        let Some(selector) = &self.objects else {
+            return false;
         };
-        is_empty(&self.objects) || objects.into_iter().any(selects)
+        let selects = |object: &Value| {
+            let metadata = &object["metadata"];
+            metadata.is_object() && selector.matches(&label_map(&metadata["labels"]))
+        };
+        selector.is_empty() || objects.into_iter().any(selects)
     }
 
     /// Reports whether every condition holds. One that does not outweighs errors of others; these are by the failure
@@ -156,13 +163,4 @@ impl Webhook {
     pub(crate) fn has_conditions(&self) -> bool {
         !self.conditions.is_empty()
     }
-}
-
-fn is_empty(selector: &Value) -> bool {
-    let none = |field: &str| match &selector[field] {
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        _ => true,
-    };
-    none("matchLabels") && none("matchExpressions")
 }

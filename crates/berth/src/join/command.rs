@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
 use berth_api::component::Component;
+use berth_apimachinery::api_error::api_error_message;
 use berth_scheduler::connect::{self, ConnectError, Target};
 use clap::Args;
 use kube::ResourceExt as _;
@@ -96,7 +97,7 @@ pub enum JoinCommandError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The list of members cannot be read.
-    #[error("cannot list the members: {}", super::hand::said(.0))]
+    #[error("cannot list the members: {}", api_error_message(.0))]
     List(Box<kube::Error>),
     /// Nobody reads what is said.
     #[error("cannot write the answer: {0}")]

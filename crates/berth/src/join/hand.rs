@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::io::Write as _;
 
+use berth_apimachinery::api_error::api_error_message;
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -13,7 +14,7 @@ const MANAGER: &str = "berth-join";
 
 /// Why a cluster did not become a member, or did not cease to be one.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {doing}: {}", said(.source))]
+#[error("cannot {doing}: {}", api_error_message(.source))]
 pub struct JoinError {
     doing: String,
     source: Box<kube::Error>,
@@ -25,20 +26,6 @@ impl JoinError {
         Self {
             doing: doing.into(),
             source: Box::new(source),
-        }
-    }
-}
-
-/// What a server said, without what the client adds.
-pub(crate) fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => {
-            let mut cause: &dyn std::error::Error = other;
-            while let Some(source) = cause.source() {
-                cause = source;
-            }
-            cause.to_string()
         }
     }
 }

@@ -11,6 +11,7 @@ use berth_api::cluster::SyncMode;
 use berth_api::component::Component;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
 use berth_api::work::Work;
+use berth_apimachinery::api_error::api_error_message;
 use berth_scheduler::connect::{self, ConnectError};
 use clap::Args;
 use k8s_openapi::api::core::v1::Namespace;
@@ -19,7 +20,6 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use super::command::MemberArgs;
-use super::hand::said;
 use super::ownership::Registrant;
 use super::{Hand, JoinError, Telling, control_plane, member};
 use crate::answer;
@@ -103,7 +103,7 @@ pub enum UnjoinError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The control plane refuses.
-    #[error("cannot {doing}: {}", said(.source))]
+    #[error("cannot {doing}: {}", api_error_message(.source))]
     Refused {
         /// What.
         doing: String,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use berth_api::component::Component;
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::connect;
 use berth_scheduler::estimator::EstimatorOptions;
@@ -162,13 +163,9 @@ fn named(kind: &ResourceType, mut object: Value) -> Value {
 }
 
 fn unreadable(kind: &ResourceType, error: &kube::Error) -> SimulateError {
-    let (reason, missing) = match error {
-        kube::Error::Api(status) => (status.message.clone(), status.code == 404),
-        other => (other.to_string(), false),
-    };
     SimulateError::Read {
         what: kind.api.plural.clone(),
-        reason,
-        missing,
+        reason: api_error_message(error),
+        missing: has_code(error, 404),
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use berth_api::admission::GuardedKind;
 use berth_api::cluster::ApiEnablement;
+use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::cluster_status::apis;
 use berth_controllers::resource_type::ResourceType;
@@ -128,10 +129,13 @@ impl Sandbox {
             None => match self.create(kind, &wanted).await {
                 Ok(admitted) => admitted,
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                    let stored = self.read(kind, &wanted).await.map_err(words)?;
+                    let stored = self
+                        .read(kind, &wanted)
+                        .await
+                        .map_err(|error| api_error_message(&error))?;
                     self.replace(kind, wanted, &stored).await?
                 }
-                Err(error) => return Err(words(error)),
+                Err(error) => return Err(api_error_message(&error)),
             },
         };
         if let Some(status) = object.get("status").filter(|status| status.is_object()) {
@@ -190,7 +194,10 @@ impl Sandbox {
             wanted.to_string().into_bytes(),
         );
         match request {
-            Ok(request) => self.send(request).await.map_err(words),
+            Ok(request) => self
+                .send(request)
+                .await
+                .map_err(|error| api_error_message(&error)),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -228,7 +235,7 @@ impl Sandbox {
         let reported = api
             .patch_status(name(object), &params, &patch)
             .await
-            .map_err(words)?;
+            .map_err(|error| api_error_message(&error))?;
         Ok(reported.data.get("status").cloned().unwrap_or_default())
     }
 }
@@ -293,13 +300,5 @@ fn restore_identity(
         && let Some(id) = live.and_then(|live| live["metadata"]["labels"].get(label))
     {
         admitted["metadata"]["labels"][label] = id.clone();
-    }
-}
-
-/// What the server said, without the frame around it.
-fn words(error: kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, StartError, StorageError};
 use berth_controllers::detector::OptionsError;
 use berth_scheduler::ServiceError;
@@ -59,7 +60,7 @@ pub enum UpError {
         reason: String,
     },
     /// An object of the fleet, or a namespace, is refused.
-    #[error("cannot create {what}: {}", short(.source))]
+    #[error("cannot create {what}: {}", api_error_message(.source))]
     Object {
         /// What it is.
         what: String,
@@ -78,12 +79,4 @@ pub enum UpError {
     /// A part ended although nobody asked it to.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),
-}
-
-/// What the server said, without the frame around it.
-pub(super) fn short(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
 }

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use berth_api::Cluster;
+use berth_apimachinery::api_error::api_error_message;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
@@ -17,7 +18,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::UpError;
-use super::error::short;
 
 /// Name of the role and the binding that let the administrator reach all members, as in Karmada.
 const PROXY_ADMIN: &str = "cluster-proxy-admin";
@@ -99,7 +99,7 @@ async fn install(
     let apply = PatchParams::apply("berth").force();
     api.patch(&name, &apply, &Patch::Apply(definition))
         .await
-        .map_err(|error| failed(short(&error)))?;
+        .map_err(|error| failed(api_error_message(&error)))?;
     let served = await_condition(api, &name, conditions::is_crd_established());
     match tokio::time::timeout(ESTABLISHED, served).await {
         Ok(Ok(_)) => Ok(()),

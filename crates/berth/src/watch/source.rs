@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_apimachinery::api_error::api_error_message;
 use berth_scheduler::binding::{Binding, BindingKey};
-use berth_scheduler::connect::root_cause;
 use futures::StreamExt as _;
 use kube::api::{Api, ListParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -39,10 +39,7 @@ pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
     let listed = api.list(&ListParams::default().limit(1)).await;
     listed.map(drop).map_err(|error| WatchError::Read {
         what: "resourcebindings".to_owned(),
-        reason: match error {
-            kube::Error::Api(status) => status.message,
-            other => root_cause(&other),
-        },
+        reason: api_error_message(&error),
     })
 }
 

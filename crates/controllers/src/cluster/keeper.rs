@@ -6,6 +6,7 @@ use berth_api::cluster::SyncMode;
 use berth_api::names::execution_namespace;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER, SYSTEM};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work};
+use berth_apimachinery::api_error::api_error_message;
 use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,7 +18,6 @@ use serde_json::json;
 
 use super::heartbeat::ready;
 use super::taints;
-use crate::said::said;
 
 /// How many bindings are read at once.
 const PAGE: u32 = 500;
@@ -116,7 +116,7 @@ impl Keeper {
                 Ok(Outcome::Unfinished)
             }
             Err(error) => {
-                let message = said(&error);
+                let message = api_error_message(&error);
                 self.tell(
                     cluster,
                     Severity::Warning,
@@ -180,7 +180,7 @@ impl Keeper {
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => {
-                let message = said(&error);
+                let message = api_error_message(&error);
                 self.tell(
                     cluster,
                     Severity::Warning,

@@ -2,13 +2,13 @@
 
 use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
+use berth_apimachinery::api_error::has_code;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::condition;
 use crate::merge_diff::merge_diff;
-use crate::said::has_code;
 
 /// Attempts per write while other clients change the same Cluster.
 const CONFLICT_TRIES: usize = 5;

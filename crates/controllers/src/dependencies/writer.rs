@@ -5,6 +5,7 @@ use std::sync::Arc;
 use berth_api::ResourceBinding;
 use berth_api::dependency::{DependentObjectReference, read_list};
 use berth_api::well_known::{DEPENDENCIES, DEPENDENCIES_FINALIZER};
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, TypeMeta};
@@ -17,14 +18,12 @@ use crate::binding_key::BindingKey;
 use crate::interpreter::{InterpretError, dependencies};
 use crate::kinds::{KindError, Kinds};
 use crate::resource_type::ResourceType;
-use crate::said::has_code;
-use crate::said::said;
 
 /// Why something is not as it should be.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     /// The server refuses a request.
-    #[error("{}", said(.0))]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// A kind is not served.
     #[error(transparent)]

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::is_unreachable;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::observation::Message;
 use crate::resource_type::ResourceType;
-use crate::said::is_answer;
 
 /// How often to look without a reason.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -75,10 +75,10 @@ async fn look(
                 }
             }
             Err(error) => {
-                if is_answer(&error) {
-                    tracing::warn!(%error, "discovery failed, trying again");
-                } else {
+                if is_unreachable(&error) {
                     tracing::debug!(%error, "discovery failed, trying again");
+                } else {
+                    tracing::warn!(%error, "discovery failed, trying again");
                 }
                 SOON
             }

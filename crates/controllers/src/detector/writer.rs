@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::EventRecorder;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -20,7 +21,6 @@ use super::template::Template;
 use crate::binding_key::BindingKey;
 use crate::binding_key::BindingKind;
 use crate::interpreter::InterpretError;
-use crate::said::said;
 
 /// How often a write to a binding is tried when others write to it at the same time.
 const CONFLICT_TRIES: usize = 5;
@@ -29,7 +29,7 @@ const CONFLICT_TRIES: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     /// The server refused or did not answer.
-    #[error("{}", said(.0))]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// The binding belongs to another object.
     #[error(transparent)]
@@ -345,8 +345,4 @@ fn params() -> PatchParams {
         field_manager: Some("berth-detector".to_owned()),
         ..PatchParams::default()
     }
-}
-
-fn has_code(error: &kube::Error, code: u16) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == code)
 }

@@ -6,7 +6,7 @@ use berth_api::policy::StatePreservation;
 use berth_api::selector::{LabelSyntaxError, validate_label_value};
 
 use super::binding::Bound;
-use super::json_path::{JsonPathError, render};
+use berth_apimachinery::jsonpath::{JsonPathError, render};
 
 /// State that cannot be taken along.
 #[derive(Debug, thiserror::Error)]

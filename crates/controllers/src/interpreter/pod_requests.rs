@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_api::quantity::Quantity;
+use berth_api::quantity::{Format, Quantity};
 use berth_api::selector::validate_label_key;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Map, Value};
@@ -87,7 +87,7 @@ impl PodRequests {
                 let text = match Unit::of(&resource)? {
                     Unit::Milli => Quantity::from_milli(amount).to_string(),
                     Unit::Count => Quantity::from_integer(amount).to_string(),
-                    Unit::Bytes => bytes_text(amount),
+                    Unit::Bytes => bytes(amount).to_string(),
                 };
                 Some((resource, Value::String(text)))
             })
@@ -124,20 +124,9 @@ fn amount(container: &str, resource: &str, text: &str) -> Result<Option<i64>, In
     }))
 }
 
-/// Formats a number of bytes with the largest binary suffix that divides it. Numbers below 1024 are decimal, as
-/// everywhere in Kubernetes.
-fn bytes_text(amount: i64) -> String {
-    const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    if amount < 1024 {
-        return Quantity::from_integer(amount).to_string();
-    }
-    let mut number = amount;
-    let mut suffix = 0;
-    while number % 1024 == 0 && suffix + 1 < SUFFIXES.len() {
-        number /= 1024;
-        suffix += 1;
-    }
-    format!("{number}{}", SUFFIXES[suffix])
+/// Returns a number of bytes in binary notation.
+fn bytes(amount: i64) -> Quantity {
+    Quantity::from_integer(amount).in_format(Format::BinarySi)
 }
 
 #[cfg(test)]
@@ -208,7 +197,7 @@ mod tests {
             (512_000_000, "500000Ki"),
             (1 << 30, "1Gi"),
         ] {
-            assert_eq!(bytes_text(bytes), text);
+            assert_eq!(super::bytes(bytes).to_string(), text);
         }
     }
 }

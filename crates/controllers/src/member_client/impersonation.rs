@@ -4,6 +4,7 @@
 use std::error::Error;
 
 use berth_api::Cluster;
+use berth_apimachinery::api_error::root_cause;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
@@ -22,7 +23,6 @@ use super::{
     CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, proxy_tunnel,
     secret, token,
 };
-use crate::said::root_cause;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";

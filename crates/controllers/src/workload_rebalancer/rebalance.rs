@@ -6,6 +6,7 @@ use berth_api::workload_rebalancer::{
     WorkloadReference,
 };
 use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
+use berth_apimachinery::api_error::has_code;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,7 +16,6 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::merge_diff::merge_diff;
-use crate::said::has_code;
 
 /// Bindings of a rebalancer that are asked at the same time.
 const AT_ONCE: usize = 16;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::{api_error_message, is_unreachable};
 use berth_events::{EventRecorder, Note, Severity};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
@@ -22,7 +23,6 @@ use super::document::{ConfigError, Document};
 use super::effective::Effective;
 use super::kube_scheduler;
 use crate::framework::assembly::{Assembly, Lineup};
-use crate::reachability::is_unreachable;
 
 /// The key of the configuration in the ConfigMap.
 const KEY: &str = "config.yaml";
@@ -83,8 +83,7 @@ fn describe(error: &kube::Error) -> String {
             "{}: grant it as deploy/scheduler/optional/config-map.yaml does",
             status.message
         ),
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        other => api_error_message(other),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::is_unreachable;
 use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +11,6 @@ use kube::runtime::watcher::{self, watcher};
 
 use super::qos::QosClass;
 use super::{Facts, LABELS, News, Place, Source, Templates};
-use crate::reachability::is_unreachable;
 
 /// The first pause after something went wrong; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

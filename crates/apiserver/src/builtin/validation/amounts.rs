@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::place::Place;
 use super::resources;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 const SCOPES: &[&str] = &[
     "Terminating",
@@ -48,7 +48,7 @@ pub(super) fn quota(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
         }
         let whole = !name.contains('.') && !OF_PODS[..3].contains(&name) && name != "storage"
             || name.starts_with("services.");
-        if whole && amount.quantity().is_some_and(|a| !a.is_whole()) {
+        if whole && amount.quantity().is_some_and(|a| !a.is_integer()) {
             amount.invalid("must be an integer", causes);
         }
     }
@@ -281,14 +281,14 @@ fn order(limit: &Place<'_>, name: &str, causes: &mut Vec<Cause>) {
         causes,
     );
     let Some(most) = ratio.quantity() else { return };
-    if most < Quantity::whole(1) {
+    if most < Quantity::from_integer(1) {
         ratio.invalid(&format!("ratio {most} is less than 1"), causes);
     }
     if let (Some(min), Some(max)) = (min.quantity(), max.quantity())
         && !min.is_zero()
     {
         let between = max.ratio(min);
-        if most.ratio(Quantity::whole(1)) > between {
+        if most.ratio(Quantity::from_integer(1)) > between {
             let why = format!("ratio {most} is greater than max/min = {between:.6}");
             ratio.invalid(&why, causes);
         }

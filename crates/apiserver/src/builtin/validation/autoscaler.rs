@@ -1,11 +1,11 @@
 //! The checks of autoscalers.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::place::Place;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 /// Kinds of metrics, and where each has its details.
 const SOURCES: [(&str, &str); 5] = [

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::place::Place;
-use super::{go_form, not_negative, one_of, schedule, selected, template};
+use super::{go_form, matches_template, not_negative, one_of, schedule, template};
 use crate::error::Cause;
 
 /// Numbers of a job that are at least zero.
@@ -75,7 +75,7 @@ fn selects(job: &Value, creating: bool, causes: &mut Vec<Cause>) {
             selector.invalid("`selector` not auto-generated", causes);
         }
     }
-    if !selector.is_set() || !selected(selector.value, labels.value) {
+    if !selector.is_set() || !matches_template(selector.value, labels.value) {
         let why = "`selector` does not match template `labels`";
         labels.invalid_as(labels.value, why, causes);
     }

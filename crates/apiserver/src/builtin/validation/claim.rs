@@ -1,12 +1,12 @@
 //! The checks of claims of volumes.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::Value;
 
 use super::place::Place;
 use super::{go_form, selector};
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 const MODES: [&str; 4] = [
     "ReadOnlyMany",
@@ -90,7 +90,7 @@ fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
         let why = format!("{why}\n{differences}");
         causes.push(Cause::forbidden("spec", &why));
     }
-    let size = |of: &Value| of.as_str().and_then(Quantity::parse);
+    let size = |of: &Value| of.as_str().and_then(|text| Quantity::parse(text).ok());
     let asked = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
     if let (true, Some(now), Some(then)) = (bound, asked(spec), asked(&old["spec"]))
         && now < then

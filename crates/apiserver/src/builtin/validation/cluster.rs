@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::network_policy::cidr;
@@ -11,7 +12,6 @@ use super::placement::EFFECTS;
 use crate::builtin::metadata::STANDARD;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 /// What holds a namespace. Each of them is told of at a path of its own.
 pub(super) fn finalizers(value: &Value, path: impl Fn(usize) -> String, causes: &mut Vec<Cause>) {

@@ -1,11 +1,11 @@
 //! The checks of the environment of containers: variables, and where their values come from.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::json;
 
 use super::place::Place;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 const SOURCES: [&str; 5] = [
     "fieldRef",
@@ -179,7 +179,7 @@ pub(super) fn resource_field(reference: &Place<'_>, in_volume: bool, causes: &mu
     let Some(amount) = divisor.quantity().filter(|d| *d != Quantity::ZERO) else {
         return;
     };
-    let one_of = |allowed: &[&str]| allowed.iter().any(|a| Quantity::parse(a) == Some(amount));
+    let one_of = |allowed: &[&str]| allowed.iter().any(|a| Quantity::parse(a) == Ok(amount));
     let of_processors = matches!(resource.text(), "limits.cpu" | "requests.cpu");
     let (good, why) = if of_processors {
         (

@@ -1,10 +1,10 @@
 //! A place in an object: what is there, how it is called, and what is said of it if it is wrong.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 /// A value and the path that leads to it. What is not there is null.
 pub(super) struct Place<'a> {
@@ -63,7 +63,9 @@ impl<'a> Place<'a> {
     }
 
     pub(super) fn quantity(&self) -> Option<Quantity> {
-        self.value.as_str().and_then(Quantity::parse)
+        self.value
+            .as_str()
+            .and_then(|text| Quantity::parse(text).ok())
     }
 
     /// How many items it has.

@@ -1,11 +1,11 @@
 //! The checks of what containers ask for and may use.
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::json;
 
 use super::place::Place;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 /// Requests and limits of a container.
 pub(super) fn of_container(resources: &Place<'_>, causes: &mut Vec<Cause>) {
@@ -15,7 +15,7 @@ pub(super) fn of_container(resources: &Place<'_>, causes: &mut Vec<Cause>) {
             if amount.quantity().is_some_and(|a| a < Quantity::ZERO) {
                 amount.invalid("must be greater than or equal to 0", causes);
             }
-            if !is_native(name) && amount.quantity().is_some_and(|a| !a.is_whole()) {
+            if !is_native(name) && amount.quantity().is_some_and(|a| !a.is_integer()) {
                 amount.invalid("must be an integer", causes);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use berth_apimachinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::claim;
@@ -9,7 +10,6 @@ use super::environment::{field_path, resource_field};
 use super::place::Place;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::schema::quantity::Quantity;
 
 /// Kinds of volumes, and those of their fields that must not be empty. Kinds with more rules are below.
 const SOURCES: &[(&str, &[&str])] = &[

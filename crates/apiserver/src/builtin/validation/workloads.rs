@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::place::{Place, go};
-use super::{claim, pod, selected, selector, template};
+use super::{claim, matches_template, pod, selector, template};
 use crate::builtin::names;
 use crate::error::Cause;
 
@@ -56,7 +56,7 @@ fn selects(plural: &str, spec: &Place<'_>, old: Option<&Value>, causes: &mut Vec
     }
     let well_formed = causes.len() == before;
     if well_formed || !chosen.is_set() {
-        if !selected(chosen.value, labels.value) || !chosen.is_set() {
+        if !matches_template(chosen.value, labels.value) || !chosen.is_set() {
             let why = "`selector` does not match template `labels`";
             labels.invalid_as(labels.value, why, causes);
         }

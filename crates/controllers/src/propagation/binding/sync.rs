@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use berth_api::well_known::SYSTEM;
 use berth_api::{Cluster, Work, names};
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::EventRecorder;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -19,7 +20,6 @@ use crate::kinds::{KindError, Kinds};
 use crate::object_reference::object_reference;
 use crate::overrides::events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};
-use crate::said::{has_code, said};
 
 /// Attempts per write while other clients change the same object.
 const CONFLICT_TRIES: usize = 5;
@@ -39,7 +39,7 @@ pub(crate) struct SyncInput {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// A request failed.
-    #[error("{}", said(.0))]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// The server does not serve the template's kind.
     #[error(transparent)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::Status;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use crate::interpreter::retain;
 use crate::json_fields::{is_deleting, kind_of, text_at};
 use crate::kinds::{KindError, Kinds};
 use crate::resource_type::ResourceType;
-use crate::said::{has_code, said};
 
 /// Attempts per write while other clients change the same object.
 pub(super) const CONFLICT_TRIES: usize = 5;
@@ -20,7 +20,7 @@ pub(super) const CONFLICT_TRIES: usize = 5;
 /// A failed request about an object.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ObjectError {
-    #[error("{}", said(.0))]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     #[error(transparent)]
     Kind(#[from] KindError),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use berth_api::Work;
 use berth_api::well_known::EXECUTION_FINALIZER;
+use berth_apimachinery::api_error::has_code;
 use berth_events::EventRecorder;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -17,7 +18,6 @@ use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, Observations, next_status};
 use crate::kinds::Kinds;
 use crate::resource_type::ResourceType;
-use crate::said::has_code;
 
 /// Time limit for the requests to a member about one object.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth_api::Work;
 use berth_api::binding::AggregatedStatusItem;
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -17,7 +18,6 @@ use crate::kinds::{KindError, Kinds};
 use crate::merge_diff::merge_diff;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
-use crate::said::{has_code, said};
 
 /// Attempts per write while other clients change the same object.
 const CONFLICT_TRIES: usize = 5;
@@ -26,7 +26,7 @@ const CONFLICT_TRIES: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
     /// A request failed.
-    #[error("{}", said(.0))]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// The server does not serve the template's kind.
     #[error(transparent)]

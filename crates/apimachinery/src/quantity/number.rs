@@ -1,4 +1,4 @@
-//! The exact number behind a quantity, and its arithmetic.
+//! The exact number behind a quantity and its arithmetic.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -14,9 +14,17 @@ const NANO_PER_MILLI: i128 = 1_000_000;
 
 /// An exact number with the notation it is written in.
 ///
-/// The number is counted in billionths, which is the smallest step Kubernetes knows: what is smaller
-/// when parsed is rounded away from zero. Equality, order and hash are those of the number; the notation
-/// (see [`Format`]) does not count.
+/// The number is counted in billionths, the smallest step of Kubernetes quantities; parsing rounds smaller
+/// fractions away from zero. Equality, order and hash ignore the notation (see [`Format`]).
+///
+/// ```
+/// use berth_apimachinery::quantity::Quantity;
+///
+/// let request = Quantity::parse("512Mi")? + Quantity::parse("0.5Gi")?;
+/// assert_eq!(request.to_string(), "1Gi");
+/// assert_eq!(Quantity::parse("1500m")?.value(), 2);
+/// # Ok::<(), berth_apimachinery::quantity::QuantityError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     nano: i128,
@@ -24,13 +32,13 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Nothing, in plain decimal notation.
+    /// Zero in decimal notation.
     pub const ZERO: Self = Self {
         nano: 0,
         format: Format::DecimalSi,
     };
 
-    /// Reads any notation that Kubernetes accepts: `2`, `0.5`, `500m`, `1Gi`, `12e6`, `-3k`.
+    /// Parses any notation that Kubernetes accepts: `2`, `0.5`, `500m`, `1Gi`, `12e6`, `-3k`.
     ///
     /// # Errors
     /// When the text is not a quantity, or is larger than about 10^29 in either direction.
@@ -38,7 +46,7 @@ impl Quantity {
         parse(text)
     }
 
-    /// A whole number in decimal notation.
+    /// Returns an integer in decimal notation.
     pub const fn from_integer(value: i64) -> Self {
         Self {
             nano: value as i128 * NANO,
@@ -46,7 +54,7 @@ impl Quantity {
         }
     }
 
-    /// A number of thousandths in decimal notation.
+    /// Returns a number of thousandths in decimal notation.
     pub const fn from_milli(milli: i64) -> Self {
         Self {
             nano: milli as i128 * NANO_PER_MILLI,
@@ -58,32 +66,52 @@ impl Quantity {
         Self { nano, format }
     }
 
-    /// The number in billionths.
+    /// Returns the same number in another notation.
+    #[must_use]
+    pub const fn in_format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Returns the number in billionths.
     pub const fn nano(self) -> i128 {
         self.nano
     }
 
-    /// The notation the number is written in.
+    /// Returns the notation of the number.
     pub const fn format(self) -> Format {
         self.format
     }
 
-    /// Whether the number is 0.
+    /// Reports whether the number is zero.
     pub const fn is_zero(self) -> bool {
         self.nano == 0
     }
 
-    /// The number as an integer, fractions rounded away from zero, bounded to what an `i64` holds.
+    /// Reports whether the number has no fraction.
+    pub const fn is_integer(self) -> bool {
+        self.nano % NANO == 0
+    }
+
+    /// Returns the number as an integer: fractions are rounded away from zero, and the range of `i64` bounds it.
     pub fn value(self) -> i64 {
         rounded_away_from_zero(self.nano, NANO)
     }
 
-    /// The number in thousandths, fractions rounded away from zero, bounded to what an `i64` holds.
+    /// Returns the number in thousandths, rounded and bounded as by [`Self::value`].
     pub fn milli_value(self) -> i64 {
         rounded_away_from_zero(self.nano, NANO_PER_MILLI)
     }
 
-    /// The product with a whole number; the notation stays.
+    /// Returns `self / other` as a floating-point number.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a ratio of two quantities is approximate"
+    )]
+    pub fn ratio(self, other: Self) -> f64 {
+        self.nano as f64 / other.nano as f64
+    }
+
+    /// Returns the product with an integer in the same notation.
     #[must_use]
     pub fn times(self, factor: i64) -> Self {
         Self {
@@ -92,8 +120,9 @@ impl Quantity {
         }
     }
 
-    /// Shares that are as equal as whole steps allow, the larger ones first; what is less than a step is in the
-    /// first one. The notation stays. Without a positive step the shares cannot be cut, and the first has all.
+    /// Splits the number into `shares` that are as equal as multiples of `step` allow, larger shares first.
+    ///
+    /// The first share also gets the remainder that is smaller than a step, and everything if `step` is not positive.
     pub fn split(self, shares: u32, step: Self) -> impl Iterator<Item = Self> {
         let (steps, left) = if step.nano > 0 {
             (self.nano / step.nano, self.nano % step.nano)
@@ -120,7 +149,7 @@ impl Quantity {
     }
 }
 
-/// The sum. Zero plus something takes over the notation of that something.
+/// Adds two quantities. The sum has the notation of the first operand that is not zero.
 impl Add for Quantity {
     type Output = Self;
 
@@ -132,7 +161,7 @@ impl Add for Quantity {
     }
 }
 
-/// The difference. Zero minus something takes over the notation of that something.
+/// Subtracts two quantities. The difference has the notation of the first operand that is not zero.
 impl Sub for Quantity {
     type Output = Self;
 
@@ -177,7 +206,7 @@ impl Ord for Quantity {
 }
 
 fn rounded_away_from_zero(nano: i128, unit: i128) -> i64 {
-    // Nearly every quantity of a real cluster fits 64 bits here, where division is much cheaper.
+    // Most quantities fit into 64 bits, where division is much cheaper.
     let whole = match (i64::try_from(nano), i64::try_from(unit)) {
         (Ok(nano), Ok(unit)) => {
             let rest = if nano % unit == 0 { 0 } else { nano.signum() };
@@ -218,7 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn zero_takes_over_the_notation_of_the_other_operand() {
+    fn fractions_and_ratios_are_exact_for_small_numbers() {
+        assert!(quantity("1Gi").is_integer() && !quantity("1500m").is_integer());
+        assert!((quantity("3").ratio(quantity("1500m")) - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn sum_with_zero_has_the_notation_of_the_other_operand() {
         for (left, right, sum, difference) in [
             ("0", "1Gi", "1Gi", "-1Gi"),
             ("0", "1G", "1G", "-1G"),
@@ -241,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_as_equal_as_whole_steps_allow_and_nothing_is_lost() {
+    fn split_gives_shares_that_add_up_to_the_whole() {
         for (whole, shares, step, expected) in [
             ("32", 4, "1m", vec!["8", "8", "8", "8"]),
             ("1", 3, "1m", vec!["334m", "333m", "333m"]),
@@ -260,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_the_numbers() {
+    fn quantities_are_ordered_by_their_numbers() {
         assert!(quantity("1Gi") > quantity("1G"));
         assert!(quantity("999m") < quantity("1"));
         assert_eq!(quantity("1000m"), quantity("1"));
@@ -268,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_at_the_ends_saturates() {
+    fn arithmetic_saturates() {
         let most = Quantity::from_nano(i128::MAX, Format::DecimalSi);
         assert_eq!(most + most, most);
         assert_eq!(most.times(3), most);

@@ -1,46 +1,46 @@
-//! Label selectors that were checked and are ready to match.
+//! Label selectors that were validated and are ready to match.
 
 use std::collections::BTreeMap;
 
-use super::label_syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
+use super::syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 use super::{LabelSelector, LabelSelectorRequirement};
 
-/// Why a selector matches nothing.
+/// The reason why a selector is invalid and matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// The operator is not one of those allowed here.
+    /// The operator is unknown or not allowed here.
     #[error("{0:?} is not a valid selector operator")]
     Operator(String),
-    /// `In` and `NotIn` need values.
+    /// `In` or `NotIn` without values.
     #[error("operator {operator} on {key:?} needs at least one value")]
     NoValues {
         /// The operator.
         operator: String,
-        /// The key it is applied to.
+        /// The label key.
         key: String,
     },
-    /// `Exists` and `DoesNotExist` take no values.
+    /// `Exists` or `DoesNotExist` with values.
     #[error("operator {operator} on {key:?} takes no values")]
     UnwantedValues {
         /// The operator.
         operator: String,
-        /// The key it is applied to.
+        /// The label key.
         key: String,
     },
-    /// `Gt` and `Lt` compare with one integer.
+    /// `Gt` or `Lt` without exactly one integer.
     #[error("operator {operator} on {key:?} needs exactly one integer")]
     NotOneInteger {
         /// The operator.
         operator: String,
-        /// The key it is applied to.
+        /// The label key.
         key: String,
     },
-    /// A key or value is not a label key or value.
+    /// A malformed label key or value.
     #[error(transparent)]
     Syntax(#[from] LabelSyntaxError),
 }
 
-/// How a label has to relate to a requirement.
+/// The condition of a requirement on the value of a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
     /// Present, with one of the values.
@@ -51,14 +51,14 @@ pub enum Relation {
     Exists,
     /// Absent.
     DoesNotExist,
-    /// Present, an integer, and greater.
+    /// Present and a greater integer.
     GreaterThan(i64),
-    /// Present, an integer, and less.
+    /// Present and a lesser integer.
     LessThan(i64),
 }
 
 impl Relation {
-    /// Whether a label with this value, or its absence, satisfies the relation.
+    /// Reports whether a label value satisfies the relation; `None` is an absent label.
     pub fn holds(&self, value: Option<&str>) -> bool {
         let integer = |value: Option<&str>| value.and_then(|value| value.parse::<i64>().ok());
         match self {
@@ -76,7 +76,7 @@ fn contains(values: &[String], value: &str) -> bool {
     values.iter().any(|candidate| candidate == value)
 }
 
-/// One requirement that a label has to satisfy.
+/// One requirement on a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelRequirement {
     key: String,
@@ -84,11 +84,10 @@ pub struct LabelRequirement {
 }
 
 impl LabelRequirement {
-    /// Checks and builds a requirement, as Kubernetes' `labels.NewRequirement` does.
+    /// Validates and builds a requirement, as `labels.NewRequirement` of Kubernetes does.
     ///
     /// # Errors
-    /// When the operator is unknown, the number of values does not fit it, or the key or a value does not
-    /// have the syntax of labels.
+    /// When the operator is unknown, the number of values does not fit it, or the key or a value is malformed.
     pub fn new(key: &str, operator: &str, values: &[String]) -> Result<Self, SelectorError> {
         validate_label_key(key)?;
         let owned = || (operator.to_owned(), key.to_owned());
@@ -137,25 +136,30 @@ impl LabelRequirement {
         })
     }
 
-    /// The label key.
+    /// Builds a requirement without validating key and values.
+    pub fn unvalidated(key: String, relation: Relation) -> Self {
+        Self { key, relation }
+    }
+
+    /// Returns the label key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What the label has to satisfy.
+    /// Returns the condition on the label's value.
     pub fn relation(&self) -> &Relation {
         &self.relation
     }
 }
 
-/// A label selector that was checked.
+/// A validated label selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CompiledSelector {
     requirements: Vec<LabelRequirement>,
 }
 
 impl CompiledSelector {
-    /// Whether the labels satisfy every requirement; no requirements are satisfied by all labels.
+    /// Reports whether the labels satisfy every requirement. An empty selector matches all labels.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|requirement| {
             requirement
@@ -164,18 +168,45 @@ impl CompiledSelector {
         })
     }
 
-    /// The requirements, all of which must hold.
+    /// Returns the requirements, all of which must hold.
     pub fn requirements(&self) -> &[LabelRequirement] {
         &self.requirements
+    }
+
+    /// Reports whether the selector has no requirements.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+}
+
+impl FromIterator<LabelRequirement> for CompiledSelector {
+    fn from_iter<T: IntoIterator<Item = LabelRequirement>>(requirements: T) -> Self {
+        Self {
+            requirements: requirements.into_iter().collect(),
+        }
     }
 }
 
 impl LabelSelector {
-    /// Checks the selector and makes it ready to match.
+    /// Validates the selector and prepares it for matching.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    ///
+    /// use berth_apimachinery::label_selector::LabelSelector;
+    ///
+    /// let labels = BTreeMap::from([("env".to_owned(), "prod".to_owned())]);
+    /// let selector = LabelSelector {
+    ///     match_labels: labels.clone(),
+    ///     ..LabelSelector::default()
+    /// };
+    /// assert!(selector.compile()?.matches(&labels));
+    /// # Ok::<(), berth_apimachinery::label_selector::SelectorError>(())
+    /// ```
     ///
     /// # Errors
     /// When an operator is not `In`, `NotIn`, `Exists` or `DoesNotExist`, the number of values does not fit
-    /// it, or a key or value does not have the syntax of labels. Such a selector matches nothing.
+    /// it, or a key or value is malformed. Such a selector matches nothing.
     pub fn compile(&self) -> Result<CompiledSelector, SelectorError> {
         let mut requirements =
             Vec::with_capacity(self.match_labels.len() + self.match_expressions.len());
@@ -219,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_is_the_conjunction_of_its_requirements() {
+    fn labels_match_if_every_requirement_holds() {
         let labels: BTreeMap<String, String> = [("env", "prod"), ("tier", "gold"), ("empty", "")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into();
@@ -275,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_selector_compiles_or_is_refused_without_a_panic(
+        fn arbitrary_selectors_do_not_panic(
             key in ".{0,12}", operator in "(In|NotIn|Exists|DoesNotExist|Gt|Lt|.{0,4})",
             values in prop::collection::vec(".{0,6}", 0..3), labels in prop::collection::btree_map(".{0,3}", ".{0,3}", 0..3),
         ) {

@@ -1,12 +1,10 @@
-//! The notations of quantities, and the canonical text in each.
+//! The notations of quantities and the canonical text of each.
 
 use std::fmt;
 
 use super::number::{NANO, Quantity};
 
-/// The notation a quantity is written in.
-///
-/// It decides how the number is printed, and Karmada's estimate of component sets lets it decide the unit.
+/// The notation that a quantity is written in; it decides how the number is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `500m`, `12`, `3G`.
@@ -17,15 +15,15 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// Decimal suffixes by power of a thousand, from billionths on.
+/// Decimal suffixes by power of 1000, starting with billionths.
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 /// Binary suffixes by power of 1024.
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The exponent of the smallest step, a billionth.
 const NANO_EXPONENT: i32 = -9;
 
-/// The canonical text: the largest suffix that needs no fraction. Binary notation falls back to decimal
-/// below 1024 and for fractions.
+/// Writes the canonical text, which has the largest suffix that needs no fraction. Binary notation falls back to
+/// decimal below 1024 and for fractions.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_zero() {
@@ -35,7 +33,7 @@ impl fmt::Display for Quantity {
         let value = self.nano() / NANO;
         match self.format() {
             Format::BinarySi if whole && value.abs() >= 1024 => {
-                let (mantissa, thousands) = shed(value, 1024, BINARY_SUFFIXES.len() - 1);
+                let (mantissa, thousands) = strip_factors(value, 1024, BINARY_SUFFIXES.len() - 1);
                 write!(
                     f,
                     "{mantissa}{}",
@@ -43,7 +41,8 @@ impl fmt::Display for Quantity {
                 )
             }
             Format::BinarySi | Format::DecimalSi => {
-                let (mantissa, thousands) = shed(self.nano(), 1000, DECIMAL_SUFFIXES.len() - 1);
+                let (mantissa, thousands) =
+                    strip_factors(self.nano(), 1000, DECIMAL_SUFFIXES.len() - 1);
                 write!(
                     f,
                     "{mantissa}{}",
@@ -51,7 +50,7 @@ impl fmt::Display for Quantity {
                 )
             }
             Format::DecimalExponent => {
-                let (mantissa, thousands) = shed(self.nano(), 1000, usize::MAX);
+                let (mantissa, thousands) = strip_factors(self.nano(), 1000, usize::MAX);
                 let exponent = NANO_EXPONENT + 3 * i32::try_from(thousands).unwrap_or(0);
                 if exponent == 0 {
                     write!(f, "{mantissa}")
@@ -63,8 +62,9 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Divides by `base` while nothing is lost, at most `limit` times; returns what is left and how often.
-fn shed(mut mantissa: i128, base: i128, limit: usize) -> (i128, usize) {
+/// Divides by `base` at most `limit` times while there is no remainder. Returns the result and the number of
+/// divisions.
+fn strip_factors(mut mantissa: i128, base: i128, limit: usize) -> (i128, usize) {
     let mut times = 0;
     while times < limit && mantissa % base == 0 {
         mantissa /= base;
@@ -106,6 +106,18 @@ mod tests {
             ("+3k", "3k"),
             ("100Ei", "9223372036854775807"),
             ("9223372036854775807", "9223372036854775807"),
+            ("1", "1"),
+            ("1500m", "1500m"),
+            ("1024Mi", "1Gi"),
+            ("1000000Ki", "1000000Ki"),
+            ("1.5Gi", "1536Mi"),
+            ("0.1Gi", "107374182400m"),
+            ("1000k", "1M"),
+            ("1000e0", "1e3"),
+            ("5E", "5E"),
+            ("12E", "12E"),
+            ("-1000m", "-1"),
+            (".5", "500m"),
         ] {
             assert_eq!(
                 Quantity::parse(text).unwrap().to_string(),

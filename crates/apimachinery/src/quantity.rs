@@ -1,7 +1,7 @@
-//! Quantities: the text that API objects carry, and the exact numbers behind it.
+//! Resource quantities: the text in API objects and the exact number behind it.
 //!
-//! [`QuantityText`] is what an object holds; [`Quantity`] is the number that arithmetic needs. It knows
-//! no resource names: that cpu is counted in thousandths is the caller's business.
+//! [`QuantityText`] is the field of an object; [`Quantity`] is the number for arithmetic. Neither knows resource
+//! names: callers decide that cpu is counted in thousandths.
 
 mod format;
 mod number;
@@ -16,14 +16,15 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A quantity as written in an object: `"500m"`, `"1Gi"`, `2`. It is parsed where it is used, so that
-/// one bad quantity does not make the whole object unreadable.
+/// A quantity as written in an object: `"500m"`, `"1Gi"`, `2`.
+///
+/// It is parsed on use, so one malformed quantity does not make the whole object unreadable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct QuantityText(pub String);
 
 impl QuantityText {
-    /// The exact number.
+    /// Parses the text into an exact number.
     ///
     /// # Errors
     /// When the text is not a quantity.

@@ -1,52 +1,92 @@
-//! The JSONPath templates of Kubernetes, as `kubectl -o jsonpath` knows them: text with paths in braces, `{.replicas}`.
+//! JSONPath as in Kubernetes: templates of `kubectl -o jsonpath` and the paths of printer columns.
 //!
-//! The paths are translated to those of RFC 9535. There is no `range`: a label has one value.
+//! Paths are translated to RFC 9535. Templates have no `range`.
 
-use jsonpath_rust::JsonPath as _;
+use jsonpath_rust::parser::model::JpQuery;
+use jsonpath_rust::parser::parse_json_path;
+use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// A template that gives no text.
+/// The reason why a path or template has no text for a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPathError {
     /// A brace has no partner.
-    #[error("{0:?} has a brace that is not closed, or not opened")]
+    #[error("{0:?} has an unmatched brace")]
     Braces(String),
-    /// What is in the braces is no path.
-    #[error("{path:?} is no JSONPath: {reason}")]
+    /// The text in the braces is not a path.
+    #[error("{path:?} is not a JSONPath: {reason}")]
     Path {
         /// The path.
         path: String,
-        /// Why not.
+        /// The syntax error.
         reason: String,
     },
-    /// There is nothing at a path.
+    /// The document has no value at the path.
     #[error("{0} is not found")]
     Missing(String),
-    /// What is there is no single value.
-    #[error("{0} is no text, number or truth value")]
+    /// The value at the path is null, a list or an object.
+    #[error("{0} is not a string, number or boolean")]
     Compound(String),
 }
 
-/// The text that a template gives for a document. Several values of one path stand side by side, with blanks between.
+/// A parsed path, such as `.status.conditions[?(@.type=="Ready")].status`.
+///
+/// ```
+/// use berth_apimachinery::jsonpath::Path;
+/// use serde_json::json;
+///
+/// let path = Path::parse(".spec.ports[*].port")?;
+/// let service = json!({ "spec": { "ports": [{ "port": 80 }, { "port": 443 }] } });
+/// assert_eq!(path.find(&service), [&json!(80), &json!(443)]);
+/// # Ok::<(), berth_apimachinery::jsonpath::JsonPathError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Path(JpQuery);
+
+impl Path {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// When the text is not a JSONPath.
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
+        let malformed = |reason: String| JsonPathError::Path {
+            path: text.to_owned(),
+            reason,
+        };
+        let query = standard(text).ok_or_else(|| {
+            malformed("it must begin with a dot, a bracket, `$` or `@`".to_owned())
+        })?;
+        let query = parse_json_path(&query).map_err(|error| malformed(error.to_string()))?;
+        Ok(Self(query))
+    }
+
+    /// Returns all values at the path, in document order.
+    pub fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
+        let found = js_path_process(&self.0, document).unwrap_or_default();
+        found.into_iter().map(|value| value.val).collect()
+    }
+}
+
+/// Renders a template for a document: replaces each path in braces by the values it finds, separated by spaces.
 ///
 /// # Errors
-/// When it is no template, or there is nothing where it looks.
+/// When the template is malformed, or a path without wildcard, filter or slice finds no value.
 pub fn render(template: &str, document: &Value) -> Result<String, JsonPathError> {
-    let odd = || JsonPathError::Braces(template.to_owned());
+    let unmatched = || JsonPathError::Braces(template.to_owned());
     let mut text = String::new();
     let mut rest = template;
     while let Some(start) = rest.find(['{', '}']) {
         text.push_str(&rest[..start]);
-        let inside = rest[start..].strip_prefix('{').ok_or_else(odd)?;
-        let end = closing(inside, '}').ok_or_else(odd)?;
-        text.push_str(&find(inside[..end].trim(), document)?);
+        let inside = rest[start..].strip_prefix('{').ok_or_else(unmatched)?;
+        let end = closing(inside, '}').ok_or_else(unmatched)?;
+        text.push_str(&text_at(inside[..end].trim(), document)?);
         rest = &inside[end + 1..];
     }
     text.push_str(rest);
     Ok(text)
 }
 
-/// Where a bracket is closed; what is in quotes or in brackets of its own does not count.
+/// Finds the closing bracket; quoted and nested brackets do not count.
 fn closing(text: &str, bracket: char) -> Option<usize> {
     let (mut quote, mut depth, mut escaped) = (None, 0_u32, false);
     for (at, c) in text.char_indices() {
@@ -67,30 +107,24 @@ fn closing(text: &str, bracket: char) -> Option<usize> {
     None
 }
 
-fn find(path: &str, document: &Value) -> Result<String, JsonPathError> {
+/// Returns the text of a path in braces, or of a quoted literal there.
+fn text_at(path: &str, document: &Value) -> Result<String, JsonPathError> {
     if let Some(literal) = path.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
         return Ok(literal.to_owned());
     }
-    let not_a_path = |reason: String| JsonPathError::Path {
-        path: path.to_owned(),
-        reason,
-    };
-    let query = standard(path)
-        .ok_or_else(|| not_a_path("it begins with a dot, a bracket, `$` or `@`".to_owned()))?;
-    let found = document.query(&query);
-    let found = found.map_err(|error| not_a_path(error.to_string()))?;
-    // Only a search may find nothing.
+    let found = Path::parse(path)?.find(document);
+    // Only a search may find no value.
     if found.is_empty() && !path.contains(['*', '?', ':']) && !path.contains("..") {
         return Err(JsonPathError::Missing(path.to_owned()));
     }
-    let texts: Option<Vec<String>> = found.into_iter().map(text_of).collect();
+    let texts: Option<Vec<String>> = found.into_iter().map(scalar_text).collect();
     match texts {
         Some(texts) => Ok(texts.join(" ")),
         None => Err(JsonPathError::Compound(path.to_owned())),
     }
 }
 
-fn text_of(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -98,8 +132,10 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A path of Kubernetes as one of RFC 9535. Names after a dot may hold there what they may not here: they go into
-/// brackets. A backslash takes a dot into a name.
+/// Translates a Kubernetes path to RFC 9535.
+///
+/// Names after a dot become quoted names in brackets, because Kubernetes allows more characters there. A backslash
+/// escapes a dot within a name.
 fn standard(path: &str) -> Option<String> {
     let mut rest = path.strip_prefix(['$', '@']).unwrap_or(path);
     let mut query = "$".to_owned();
@@ -115,7 +151,7 @@ fn standard(path: &str) -> Option<String> {
             query.push_str("..");
             rest = deeper;
         }
-        let (name, after) = name(rest);
+        let (name, after) = split_name(rest);
         match name.as_str() {
             "" if after.starts_with('[') => {}
             "" => return None,
@@ -130,8 +166,8 @@ fn standard(path: &str) -> Option<String> {
     Some(query)
 }
 
-/// The name at the beginning of a path, and what comes after it.
-fn name(path: &str) -> (String, &str) {
+/// Splits the first name off a path.
+fn split_name(path: &str) -> (String, &str) {
     let (mut name, mut escaped) = (String::new(), false);
     for (at, c) in path.char_indices() {
         match c {
@@ -163,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_braces_are_replaced_by_what_is_there() {
+    fn paths_in_braces_are_replaced_by_their_values() {
         for (template, expected) in [
             ("{.replicas}", "2"),
             ("{ .replicas }", "2"),
@@ -194,19 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_no_text_says_why() {
+    fn paths_without_text_are_errors() {
         for (template, expected) in [
             ("{.nothing}", ".nothing is not found"),
-            ("{.nested}", ".nested is no text, number or truth value"),
-            ("{.none}", ".none is no text, number or truth value"),
-            (
-                "{.replicas",
-                r#""{.replicas" has a brace that is not closed, or not opened"#,
-            ),
-            (
-                "x}",
-                r#""x}" has a brace that is not closed, or not opened"#,
-            ),
+            ("{.nested}", ".nested is not a string, number or boolean"),
+            ("{.none}", ".none is not a string, number or boolean"),
+            ("{.replicas", r#""{.replicas" has an unmatched brace"#),
+            ("x}", r#""x}" has an unmatched brace"#),
         ] {
             let error = render(template, &document()).unwrap_err();
             assert_eq!(error.to_string(), expected);
@@ -223,6 +253,39 @@ mod tests {
                 matches!(error, JsonPathError::Path { .. } | JsonPathError::Braces(_)),
                 "{template}: {error}"
             );
+        }
+    }
+
+    #[test]
+    fn printer_columns_find_their_values() {
+        let object = json!({
+            "status": { "conditions": [
+                { "type": "Ready", "status": "True" }, { "type": "X", "status": "F" }] },
+            "metadata": { "labels": { "a.b/c": "l" } },
+            "spec": { "list": [1, 2] },
+        });
+        for (path, expected) in [
+            (
+                r#".status.conditions[?(@.type=="Ready")].status"#,
+                json!(["True"]),
+            ),
+            (
+                ".status.conditions[?(@.type=='Ready')].status",
+                json!(["True"]),
+            ),
+            (
+                r#".status.conditions[?(@.type!="Ready")].status"#,
+                json!(["F"]),
+            ),
+            (".spec.list[0]", json!([1])),
+            (".spec.list[-1]", json!([2])),
+            (".spec.list[*]", json!([1, 2])),
+            (r".metadata.labels.a\.b/c", json!(["l"])),
+            (".metadata.labels['a.b/c']", json!(["l"])),
+            (".nothing.here", json!([])),
+        ] {
+            let found = Path::parse(path).unwrap();
+            assert_eq!(json!(found.find(&object)), expected, "{path}");
         }
     }
 }

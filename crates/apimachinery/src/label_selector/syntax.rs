@@ -1,32 +1,32 @@
-//! The syntax of label keys and label values.
+//! The syntax of label keys and values.
 
-/// The most bytes of a label value, and of the name part of a key.
+/// Maximum bytes of a label value and of the name part of a key.
 const MAX_NAME: usize = 63;
-/// The most bytes of the prefix of a key, which is a DNS subdomain.
+/// Maximum bytes of the prefix of a key, which is a DNS subdomain.
 const MAX_PREFIX: usize = 253;
 
-/// Why a label key or value is not one.
+/// The reason why a label key or value is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelSyntaxError {
     /// The prefix of a key is not a DNS subdomain.
     #[error("the prefix of {0:?} must be a lower-case DNS subdomain of at most 253 characters")]
     Prefix(String),
-    /// The key, or its part after the prefix, is not a name.
+    /// The key, or its part after the prefix, is malformed.
     #[error(
         "{0:?} must be a name of 1 to 63 letters, digits, '-', '_' or '.', which starts and ends with a letter or digit, after an optional DNS prefix and '/'"
     )]
     Key(String),
-    /// A value is not one.
+    /// The value is malformed.
     #[error(
         "{0:?} must be empty or at most 63 letters, digits, '-', '_' or '.', which start and end with a letter or digit"
     )]
     Value(String),
 }
 
-/// Checks a label key: a name, or a DNS subdomain, a slash and a name.
+/// Validates a label key: a name with an optional prefix, a DNS subdomain and a slash.
 ///
 /// # Errors
-/// When the key does not have that form.
+/// When the key is malformed.
 pub fn validate_label_key(key: &str) -> Result<(), LabelSyntaxError> {
     let name = match key.split_once('/') {
         None => key,
@@ -44,10 +44,10 @@ pub fn validate_label_key(key: &str) -> Result<(), LabelSyntaxError> {
     }
 }
 
-/// Checks a label value: empty, or a name.
+/// Validates a label value: empty or a name.
 ///
 /// # Errors
-/// When the value does not have that form.
+/// When the value is malformed.
 pub fn validate_label_value(value: &str) -> Result<(), LabelSyntaxError> {
     if value.is_empty() || is_name(value) {
         Ok(())
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys() {
+    fn label_keys_are_names_with_an_optional_dns_prefix() {
         let long = "a".repeat(63);
         let too_long = "a".repeat(64);
         let long_prefix = format!("{}/a", vec!["a".repeat(50); 5].join("."));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn values() {
+    fn label_values_are_empty_or_names() {
         for (value, valid) in [
             ("", true),
             ("a", true),

@@ -1,23 +1,23 @@
-//! Reading a quantity.
+//! The parser of quantities.
 
 use super::format::Format;
 use super::number::{NANO, Quantity};
 
-/// Why a text is not a quantity.
+/// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// No digits, or characters that have no place in a quantity.
+    /// The text has no digits, or characters that quantities never have.
     #[error("{0:?} is not a quantity: a number with an optional suffix such as m, k, Gi or e3")]
     Malformed(String),
-    /// The number is followed by something that is no suffix.
+    /// The suffix is unknown.
     #[error("{0:?} has an unknown quantity suffix")]
     Suffix(String),
-    /// The number is beyond what can be counted.
+    /// The number is too large.
     #[error("{0:?} is out of the range of quantities")]
     OutOfRange(String),
 }
 
-/// What the suffix multiplies the number by.
+/// The factor that a suffix stands for.
 enum Unit {
     /// A power of ten.
     Ten(i32, Format),
@@ -98,7 +98,7 @@ fn unit_of(suffix: &str) -> Option<Unit> {
     }
 }
 
-/// `whole.fraction * 10^exponent` in billionths, rounded up.
+/// Returns `whole.fraction * 10^exponent` in billionths, rounded up.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     let digits = || {
         whole
@@ -110,7 +110,7 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     if significant == 0 {
         return Some(0);
     }
-    // The power of ten that the digits, read as one integer, have to be multiplied by.
+    // The power of ten by which to multiply the digits, read as one integer.
     let shift = i64::from(exponent) + 9 - i64::try_from(fraction.len()).ok()?;
     if shift >= 0 {
         let integer = integer_of(digits())?;
@@ -123,10 +123,10 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     }
 }
 
-/// `whole.fraction * 2^bits` in billionths, rounded up, at most `i64::MAX`.
+/// Returns `whole.fraction * 2^bits` in billionths, rounded up and at most `i64::MAX`.
 fn binary(whole: &str, fraction: &str, bits: u32) -> Option<(i128, Format)> {
     let most = i128::from(i64::MAX) * NANO;
-    // Beyond 19 digits the number is above the bound whatever the digits are.
+    // A number of more than 19 digits exceeds the bound.
     let whole_digits = whole.trim_start_matches('0');
     if whole_digits.len() > 19 {
         return Some((most, Format::BinarySi));
@@ -161,7 +161,7 @@ fn binary(whole: &str, fraction: &str, bits: u32) -> Option<(i128, Format)> {
 }
 
 fn integer_of(digits: impl Iterator<Item = u8>) -> Option<i128> {
-    // Up to 18 digits fit 64 bits, where arithmetic is much cheaper.
+    // Up to 18 digits fit into 64 bits, where arithmetic is much cheaper.
     let mut small: i64 = 0;
     let mut wide: Option<i128> = None;
     for (position, digit) in digits.enumerate() {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_are_no_quantities_are_refused() {
+    fn malformed_quantities_are_rejected() {
         for text in [
             "",
             " ",
@@ -213,6 +213,11 @@ mod tests {
             "0x1",
             "1é",
             "½",
+            "x",
+            "1x",
+            "1.2.3",
+            "1 Gi",
+            "Gi",
         ] {
             assert!(Quantity::parse(text).is_err(), "{text:?}");
         }
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_notation_is_read() {
+    fn every_notation_is_parsed() {
         for (text, nano, format) in [
             ("1", NANO, Format::DecimalSi),
             ("1.", NANO, Format::DecimalSi),
@@ -249,19 +254,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused_without_a_panic(text in ".{0,40}") {
+        fn arbitrary_text_does_not_panic(text in ".{0,40}") {
             let _ = Quantity::parse(&text);
         }
 
         #[test]
-        fn text_that_looks_like_a_quantity_is_read_or_refused_without_a_panic(
+        fn quantity_like_text_does_not_panic(
             text in "[+-]?[0-9]{0,45}(\\.[0-9]{0,45})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,12})?"
         ) {
             let _ = Quantity::parse(&text);
         }
 
         #[test]
-        fn canonical_text_reads_back_as_the_same_number_and_text(
+        fn canonical_text_parses_to_the_same_number(
             number in -1_000_000_000_i64..1_000_000_000,
             suffix in prop::sample::select(vec![
                 "", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "e3", "E-2", "e9",
@@ -274,7 +279,7 @@ mod tests {
         }
 
         #[test]
-        fn subtracting_what_was_added_gives_the_number_back(a in any::<i64>(), b in any::<i64>()) {
+        fn subtraction_undoes_addition(a in any::<i64>(), b in any::<i64>()) {
             let (a, b) = (Quantity::from_milli(a), Quantity::from_integer(b));
             prop_assert_eq!(a + b - b, a);
         }

@@ -1,0 +1,19 @@
+//! The machinery that Kubernetes APIs share: what a server, its clients and its controllers need alike.
+//!
+//! It knows no Karmada types, no scheduling and no runtime. The modules do not depend on each other:
+//!
+//! | module | contents | feature |
+//! |---|---|---|
+//! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
+//! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels | |
+//! | [`process`] | `process_*` metrics of the current process | |
+//! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
+//! | `api_error` | one-line messages for errors of a kube client | `api-error` |
+
+#[cfg(feature = "api-error")]
+pub mod api_error;
+#[cfg(feature = "jsonpath")]
+pub mod jsonpath;
+pub mod label_selector;
+pub mod process;
+pub mod quantity;

@@ -1,0 +1,208 @@
+//! `process_*` metrics of the current process, under the names of Prometheus clients.
+//!
+//! They are read from `/proc`; figures that the system does not provide are left out.
+
+use std::fs;
+use std::path::Path;
+
+/// Linux reports processor time in hundredths of a second, whatever its own clock rate.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// The value that Prometheus clients report for an absent limit.
+const UNLIMITED: f64 = 18_446_744_073_709_551_615.0;
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A value that only grows.
+    Counter,
+    /// A value that goes up and down.
+    Gauge,
+}
+
+/// One figure of the process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// The metric name; counters end in `_total`.
+    pub name: &'static str,
+    /// The help text.
+    pub help: &'static str,
+    /// The metric type.
+    pub kind: Kind,
+    /// The current value.
+    pub value: f64,
+}
+
+/// Reads the metrics of the current process.
+pub fn metrics() -> Vec<Metric> {
+    read_from(Path::new("/proc"))
+}
+
+fn read_from(proc: &Path) -> Vec<Metric> {
+    let read = |file: &str| fs::read_to_string(proc.join(file)).unwrap_or_default();
+    let (stat, status, limits) = (read("self/stat"), read("self/status"), read("self/limits"));
+    let network = read("self/net/netstat");
+    // The second field is the program name in parentheses, which may contain anything.
+    let fields: Vec<&str> = stat
+        .rsplit_once(')')
+        .map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+    // proc(5) numbers fields from 1; field 3 is the first after the name.
+    let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
+    let cpu_ticks = field(14).zip(field(15)).map(|(user, system)| user + system);
+    let network_bytes = octets(&network, "InOctets").zip(octets(&network, "OutOctets"));
+    let open_files = fs::read_dir(proc.join("self/fd")).ok();
+    let open_files = open_files.map(|open| u32::try_from(open.count()).unwrap_or(u32::MAX));
+    let started = field(22).zip(boot_time(&read("stat")));
+    let counter = |name, help, value: Option<f64>| (name, help, Kind::Counter, value);
+    let gauge = |name, help, value: Option<f64>| (name, help, Kind::Gauge, value);
+    let all = [
+        counter(
+            "process_cpu_seconds_total",
+            "Total user and system CPU time spent in seconds.",
+            cpu_ticks.map(|ticks| ticks / TICKS_PER_SECOND),
+        ),
+        gauge(
+            "process_max_fds",
+            "Maximum number of open file descriptors.",
+            limit(&limits, "Max open files"),
+        ),
+        counter(
+            "process_network_receive_bytes_total",
+            "Number of bytes received over the network, in the network namespace of the process.",
+            network_bytes.map(|(received, _)| received),
+        ),
+        counter(
+            "process_network_transmit_bytes_total",
+            "Number of bytes sent over the network, in the network namespace of the process.",
+            network_bytes.map(|(_, sent)| sent),
+        ),
+        gauge(
+            "process_open_fds",
+            "Number of open file descriptors.",
+            open_files.map(f64::from),
+        ),
+        gauge(
+            "process_resident_memory_bytes",
+            "Resident memory size in bytes.",
+            kibibytes(&status, "VmRSS:"),
+        ),
+        gauge(
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            started.map(|(ticks, boot)| boot + ticks / TICKS_PER_SECOND),
+        ),
+        gauge(
+            "process_virtual_memory_bytes",
+            "Virtual memory size in bytes.",
+            kibibytes(&status, "VmSize:"),
+        ),
+        gauge(
+            "process_virtual_memory_max_bytes",
+            "Maximum amount of virtual memory available in bytes.",
+            limit(&limits, "Max address space"),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(name, help, kind, value)| {
+            value.map(|value| Metric {
+                name,
+                help,
+                kind,
+                value,
+            })
+        })
+        .collect()
+}
+
+/// Returns the bytes of a line of `status` such as `VmRSS:  123 kB`.
+fn kibibytes(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024.0)
+}
+
+/// Returns the soft limit in a line of `limits`.
+fn limit(limits: &str, name: &str) -> Option<f64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(UNLIMITED),
+        number => number.parse().ok(),
+    }
+}
+
+/// Returns a number of `IpExt` in `netstat`, where a line of names precedes each line of values.
+fn octets(network: &str, name: &str) -> Option<f64> {
+    let mut lines = network.lines().filter(|line| line.starts_with("IpExt:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let column = names.split_whitespace().position(|found| found == name)?;
+    values.split_whitespace().nth(column)?.parse().ok()
+}
+
+fn boot_time(stat: &str) -> Option<f64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_files_are_converted_to_seconds_and_bytes() {
+        let proc = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| {
+            let path = proc.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let after_name = "S 1 1 1 0 -1 0 0 0 0 0 150 50 0 0 20 0 4 0 12345 0 0";
+        write("self/stat", &format!("7 (odd) name) {after_name}"));
+        write("self/status", "VmSize:\t  20 kB\nVmRSS:\t  10 kB\n");
+        write(
+            "self/limits",
+            "Max open files            1024     4096     files\nMax address space         unlimited   unlimited   bytes\n",
+        );
+        write(
+            "self/net/netstat",
+            "TcpExt: A B\nTcpExt: 1 2\nIpExt: X InOctets OutOctets\nIpExt: 0 5 6\n",
+        );
+        write("self/fd/0", "");
+        write("stat", "cpu 1 2\nbtime 1000\n");
+        let found: Vec<String> = read_from(proc.path())
+            .iter()
+            .map(|metric| format!("{} {}", metric.name, metric.value))
+            .collect();
+        let expected = [
+            "process_cpu_seconds_total 2",
+            "process_max_fds 1024",
+            "process_network_receive_bytes_total 5",
+            "process_network_transmit_bytes_total 6",
+            "process_open_fds 1",
+            "process_resident_memory_bytes 10240",
+            "process_start_time_seconds 1123.45",
+            "process_virtual_memory_bytes 20480",
+            "process_virtual_memory_max_bytes 18446744073709552000",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn without_proc_there_are_no_metrics() {
+        assert_eq!(read_from(Path::new("/nowhere")), []);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_current_process_has_plausible_metrics() {
+        let all = metrics();
+        let value = |name: &str| {
+            let found = all.iter().find(|metric| metric.name == name);
+            found.unwrap().value
+        };
+        assert!(value("process_resident_memory_bytes") > 1e6);
+        assert!(value("process_open_fds") >= 3.0);
+        let now = std::time::SystemTime::now();
+        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+        let age = now.as_secs_f64() - value("process_start_time_seconds");
+        assert!(age.abs() < 86_400.0, "{age}");
+    }
+}
