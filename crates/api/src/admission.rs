@@ -1,9 +1,9 @@
-//! What Karmada's webhooks and registry strategies do to an object before it is stored, as pure functions.
+//! Karmada's admission rules as pure functions: what its webhooks and registry strategies do before an object
+//! is stored.
 //!
-//! Two phases, as in an API server: [`mutate`] fills in ids, finalizers and defaults before the schema is
-//! checked, [`validate`] refuses afterwards. Both work on JSON, so that fields which this version does not
-//! know stay what they are. They must not know who calls them, what time it is or how ids are made: that
-//! comes through [`Surroundings`]. Bounds and enums are the schema's work and are not repeated here.
+//! [`mutate`] sets ids, finalizers and defaults before the schema is checked; [`validate`] rejects objects
+//! afterwards. Both work on JSON, so unknown fields survive. Time and new ids come through [`Environment`]. The
+//! rules leave bounds and enums to the schema.
 
 mod affinity_rules;
 mod binding;
@@ -32,16 +32,16 @@ use serde_json::Value;
 
 use crate::{go_zero, well_known};
 
-/// What is being done to an object.
+/// The operation that a request performs on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is new.
+    /// Creates a new object.
     Create,
-    /// It replaces a stored one.
+    /// Updates a stored object.
     Update,
 }
 
-/// The kinds that have rules beyond their schema.
+/// The kinds with admission rules beyond their schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GuardedKind {
     /// `clusters.cluster.karmada.io`
@@ -65,7 +65,7 @@ pub enum GuardedKind {
 }
 
 impl GuardedKind {
-    /// The kind that is served as this resource of this group, where it has rules.
+    /// Returns the kind that a group serves as this resource, if it has rules.
     pub fn find(group: &str, resource: &str) -> Option<Self> {
         match (group, resource) {
             ("cluster.karmada.io", "clusters") => Some(Self::Cluster),
@@ -83,7 +83,8 @@ impl GuardedKind {
         }
     }
 
-    /// The label that carries the object's own permanent id; Clusters, override and taint policies have none.
+    /// Returns the label with the permanent id of the object itself. Clusters, override and taint policies have
+    /// none.
     pub fn permanent_id_label(self) -> Option<&'static str> {
         match self {
             Self::Cluster
@@ -100,7 +101,7 @@ impl GuardedKind {
         }
     }
 
-    /// The finalizer that policies are given; the other kinds get theirs from their controllers.
+    /// Returns the finalizer that admission adds to policies. Controllers add those of other kinds.
     pub fn policy_finalizer(self) -> Option<&'static str> {
         match self {
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_FINALIZER),
@@ -118,19 +119,19 @@ impl GuardedKind {
     }
 }
 
-/// What the outside world contributes to a mutation.
-pub trait Surroundings {
-    /// A new permanent id: a version 4 UUID.
+/// The inputs of a mutation that are not part of the object.
+pub trait Environment {
+    /// Returns a new permanent id, a version 4 UUID.
     fn new_id(&mut self) -> String;
-    /// The time, in RFC 3339 with seconds.
+    /// Returns the current time in RFC 3339 with whole seconds.
     fn now(&mut self) -> String;
 }
 
-/// The real surroundings: random ids and the system clock.
+/// An environment with random ids and the system clock.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LiveSurroundings;
+pub struct SystemEnvironment;
 
-impl Surroundings for LiveSurroundings {
+impl Environment for SystemEnvironment {
     fn new_id(&mut self) -> String {
         uuid::Uuid::new_v4().to_string()
     }
@@ -142,42 +143,42 @@ impl Surroundings for LiveSurroundings {
     }
 }
 
-/// Removes from an object the empty values that Karmada, which decodes and encodes it, would not write again; `typed` is
-/// the same object, decoded. Fields that this version does not know stay.
+/// Removes the empty values that Karmada would not write back after decoding the object; `typed` is the decoded
+/// object. Unknown fields stay.
 pub fn drop_empty_values(object: &mut Value, typed: &impl Serialize) {
     if let Ok(typed) = serde_json::to_value(typed) {
         go_zero::remove(object, &typed);
     }
 }
 
-/// The mutating phase: fills in what is missing. Objects that do not have the shape of their kind are left
-/// as they are, for the schema to refuse.
+/// Runs the mutating phase, which sets missing values. An object that does not fit its kind is left for the
+/// schema to reject.
 pub fn mutate(
     kind: GuardedKind,
     operation: Operation,
     object: &mut Value,
-    surroundings: &mut dyn Surroundings,
+    environment: &mut dyn Environment,
 ) {
     match kind {
-        GuardedKind::Cluster => cluster_defaults::mutate(operation, object, surroundings),
+        GuardedKind::Cluster => cluster_defaults::mutate(operation, object, environment),
         GuardedKind::PropagationPolicy | GuardedKind::ClusterPropagationPolicy => {
-            policy_defaults::mutate(kind, operation, object, surroundings);
+            policy_defaults::mutate(kind, operation, object, environment);
         }
         GuardedKind::ResourceBinding | GuardedKind::ClusterResourceBinding => {
-            binding::mutate(kind, operation, object, surroundings);
+            binding::mutate(kind, operation, object, environment);
         }
         GuardedKind::OverridePolicy | GuardedKind::ClusterOverridePolicy => {
             override_rules::mutate(kind, object);
         }
-        GuardedKind::Work => work::mutate(object, surroundings),
+        GuardedKind::Work => work::mutate(object, environment),
         GuardedKind::ClusterTaintPolicy => {}
     }
 }
 
-/// The validating phase.
+/// Runs the validating phase.
 ///
 /// # Errors
-/// Every field that is refused, each with its reason.
+/// All rejected fields with their reasons.
 pub fn validate(
     kind: GuardedKind,
     operation: Operation,

@@ -1,4 +1,4 @@
-//! ResourceBinding and ClusterResourceBinding: one resource, where it should go, and how that went.
+//! ResourceBinding and ClusterResourceBinding: a resource, the clusters chosen for it, and its status there.
 
 use std::collections::BTreeMap;
 
@@ -38,51 +38,51 @@ root_kind! {
 pub struct BindingSpec {
     /// The resource template.
     pub resource: ObjectReference,
-    /// Whether ConfigMaps, Secrets and the like that the resource names follow it.
+    /// Also propagates ConfigMaps, Secrets and other objects that the resource references.
     #[serde(default, skip_serializing_if = "is_false")]
     pub propagate_deps: bool,
-    /// What each replica needs.
+    /// The requirements of each replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
-    /// The total number of replicas wanted.
+    /// The desired total number of replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
-    /// The parts of a workload that has several pod templates.
+    /// The pod templates of a workload that has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
     /// The clusters that the scheduler chose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
-    /// The placement of the policy; absent on bindings that follow another one.
+    /// The placement of the policy; absent on bindings of dependencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// Clusters that the resource is leaving.
+    /// Clusters that the resource is being evicted from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graceful_eviction_tasks: Vec<GracefulEvictionTask>,
-    /// The bindings that this one follows.
+    /// The bindings that depend on this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<BindingSnapshot>,
-    /// The scheduler in charge.
+    /// The name of the responsible scheduler.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_name: Option<String>,
-    /// What happens when an application or a cluster fails.
+    /// The reaction to a failed application or cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
-    /// What happens when the resource exists in a member already.
+    /// The reaction to a resource that already exists in a member cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Abort"))]
     pub conflict_resolution: Option<ConflictResolution>,
-    /// Later than `status.lastScheduledTime`: schedule afresh.
+    /// Requests a fresh scheduling decision while later than `status.lastScheduledTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reschedule_triggered_at: Option<Time>,
-    /// Stops scheduling or dispatching.
+    /// Suspends scheduling or dispatching.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<BindingSuspension>,
-    /// Whether the resource stays in the members when the template is deleted.
+    /// Keeps the resource in the member clusters when the template is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
-    /// The order among waiting bindings.
+    /// The priority among bindings that wait for scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<BindingPriority>,
     /// The groups of inter-workload affinity (alpha).
@@ -91,12 +91,12 @@ pub struct BindingSpec {
 }
 
 impl BindingSpec {
-    /// Whether the resource is a workload: replicas, requirements or components are given.
+    /// Reports whether the resource is a workload: it has replicas, requirements or components.
     pub fn is_workload(&self) -> bool {
         self.replicas > 0 || self.replica_requirements.is_some() || !self.components.is_empty()
     }
 
-    /// Whether scheduling is suspended.
+    /// Reports whether scheduling is suspended.
     pub fn scheduling_suspended(&self) -> bool {
         self.suspension
             .as_ref()
@@ -104,7 +104,7 @@ impl BindingSpec {
             .unwrap_or(false)
     }
 
-    /// The scheduler in charge; an empty name means the default one.
+    /// Returns the name of the responsible scheduler; an empty name means the default scheduler.
     pub fn scheduler(&self) -> &str {
         match self.scheduler_name.as_deref() {
             None | Some("") => crate::well_known::DEFAULT_SCHEDULER,
@@ -112,7 +112,7 @@ impl BindingSpec {
         }
     }
 
-    /// The scheduling priority, 0 where none is given.
+    /// Returns the scheduling priority, 0 if absent.
     pub fn priority(&self) -> i32 {
         self.schedule_priority
             .as_ref()
@@ -120,11 +120,11 @@ impl BindingSpec {
     }
 }
 
-/// Names the resource template.
+/// A reference to the resource template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectReference {
-    /// For example `apps/v1`.
+    /// The API version, for example `apps/v1`.
     pub api_version: String,
     /// The kind.
     pub kind: String,
@@ -136,12 +136,12 @@ pub struct ObjectReference {
     /// The UID.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub uid: Option<String>,
-    /// The version of the template that the binding was made from.
+    /// The resource version of the template that the binding was created from.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub resource_version: Option<String>,
 }
 
-/// As events about the template point at it: at the object, not at the version that a binding was made from.
+/// References the template for events. Events concern the object, not one of its versions.
 impl From<&ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
     fn from(template: &ObjectReference) -> Self {
         Self {
@@ -155,25 +155,25 @@ impl From<&ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
     }
 }
 
-/// What each replica needs.
+/// The requirements of each replica.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {
-    /// The nodes that will do.
+    /// The nodes that a replica may run on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_claim: Option<NodeClaim>,
-    /// Resources for each replica.
+    /// The resource requests of each replica.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_request: ResourceList,
-    /// The namespace whose quota counts (gate ResourceQuotaEstimate).
+    /// The namespace whose ResourceQuota applies (gate ResourceQuotaEstimate).
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub namespace: Option<String>,
-    /// The priority class (gate ResourceQuotaEstimate).
+    /// The priority class of the pods (gate ResourceQuotaEstimate).
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub priority_class_name: Option<String>,
 }
 
-/// The nodes that will do.
+/// The nodes that a replica may run on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaim {
@@ -197,27 +197,27 @@ pub struct NodeClaim {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
-    /// Its name, unique in the binding.
+    /// The name, unique in the binding.
     #[schemars(length(max = 32))]
     pub name: String,
-    /// Its replicas.
+    /// The number of replicas.
     pub replicas: i32,
-    /// What each replica needs.
+    /// The requirements of each replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ComponentReplicaRequirements>,
 }
 
-/// What each replica of a component needs.
+/// The requirements of each replica of a component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentReplicaRequirements {
-    /// The nodes that will do.
+    /// The nodes that a replica may run on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_claim: Option<NodeClaim>,
-    /// Resources for each replica.
+    /// The resource requests of each replica.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_request: ResourceList,
-    /// The priority class (gate ResourceQuotaEstimate).
+    /// The priority class of the pods (gate ResourceQuotaEstimate).
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub priority_class_name: Option<String>,
 }
@@ -226,9 +226,9 @@ pub struct ComponentReplicaRequirements {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetCluster {
-    /// Its name.
+    /// The name of the cluster.
     pub name: String,
-    /// The replicas it gets.
+    /// The number of replicas assigned to the cluster.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
@@ -241,35 +241,35 @@ pub struct TargetCluster {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetComponent {
-    /// The component.
+    /// The name of the component.
     pub name: String,
-    /// Its replicas.
+    /// The number of replicas.
     pub replicas: i32,
 }
 
-/// A cluster that the resource is leaving.
+/// The eviction of the resource from a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GracefulEvictionTask {
     /// The cluster.
     pub from_cluster: String,
-    /// What becomes of the old copy.
+    /// The treatment of the old copy.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub purge_mode: Option<PurgeMode>,
-    /// The replicas to be evicted.
+    /// The number of replicas to evict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// A word that says why.
+    /// The reason in one CamelCase word.
     #[schemars(
         length(min = 1, max = 32),
         regex(pattern = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
     )]
     pub reason: String,
-    /// A sentence that says why.
+    /// The reason in a sentence.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(length(max = 1024))]
     pub message: Option<String>,
-    /// Who asked for it.
+    /// The controller that created the task.
     pub producer: String,
     /// Seconds to wait for the new copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,7 +280,7 @@ pub struct GracefulEvictionTask {
     /// State that is handed to the new copy as labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preserved_label_state: BTreeMap<String, String>,
-    /// When the task was made.
+    /// The time at which the task was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
     /// The clusters before the failover.
@@ -288,40 +288,40 @@ pub struct GracefulEvictionTask {
     pub clusters_before_failover: Vec<String>,
 }
 
-/// A binding that this one follows, and its clusters.
+/// A binding that depends on this one, and its clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSnapshot {
-    /// Its namespace.
+    /// The namespace of the binding.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name of the binding.
     pub name: String,
-    /// Its clusters.
+    /// The clusters of the binding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 }
 
-/// Stops scheduling or dispatching, as a binding says it.
+/// Suspends scheduling or dispatching of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSuspension {
-    /// Stops dispatching to all clusters.
+    /// Suspends dispatching to all clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching: Option<bool>,
-    /// Stops dispatching to some clusters.
+    /// Suspends dispatching to some clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching_on_clusters: Option<SuspendClusters>,
-    /// Stops scheduling.
+    /// Suspends scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<bool>,
 }
 
-/// The order among waiting bindings.
+/// The priority among bindings that wait for scheduling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingPriority {
-    /// The higher goes first.
+    /// The priority; the scheduler takes higher ones first.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = 0))]
     pub priority: Option<i32>,
@@ -331,28 +331,28 @@ pub struct BindingPriority {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadAffinityGroups {
-    /// Members go to the same clusters.
+    /// Workloads of the same group go to the same clusters.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub affinity_group: Option<String>,
-    /// Members go to different clusters.
+    /// Workloads of the same group go to different clusters.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub anti_affinity_group: Option<String>,
 }
 
-/// How the placement went.
+/// The result of scheduling, and the status in the member clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
-    /// The generation that the scheduler has dealt with.
+    /// The generation of the binding at the last scheduling attempt.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_observed_generation: Option<i64>,
     /// The affinity group in use, with `clusterAffinities`.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_observing_affinity_name: Option<String>,
-    /// When the scheduler last succeeded.
+    /// The time of the last successful scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scheduled_time: Option<Time>,
-    /// `Scheduled` and `FullyApplied`.
+    /// The conditions `Scheduled` and `FullyApplied`.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -360,40 +360,40 @@ pub struct BindingStatus {
     )]
     #[schemars(with = "Vec<Condition>")]
     pub conditions: Vec<Condition>,
-    /// What the members report.
+    /// The status that each member cluster reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
 
-/// What a member reports of the resource.
+/// The status that a member cluster reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
-    /// The member.
+    /// The name of the member cluster.
     pub cluster_name: String,
-    /// The status of the resource there, as reported.
+    /// The status of the resource in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub status: Option<serde_json::Value>,
-    /// Whether the resource was applied there.
+    /// The resource was applied to the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub applied: Option<bool>,
-    /// Why it was not.
+    /// The reason why it was not applied.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub applied_message: Option<String>,
-    /// Whether it is healthy there.
+    /// The health of the resource in the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub health: Option<ResourceHealth>,
 }
 
 open_enum! {
-    /// The health of a resource in a member.
+    /// The health of a resource in a member cluster.
     pub enum ResourceHealth {
-        /// It works.
+        /// The resource works.
         Healthy = "Healthy",
-        /// It does not work.
+        /// The resource does not work.
         Unhealthy = "Unhealthy",
-        /// Nobody knows.
+        /// The health cannot be determined.
         Unknown = "Unknown",
     }
 }

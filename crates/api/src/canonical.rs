@@ -1,21 +1,21 @@
-//! The JSON text that Karmada writes into annotations: compact, Go field order, Go escapes.
+//! JSON as Go's encoder writes it: compact, in Go's field order, with Go's escapes.
 
 use serde::Serialize;
 
 use crate::placement::Placement;
 
-/// The canonical JSON of a placement, byte for byte what Go's encoder gives.
+/// Returns the JSON text of a placement, byte for byte as Karmada writes it into annotations.
 ///
 /// # Errors
-/// None in practice; a serialiser error is passed on.
+/// When the placement cannot be serialised, which does not happen in practice.
 pub fn placement_json(placement: &Placement) -> Result<String, serde_json::Error> {
     go_json(placement)
 }
 
-/// Compact JSON in which `<`, `>`, `&`, U+2028 and U+2029 are escaped, as Go's encoder does for HTML's sake.
+/// Returns compact JSON with `<`, `>`, `&`, U+2028 and U+2029 escaped, as Go's encoder writes it.
 ///
 /// # Errors
-/// When the value cannot be written as JSON.
+/// When the value cannot be serialised.
 pub fn go_json<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(value)?;
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_in_the_order_of_the_go_types_and_empty_structs_stay() {
+    fn fields_are_in_go_order_and_empty_structs_are_kept() {
         let placement: Placement = serde_json::from_value(serde_json::json!({
             "replicaScheduling": {"weightPreference": {"staticWeightList": [{"weight": 1, "targetCluster": {}}]},
                 "replicaSchedulingType": "Divided"},

@@ -1,4 +1,4 @@
-//! Cluster: one member of the fleet, with what it offers and reports.
+//! Cluster: a member cluster, its capacity and its health.
 
 use std::collections::BTreeMap;
 
@@ -14,43 +14,44 @@ use crate::quantity::QuantityText;
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// One member of the fleet.
+    /// A member cluster of the control plane.
     Cluster {
         group: "cluster.karmada.io", version: "v1alpha1", plural: "clusters",
         scope: ClusterResourceScope, spec: ClusterSpec, status: ClusterStatus,
     }
 }
 
-/// Quantities by resource name, as written.
+/// Unparsed quantities by resource name.
 pub type ResourceList = BTreeMap<String, QuantityText>;
 
-/// What is declared of a cluster.
+/// The declared properties of a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// An id that is unique in the world, collected from the member.
+    /// A globally unique id, collected from the member cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(length(max = 128_000))]
     pub id: Option<String>,
-    /// Who moves resources: the control plane (`Push`) or an agent in the member (`Pull`).
+    /// The component that applies resources: the control plane (`Push`) or an agent in the member cluster
+    /// (`Pull`).
     pub sync_mode: SyncMode,
-    /// The URL of the member's API server.
+    /// The URL of the cluster's API server.
     #[serde(default, skip_serializing_if = "is_go_zero", rename = "apiEndpoint")]
     pub api_endpoint: Option<String>,
-    /// The secret with the member's `token` and `caBundle`.
+    /// The Secret with the `token` and `caBundle` for the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalSecretReference>,
-    /// The secret with the `token` for impersonation.
+    /// The Secret with the `token` for impersonation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impersonator_secret_ref: Option<LocalSecretReference>,
-    /// Skips checking the member's certificate.
+    /// Skips the verification of the API server's certificate.
     #[serde(
         default,
         skip_serializing_if = "is_go_zero",
         rename = "insecureSkipTLSVerification"
     )]
     pub insecure_skip_tls_verification: Option<bool>,
-    /// A proxy on the way to the member.
+    /// The URL of a proxy for connections to the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero", rename = "proxyURL")]
     pub proxy_url: Option<String>,
     /// Headers for the proxy's CONNECT request.
@@ -62,13 +63,13 @@ pub struct ClusterSpec {
     /// The region.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub region: Option<String>,
-    /// Deprecated: see `zones`.
+    /// Deprecated: use `zones`.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub zone: Option<String>,
-    /// The failure zones of the member.
+    /// The failure zones of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
-    /// Repel workloads that do not tolerate them.
+    /// Taints repel workloads that do not tolerate them.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -76,67 +77,67 @@ pub struct ClusterSpec {
     )]
     #[schemars(with = "Vec<Taint>")]
     pub taints: Vec<Taint>,
-    /// The grades in which the member's nodes are counted.
+    /// The model grades into which the cluster's nodes are sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_models: Vec<ResourceModel>,
 }
 
 open_enum! {
-    /// Who moves resources to a member.
+    /// The component that applies resources to a member cluster.
     #[derive(Default)]
     pub enum SyncMode {
         /// The control plane.
         #[default]
         Push = "Push",
-        /// An agent in the member.
+        /// An agent in the member cluster.
         Pull = "Pull",
     }
 }
 
-/// Names a secret.
+/// A reference to a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalSecretReference {
-    /// Its namespace.
+    /// The namespace of the Secret.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Secret.
     pub name: String,
 }
 
-/// One grade of nodes.
+/// One grade of the resource model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceModel {
-    /// The index of the grade.
+    /// The number of the grade.
     #[schemars(schema_with = "integer")]
     pub grade: u64,
-    /// The half-open range of each resource that a node of the grade has free.
+    /// The half-open ranges of free resources that nodes of the grade have.
     pub ranges: Vec<ResourceModelRange>,
 }
 
-/// The range `[min, max)` of a resource in a grade.
+/// The half-open range `[min, max)` of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceModelRange {
-    /// The resource.
+    /// The resource name.
     pub name: String,
-    /// The least, inclusive.
+    /// The inclusive lower bound.
     pub min: QuantityText,
-    /// The most, exclusive.
+    /// The exclusive upper bound.
     pub max: QuantityText,
 }
 
-/// What a cluster reports.
+/// The observed state of a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
-    /// The version of the member's API server.
+    /// The Kubernetes version of the cluster's API server.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub kubernetes_version: Option<String>,
-    /// The API resources that the member serves.
+    /// The API resources that the cluster serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub api_enablements: Vec<ApiEnablement>,
-    /// `Ready`, `CompleteAPIEnablements` and others.
+    /// The conditions `Ready`, `CompleteAPIEnablements` and others.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -147,21 +148,21 @@ pub struct ClusterStatus {
     /// The number of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_summary: Option<NodeSummary>,
-    /// The capacity of the member, and how much of it is taken.
+    /// The total and requested resources of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_summary: Option<ResourceSummary>,
-    /// What the remedy controller asks for.
+    /// The actions that the remedy controller requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedy_actions: Vec<String>,
 }
 
-/// The resources of one group and version.
+/// The resources of one API group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiEnablement {
-    /// For example `apps/v1`.
+    /// The group and version, for example `apps/v1`.
     pub group_version: String,
-    /// The resources served.
+    /// The resources that the group and version serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ApiResource>,
 }
@@ -170,9 +171,9 @@ pub struct ApiEnablement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiResource {
-    /// Its plural name.
+    /// The plural name.
     pub name: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
 }
 
@@ -180,37 +181,37 @@ pub struct ApiResource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSummary {
-    /// All of them.
+    /// The number of all nodes.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub total_num: Option<i32>,
-    /// Those that are ready.
+    /// The number of ready nodes.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub ready_num: Option<i32>,
 }
 
-/// The capacity of a member, and how much of it is taken.
+/// The total and requested resources of a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSummary {
-    /// What the nodes offer.
+    /// The allocatable resources of all nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: ResourceList,
-    /// What waiting pods ask for.
+    /// The requests of pods that are not yet scheduled to a node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocating: ResourceList,
-    /// What running pods ask for.
+    /// The requests of scheduled pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocated: ResourceList,
-    /// The number of nodes in each grade.
+    /// The number of nodes of each model grade.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocatable_modelings: Vec<AllocatableModeling>,
 }
 
-/// The number of nodes in a grade.
+/// The number of nodes of a model grade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocatableModeling {
-    /// The index of the grade.
+    /// The number of the grade.
     #[schemars(schema_with = "integer")]
     pub grade: u64,
     /// The number of nodes.
@@ -218,7 +219,7 @@ pub struct AllocatableModeling {
     pub count: i64,
 }
 
-/// A Go `int` or `uint`: no format and no bounds in the schema.
+/// Returns the schema of a Go `int` or `uint`, which has no format and no bounds.
 fn integer(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "integer" })
 }

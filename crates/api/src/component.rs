@@ -1,14 +1,16 @@
-//! The programs and their parts, by the names under which servers see them.
+//! The components and the names under which API servers see them.
 
 use std::fmt;
 
-/// A part that sends requests of its own. Servers derive the field manager of an object from the first word of its
-/// `User-Agent`, so the name appears in `metadata.managedFields` and in audit logs.
+/// A component that sends its own requests.
+///
+/// Servers derive the field manager from the first word of the `User-Agent`, so the name appears in
+/// `metadata.managedFields` and in audit logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Component {
-    /// `berth scheduler`, and the scheduler of `berth up`.
+    /// `berth scheduler` and the scheduler of `berth up`.
     Scheduler,
-    /// `berth controllers`, and the controllers of `berth up`.
+    /// `berth controllers` and the controllers of `berth up`.
     Controllers,
     /// `berth simulate`.
     Simulate,
@@ -19,7 +21,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// Returns the name, as field manager and in the `User-Agent`.
+    /// Returns the name, which is also the field manager.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scheduler => "berth-scheduler",
@@ -30,7 +32,7 @@ impl Component {
         }
     }
 
-    /// Returns the `User-Agent`, in the form of client-go's.
+    /// Returns the `User-Agent` in the format of client-go.
     pub fn user_agent(self) -> String {
         format!(
             "{self}/{} ({}/{})",
@@ -47,7 +49,7 @@ impl fmt::Display for Component {
     }
 }
 
-/// Returns the name that Go has for an architecture.
+/// Returns Go's name of an architecture.
 fn go_architecture(name: &str) -> &str {
     match name {
         "x86_64" => "amd64",
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_agent_names_component_version_and_platform() {
+    fn user_agent_has_component_version_and_platform() {
         let text = Component::Scheduler.user_agent();
         let (name, rest) = text.split_once('/').unwrap();
         assert_eq!(name, "berth-scheduler");

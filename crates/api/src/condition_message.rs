@@ -1,11 +1,11 @@
-//! The messages of conditions are bounded: a server refuses a status with a longer one, again and again.
+//! The length limit of condition messages. An API server rejects a status with a longer message.
 
-/// The longest message of a condition, in characters.
-pub const LONGEST: usize = 32_768;
+/// Maximum characters of a condition message.
+pub const MAX_LENGTH: usize = 32_768;
 
-/// The message, or as much of it as a condition takes.
-pub fn bounded(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+/// Truncates a message to the maximum length.
+pub fn truncate(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MAX_LENGTH) {
         message.truncate(end);
     }
     message
@@ -16,10 +16,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_is_too_long_is_cut_between_characters() {
-        assert_eq!(bounded("short".to_owned()), "short");
-        let longest = "ä".repeat(LONGEST);
-        assert_eq!(bounded(longest.clone()), longest);
-        assert_eq!(bounded(format!("{longest}b")), longest);
+    fn long_messages_are_cut_between_characters() {
+        assert_eq!(truncate("short".to_owned()), "short");
+        let longest = "ä".repeat(MAX_LENGTH);
+        assert_eq!(truncate(longest.clone()), longest);
+        assert_eq!(truncate(format!("{longest}b")), longest);
     }
 }

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, generated from the types.
+//! The CustomResourceDefinitions, generated from the API types.
 
 mod policy_constraints;
 mod schema;
@@ -15,41 +15,41 @@ use crate::taint_policy::ClusterTaintPolicySpec;
 use crate::work::{WorkSpec, WorkStatus};
 use crate::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 
-/// A definition that cannot be made: a fault of the types, which the tests find.
+/// A failure to build a definition: a bug in the types that tests reveal.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdError {
-    /// The schema or its frame does not fit the type of a definition.
+    /// A schema does not fit the type of a definition.
     #[error("definition of {plural}.{group}: {source}")]
     Shape {
         /// The plural name of the kind.
         plural: &'static str,
-        /// Its group.
+        /// The API group of the kind.
         group: &'static str,
-        /// What did not fit.
+        /// The deserialisation error.
         source: serde_json::Error,
     },
-    /// The definition cannot be written as YAML.
+    /// A definition cannot be written as YAML.
     #[error("definition of {name} as YAML: {message}")]
     Yaml {
         /// The name of the definition.
         name: String,
-        /// What the writer said.
+        /// The error of the YAML writer.
         message: String,
     },
 }
 
-/// All definitions, in the order in which they are written to `crds/`.
+/// Builds all definitions, in the order of the files in `crds/`.
 ///
 /// # Errors
-/// When a type gives a schema that is no CRD schema.
+/// When the schema of a type is not a valid CRD schema.
 pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
     DEFINITIONS.iter().map(Definition::build).collect()
 }
 
-/// The files of `crds/`: name and text.
+/// Returns the names and contents of the files in `crds/`.
 ///
 /// # Errors
-/// When a definition cannot be made or written.
+/// When a definition cannot be built or written.
 pub fn files() -> Result<Vec<(String, String)>, CrdError> {
     all()?
         .into_iter()
@@ -79,7 +79,7 @@ struct Definition {
     short_names: &'static [&'static str],
     categories: &'static [&'static str],
     namespaced: bool,
-    about: &'static str,
+    description: &'static str,
     spec: fn() -> Value,
     status: Option<fn() -> Value>,
     columns: &'static [Column],
@@ -90,7 +90,7 @@ struct Column {
     kind: &'static str,
     path: &'static str,
     wide: bool,
-    about: &'static str,
+    description: &'static str,
 }
 
 const AGE: Column = column("AGE", "date", ".metadata.creationTimestamp", "");
@@ -99,14 +99,14 @@ const fn column(
     name: &'static str,
     kind: &'static str,
     path: &'static str,
-    about: &'static str,
+    description: &'static str,
 ) -> Column {
     Column {
         name,
         kind,
         path,
         wide: false,
-        about,
+        description,
     }
 }
 
@@ -116,7 +116,7 @@ const fn wide(name: &'static str, path: &'static str) -> Column {
         kind: "string",
         path,
         wide: true,
-        about: "",
+        description: "",
     }
 }
 
@@ -131,13 +131,13 @@ const CLUSTER_COLUMNS: &[Column] = &[
         "Mode",
         "string",
         ".spec.syncMode",
-        "Who moves resources to the member.",
+        "The component that applies resources to the cluster.",
     ),
     column(
         "Ready",
         "string",
         r#".status.conditions[?(@.type=="Ready")].status"#,
-        "Whether the member answers.",
+        "The API server of the cluster responds.",
     ),
     column("Age", "date", ".metadata.creationTimestamp", ""),
     wide("Zones", ".spec.zones"),
@@ -152,13 +152,13 @@ const POLICY_COLUMNS: &[Column] = &[
         "CONFLICT-RESOLUTION",
         "string",
         ".spec.conflictResolution",
-        "What happens when the resource exists in a member already.",
+        "The reaction to a resource that already exists in a member cluster.",
     ),
     column(
         "PRIORITY",
         "string",
         ".spec.priority",
-        "The higher one wins.",
+        "The priority among policies that select the same resource.",
     ),
     AGE,
 ];
@@ -205,7 +205,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &[],
         categories: &[],
         namespaced: false,
-        about: "One member of the fleet.",
+        description: "A member cluster of the control plane.",
         spec: schema::of::<ClusterSpec>,
         status: Some(schema::of::<ClusterStatus>),
         columns: CLUSTER_COLUMNS,
@@ -219,7 +219,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["pp"],
         categories: &["karmada-io"],
         namespaced: true,
-        about: "Propagates resources of its own namespace to member clusters.",
+        description: "Propagates resources of its own namespace to member clusters.",
         spec: policy_schema,
         status: None,
         columns: POLICY_COLUMNS,
@@ -233,7 +233,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["cpp"],
         categories: &["karmada-io"],
         namespaced: false,
-        about: "Propagates cluster-scoped resources, and resources of any namespace, to member clusters.",
+        description: "Propagates cluster-scoped resources, and resources of any namespace, to member clusters.",
         spec: policy_schema,
         status: None,
         columns: POLICY_COLUMNS,
@@ -247,7 +247,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["op"],
         categories: &["karmada-io"],
         namespaced: true,
-        about: "Changes resources of its own namespace on their way to member clusters.",
+        description: "Changes resources of its own namespace before they are applied to member clusters.",
         spec: schema::of::<OverrideSpec>,
         status: None,
         columns: &[],
@@ -261,7 +261,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["cop"],
         categories: &["karmada-io"],
         namespaced: false,
-        about: "Changes resources of any namespace, and cluster-scoped ones, on their way to member clusters.",
+        description: "Changes resources of any namespace, and cluster-scoped ones, before they are applied to member clusters.",
         spec: schema::of::<OverrideSpec>,
         status: None,
         columns: &[],
@@ -275,7 +275,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &[],
         categories: &[],
         namespaced: false,
-        about: "Taints clusters by their conditions. Taints stay when the policy goes.",
+        description: "Taints clusters by their conditions. The taints remain when the policy is deleted.",
         spec: schema::of::<ClusterTaintPolicySpec>,
         status: None,
         columns: &[],
@@ -289,7 +289,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["rb"],
         categories: &["karmada-io"],
         namespaced: true,
-        about: "The binding of a namespaced resource to member clusters.",
+        description: "The binding of a namespaced resource to member clusters.",
         spec: schema::of::<BindingSpec>,
         status: Some(schema::of_status::<BindingStatus>),
         columns: BINDING_COLUMNS,
@@ -303,7 +303,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["crb"],
         categories: &["karmada-io"],
         namespaced: false,
-        about: "The binding of a cluster-scoped resource to member clusters.",
+        description: "The binding of a cluster-scoped resource to member clusters.",
         spec: schema::of::<BindingSpec>,
         status: Some(schema::of_status::<BindingStatus>),
         columns: BINDING_COLUMNS,
@@ -317,7 +317,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &["wk"],
         categories: &["karmada-io"],
         namespaced: true,
-        about: "Resources for the member cluster in whose execution namespace the Work lies.",
+        description: "Resources for a member cluster, which the namespace of the Work identifies.",
         spec: schema::of::<WorkSpec>,
         status: Some(schema::of_status::<WorkStatus>),
         columns: WORK_COLUMNS,
@@ -331,7 +331,7 @@ const DEFINITIONS: &[Definition] = &[
         short_names: &[],
         categories: &[],
         namespaced: false,
-        about: "Asks for workloads to be placed afresh, once.",
+        description: "Requests fresh scheduling of workloads, once.",
         spec: schema::of::<WorkloadRebalancerSpec>,
         status: Some(schema::of::<WorkloadRebalancerStatus>),
         columns: &[],
@@ -367,19 +367,19 @@ impl Definition {
                     "listKind": format!("{}List", self.kind),
                     "plural": self.plural,
                     "singular": self.singular,
-                    "shortNames": some(self.short_names),
-                    "categories": some(self.categories),
+                    "shortNames": non_empty(self.short_names),
+                    "categories": non_empty(self.categories),
                 },
                 "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
                 "versions": [{
                     "name": self.version,
                     "served": true,
                     "storage": true,
-                    "additionalPrinterColumns": some(&columns),
+                    "additionalPrinterColumns": non_empty(&columns),
                     "subresources": subresources,
                     "schema": { "openAPIV3Schema": {
                         "type": "object",
-                        "description": self.about,
+                        "description": self.description,
                         "required": ["spec"],
                         "properties": properties,
                     } },
@@ -394,17 +394,17 @@ impl Definition {
     }
 }
 
-/// A list with something in it. A server does not keep an empty one, and whoever applies one is in conflict with
-/// whoever has applied it before.
-fn some<T: Serialize>(list: &[T]) -> Option<&[T]> {
+/// Returns the list unless it is empty. A server drops empty lists, so applying one would cause ownership
+/// conflicts.
+fn non_empty<T: Serialize>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }
 
 impl Column {
     fn build(&self) -> Value {
         let mut column = json!({ "name": self.name, "type": self.kind, "jsonPath": self.path });
-        if !self.about.is_empty() {
-            column["description"] = json!(self.about);
+        if !self.description.is_empty() {
+            column["description"] = json!(self.description);
         }
         if self.wide {
             column["priority"] = json!(1);
@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_in_crds_are_those_of_the_types() {
+    fn crd_files_are_up_to_date() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
         for (name, text) in files().unwrap() {
             let kept = std::fs::read_to_string(folder.join(&name)).unwrap_or_default();

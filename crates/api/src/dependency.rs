@@ -1,4 +1,4 @@
-//! What a resource needs beside it: a ConfigMap, a Secret, whatever has to be where the resource is.
+//! Dependencies of resources: objects such as ConfigMaps that must exist in the same clusters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::selector::LabelSelector;
 
-/// Names an object, or several by their labels. Karmada keeps a list of these in the annotation
+/// A reference to an object by name, or to several by labels. Karmada stores a list of them in the annotation
 /// [`DEPENDENCIES`](crate::well_known::DEPENDENCIES).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DependentObjectReference {
-    /// For example `v1`.
+    /// The API version, for example `v1`.
     pub api_version: String,
     /// The kind.
     pub kind: String,
     /// The namespace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name; it goes before the selector.
+    /// The name; takes precedence over the selector.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The labels.
+    /// The selector over the labels of the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 }
 
 impl DependentObjectReference {
-    /// Whether an object of its kind and namespace is meant. A selector that is not valid means nothing.
-    pub fn means(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    /// Reports whether an object of the same kind and namespace matches. An invalid selector matches nothing.
+    pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         if !self.name.is_empty() {
             return self.name == name;
         }
@@ -39,7 +39,7 @@ impl DependentObjectReference {
     }
 }
 
-/// As Karmada's events show it: a Go struct.
+/// Formats the reference as a Go struct, as in Karmada's events.
 impl fmt::Display for DependentObjectReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -67,7 +67,7 @@ impl fmt::Display for DependentObjectReference {
     }
 }
 
-/// Reads the annotation; none where it is no list of references. Karmada writes `null` for an empty list.
+/// Parses the annotation, or returns `None` if it is malformed. Karmada writes `null` for an empty list.
 pub fn read_list(annotation: &str) -> Option<Vec<DependentObjectReference>> {
     let list: Option<Vec<DependentObjectReference>> = serde_json::from_str(annotation).ok()?;
     Some(list.unwrap_or_default())
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_before_a_selector_and_neither_means_nothing() {
+    fn name_takes_precedence_over_selector() {
         let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
         let selector = json!({ "matchLabels": { "app": "web" } });
         let wrong = json!({ "matchExpressions": [{ "key": "app", "operator": "Like" }] });
@@ -99,12 +99,12 @@ mod tests {
         ] {
             let reference = reference(json!({ "apiVersion": "v1", "kind": "ConfigMap",
                 "namespace": "n", "name": named, "labelSelector": selector }));
-            assert_eq!(reference.means("a", &labels), expected, "{reference:?}");
+            assert_eq!(reference.matches("a", &labels), expected, "{reference:?}");
         }
     }
 
     #[test]
-    fn the_annotation_is_a_list_or_null() {
+    fn annotation_is_a_list_or_null() {
         assert_eq!(read_list("null"), Some(Vec::new()));
         assert_eq!(read_list("{}"), None);
         let text =
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn events_show_it_as_go_does() {
+    fn display_equals_the_go_struct() {
         let named = reference(json!({ "apiVersion": "v1", "kind": "ConfigMap",
             "namespace": "default", "name": "settings" }));
         assert_eq!(

@@ -1,17 +1,17 @@
-//! Empty values in the JSON of Go programs.
+//! The zero values of Go in JSON.
 //!
-//! Go's encoder omits an `omitempty` field that holds its zero value (`""`, `false`, 0, an empty list or map), and writes
-//! a field without it always. Every type of this crate follows the tags of its Go type: a field whose Go type is a
-//! pointer is skipped by `Option::is_none`, any other optional field by [`is_go_zero`]. Structs are never omitted.
+//! Go's encoder omits an `omitempty` field with its zero value (`""`, `false`, 0, an empty list or map), and
+//! always writes other fields. Each type of this crate follows the tags of its Go type: `Option::is_none` skips
+//! a field whose Go type is a pointer, [`is_go_zero`] any other optional field. Structs are never omitted.
 
 use k8s_openapi::api::core::v1::{NodeSelector, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Values that can be the zero value of their Go type.
+/// A value that can equal the zero value of its Go type.
 pub(crate) trait GoZero {
-    /// Reports whether it is the zero value.
+    /// Reports whether the value is zero.
     fn is_zero(&self) -> bool;
 }
 
@@ -45,20 +45,20 @@ impl<T> GoZero for Vec<T> {
     }
 }
 
-/// Reports whether Go omits an `omitempty` field that is no pointer.
+/// Reports whether Go omits an `omitempty` field that is not a pointer.
 #[expect(clippy::ref_option, reason = "the signature serde asks for")]
 pub(crate) fn is_go_zero<T: GoZero>(value: &Option<T>) -> bool {
     value.as_ref().is_none_or(T::is_zero)
 }
 
-/// Makes a value that Go omits absent.
+/// Clears a value that Go omits.
 fn omit<T: GoZero>(value: &mut Option<T>) {
     if is_go_zero(value) {
         *value = None;
     }
 }
 
-/// Reads taints. The type is generated and writes every value that is present, so empty ones are dropped here.
+/// Deserialises taints and drops their empty values, because the generated type would write them.
 pub(crate) fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Taint>, D::Error> {
     let mut taints = Vec::<Taint>::deserialize(deserializer)?;
     for taint in &mut taints {
@@ -67,7 +67,7 @@ pub(crate) fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T
     Ok(taints)
 }
 
-/// Reads conditions, as [`taints`] does.
+/// Deserialises conditions like [`taints`].
 pub(crate) fn conditions<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Condition>, D::Error> {
@@ -78,7 +78,7 @@ pub(crate) fn conditions<'de, D: Deserializer<'de>>(
     Ok(conditions)
 }
 
-/// Reads a node selector, as [`taints`] does.
+/// Deserialises a node selector like [`taints`].
 pub(crate) fn node_selector<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<NodeSelector>, D::Error> {
@@ -95,8 +95,7 @@ pub(crate) fn node_selector<'de, D: Deserializer<'de>>(
     Ok(selector)
 }
 
-/// Removes from `raw` the empty values that its typed form, encoded again, does not have. Values that are not empty stay,
-/// known or not.
+/// Removes the empty values of `raw` that its typed form does not serialise. Other values stay, known or not.
 pub(crate) fn remove(raw: &mut Value, typed: &Value) {
     match (raw, typed) {
         (Value::Object(raw), Value::Object(typed)) => {
@@ -116,7 +115,7 @@ pub(crate) fn remove(raw: &mut Value, typed: &Value) {
     }
 }
 
-/// Reports whether Go's encoder may omit a value, depending on its field.
+/// Reports whether Go's encoder omits the value from an `omitempty` field.
 pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -129,5 +128,4 @@ pub fn is_empty(value: &Value) -> bool {
 }
 
 #[cfg(test)]
-#[path = "go_zero_tests.rs"]
 mod tests;

@@ -1,10 +1,42 @@
-//! The Karmada API as Rust types: fields, defaults, bounds, validation, names.
+//! The Karmada API as Rust types: fields, defaults, validation and names.
 //!
-//! Everything in the workspace that reads or writes an API object goes through this crate, so that a
-//! field has one spelling and a rule has one place. It knows no client, no runtime and no scheduling.
+//! All crates that read or write Karmada objects use these types, so each field and rule is defined once. The
+//! crate knows no client, no runtime and no scheduling.
 //!
-//! The field order of the types is that of the Go types: serialising a [`placement::Placement`] gives
-//! the canonical JSON that Karmada keeps in the applied-placement annotation.
+//! | module | contents |
+//! |---|---|
+//! | [`policy`], [`override_policy`], [`taint_policy`] | the policies |
+//! | [`placement`], [`selector`], [`toleration`] | the placement in a policy or binding |
+//! | [`binding`], [`work`] | bindings and Works |
+//! | [`cluster`] | member clusters |
+//! | [`workload_rebalancer`] | requests for fresh scheduling |
+//! | [`dependency`] | references to dependencies of a resource |
+//! | [`admission`] | defaults and validation by Karmada's webhooks |
+//! | [`crds`] | the CustomResourceDefinitions of these types |
+//! | [`manifest`] | pruning and marking of manifests for member clusters |
+//! | [`names`], [`well_known`] | derived names; labels, annotations, finalizers, namespaces |
+//! | [`canonical`], [`go_zero`] | JSON as Go's encoder writes it |
+//! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
+//! | [`condition_message`], [`component`] | length of condition messages; the `User-Agent` of components |
+//!
+//! Fields are in the order of the Go types, so a serialised [`placement::Placement`] equals the text in
+//! Karmada's applied-placement annotation:
+//!
+//! ```
+//! use berth_api::canonical::placement_json;
+//! use berth_api::placement::Placement;
+//! use serde_json::json;
+//!
+//! let placement: Placement = serde_json::from_value(json!({
+//!     "replicaScheduling": { "replicaSchedulingType": "Duplicated" },
+//!     "clusterAffinity": { "clusterNames": ["member1"] },
+//! }))?;
+//! assert_eq!(
+//!     placement_json(&placement)?,
+//!     r#"{"clusterAffinity":{"clusterNames":["member1"]},"replicaScheduling":{"replicaSchedulingType":"Duplicated"}}"#
+//! );
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 pub mod admission;
 pub mod binding;
@@ -21,7 +53,6 @@ pub mod names;
 mod open_enum;
 pub mod override_policy;
 pub mod placement;
-mod placement_empties;
 pub mod pod_requests;
 pub mod policy;
 mod root_kind;

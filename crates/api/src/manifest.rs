@@ -1,11 +1,10 @@
-//! A resource on its way to a member cluster: without what belongs to the control plane, and marked as
-//! somebody's.
+//! Manifests for member clusters: without fields that the control plane owns, and marked as managed.
 
 use serde_json::{Map, Value, json};
 
 use crate::well_known;
 
-/// What an API server fills in, and what has a meaning in one cluster only.
+/// Metadata that API servers fill in, or that is only meaningful in one cluster.
 const OWN_METADATA: [&str; 10] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -19,7 +18,7 @@ const OWN_METADATA: [&str; 10] = [
     "finalizers",
 ];
 
-/// Labels that the Job controller gives to selectors and pods.
+/// Labels that the Job controller adds to selectors and pods.
 const JOB_LABELS: [&str; 4] = [
     "controller-uid",
     "batch.kubernetes.io/controller-uid",
@@ -27,7 +26,7 @@ const JOB_LABELS: [&str; 4] = [
     "batch.kubernetes.io/job-name",
 ];
 
-/// Takes out what a member has to decide itself.
+/// Removes the fields that the member cluster has to set itself.
 pub fn prune(manifest: &mut Value) {
     if let Some(metadata) = object_at(manifest, "/metadata") {
         for field in OWN_METADATA {
@@ -57,9 +56,10 @@ pub fn prune(manifest: &mut Value) {
     }
 }
 
-/// Gives a manifest the id of its Work, and the lists of the labels and annotations that come with it:
-/// by these lists keys are known that are to go from the member later.
-pub fn mark(manifest: &mut Value, work_id: &str) {
+/// Adds the id of the Work and the lists of managed label and annotation keys.
+///
+/// The lists tell later which keys to remove from the object in the member cluster.
+pub fn mark_managed(manifest: &mut Value, work_id: &str) {
     let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
     };
@@ -109,7 +109,8 @@ fn prune_annotations(manifest: &mut Value, keys: &[&str]) {
     }
 }
 
-/// A member makes its own selector, and a Job that it removes after a while must not come back.
+/// Removes the generated selector, and the TTL, because a Job that expires in the member cluster would be
+/// re-created.
 fn prune_job(manifest: &mut Value) {
     let manual = manifest.pointer("/spec/manualSelector") == Some(&json!(true));
     if !manual {
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_control_plane_filled_in_goes() {
+    fn prune_removes_control_plane_metadata() {
         assert_eq!(
             pruned(
                 json!({"kind": "Deployment", "status": {"replicas": 1}, "metadata": {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn members_allocate_addresses_and_selectors_themselves() {
+    fn prune_removes_addresses_and_generated_selectors() {
         for (kept, spec) in [
             (
                 json!({"type": "ClusterIP"}),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_service_accounts_stay_where_they_are() {
+    fn prune_removes_service_account_tokens() {
         assert_eq!(
             pruned(
                 json!({"kind": "Secret", "type": "kubernetes.io/service-account-token",
@@ -236,9 +237,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_lists_every_key_and_is_the_same_the_second_time() {
+    fn marking_lists_every_key_and_is_idempotent() {
         let mut manifest = json!({"metadata": {"labels": {"b": "1"}, "annotations": {"x": "y"}}});
-        mark(&mut manifest, "id-1");
+        mark_managed(&mut manifest, "id-1");
         let once = manifest.clone();
         assert_eq!(
             once["metadata"],
@@ -248,7 +249,7 @@ mod tests {
                     "resourcetemplate.karmada.io/managed-annotations,resourcetemplate.karmada.io/managed-labels,x",
                 "resourcetemplate.karmada.io/managed-labels": "b,work.karmada.io/permanent-id"}})
         );
-        mark(&mut manifest, "id-1");
+        mark_managed(&mut manifest, "id-1");
         assert_eq!(manifest, once);
     }
 }

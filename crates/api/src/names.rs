@@ -1,23 +1,23 @@
-//! Names that controllers derive from other names.
+//! Names that controllers derive from the names of other objects.
 
-/// The name of the binding of a resource: `Deployment nginx` gives `nginx-deployment`.
+/// Returns the name of the binding of a resource: `nginx-deployment` for the Deployment `nginx`.
 pub fn binding_name(kind: &str, name: &str) -> String {
     format!("{}-{kind}", name.replace(':', ".")).to_lowercase()
 }
 
-/// The execution namespace of a cluster.
+/// Returns the execution namespace of a cluster.
 pub fn execution_namespace(cluster: &str) -> String {
     format!("{}{cluster}", crate::well_known::EXECUTION_SPACE_PREFIX)
 }
 
-/// The cluster of an execution namespace.
+/// Returns the cluster that an execution namespace belongs to.
 pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace
         .strip_prefix(crate::well_known::EXECUTION_SPACE_PREFIX)
         .filter(|cluster| !cluster.is_empty())
 }
 
-/// The name of the Work of a resource; the namespace is empty for cluster-scoped ones.
+/// Returns the name of the Work for a resource; the namespace is empty for cluster-scoped resources.
 pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     let name = name.replace(':', ".").to_lowercase();
     let hashed = if namespace.is_empty() {
@@ -29,7 +29,8 @@ pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     format!("{name}-{hash}")
 }
 
-/// What the key of a label ends in that names a binding: a hash, because names may be too long for a label.
+/// Returns the part of a label key that identifies a binding: a hash, because names may be too long for a
+/// label.
 pub fn binding_reference_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         hash_text(name)
@@ -38,7 +39,8 @@ pub fn binding_reference_key(namespace: &str, name: &str) -> String {
     }
 }
 
-/// A 32-bit FNV-1a hash, in an alphabet that makes no words.
+/// Returns a 32-bit FNV-1a hash in an alphabet that forms no words, as `rand.SafeEncodeString` of Kubernetes
+/// does.
 fn hash_text(text: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -50,7 +52,7 @@ fn hash_text(text: &str) -> String {
         .collect()
 }
 
-/// Whether a namespace belongs to the system: nothing in it is propagated.
+/// Reports whether a namespace is reserved for the system; resources in it are not propagated.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     namespace == crate::well_known::NAMESPACE_SYSTEM
         || namespace == crate::well_known::NAMESPACE_CLUSTER
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn work_names_carry_a_hash_of_kind_and_namespace() {
+    fn work_names_end_in_a_hash_of_kind_and_namespace() {
         assert_eq!(
             work_name("Deployment", "nginx", "default"),
             "nginx-687f7fb96f"
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bindings_are_named_in_labels_by_a_hash_of_namespace_and_name() {
+    fn binding_reference_keys_are_hashes_of_namespace_and_name() {
         for (name, expected) in [
             ("shop-deployment", "674d9457df"),
             ("api-deployment", "94d9d9879"),
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn execution_namespaces_name_their_cluster() {
+    fn cluster_is_derived_from_execution_namespace() {
         let namespace = execution_namespace("m1");
         assert_eq!(cluster_of_execution_namespace(&namespace), Some("m1"));
         assert_eq!(cluster_of_execution_namespace("karmada-es-"), None);

@@ -1,7 +1,9 @@
 //! String enums that stay readable when a newer control plane adds a value.
 
-/// Declares an enum over wire strings. Values that this version does not know are kept in `Other`, so
-/// that one new value never makes a whole object unreadable; the schema lists the known ones only.
+/// Declares an enum over strings.
+///
+/// Unknown values are kept in `Other`, so a new value never makes a whole object unreadable. The schema lists
+/// only the known values.
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
@@ -13,15 +15,15 @@ macro_rules! open_enum {
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
             $( $(#[$variant_meta])* $variant, )+
-            /// A value that this version does not know, as written.
+            /// A value unknown to this version.
             Other(String),
         }
 
         impl $name {
-            /// The known values, as on the wire.
+            /// The known values.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
 
-            /// The value as on the wire.
+            /// Returns the string value.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $text, )+

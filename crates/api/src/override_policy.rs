@@ -1,4 +1,4 @@
-//! OverridePolicy and ClusterOverridePolicy: how a resource differs from one member cluster to another.
+//! OverridePolicy and ClusterOverridePolicy: changes to resources that depend on the member cluster.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::policy::ResourceSelector;
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Changes resources of its own namespace on their way to member clusters.
+    /// Changes resources of its own namespace before they are applied to member clusters.
     OverridePolicy {
         group: "policy.karmada.io", version: "v1alpha1", plural: "overridepolicies",
         scope: NamespaceResourceScope, spec: OverrideSpec,
@@ -22,7 +22,7 @@ root_kind! {
 }
 
 root_kind! {
-    /// Changes resources of any namespace, and cluster-scoped ones, on their way to member clusters.
+    /// Changes resources of any namespace, and cluster-scoped ones, before they are applied to member clusters.
     ClusterOverridePolicy {
         group: "policy.karmada.io", version: "v1alpha1", plural: "clusteroverridepolicies",
         scope: ClusterResourceScope, spec: OverrideSpec,
@@ -33,23 +33,23 @@ root_kind! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideSpec {
-    /// The resources to change; none means all.
+    /// The resources to change; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_selectors: Vec<ResourceSelector>,
-    /// What is changed, and for which clusters.
+    /// The changes and the clusters they apply to.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub override_rules: Option<Vec<RuleWithCluster>>,
-    /// Deprecated, see `overrideRules`: the clusters for which `overriders` count.
+    /// Deprecated: use `overrideRules`. The clusters that `overriders` apply to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_cluster: Option<ClusterAffinity>,
-    /// Deprecated, see `overrideRules`: what is changed.
+    /// Deprecated: use `overrideRules`. The changes.
     #[serde(default)]
     #[schemars(extend("x-no-default" = true))]
     pub overriders: Overriders,
 }
 
 impl OverrideSpec {
-    /// The rules, those of the deprecated fields included.
+    /// Returns the rules, or the rule of the deprecated fields if there are none.
     pub fn rules(&self) -> Vec<RuleWithCluster> {
         match &self.override_rules {
             Some(rules) if !rules.is_empty() => rules.clone(),
@@ -61,64 +61,64 @@ impl OverrideSpec {
     }
 }
 
-/// What is changed for some clusters.
+/// The changes for some clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleWithCluster {
     /// The clusters; absent means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_cluster: Option<ClusterAffinity>,
-    /// What is changed.
+    /// The changes.
     pub overriders: Overriders,
 }
 
-/// Changes, applied in this order: images, commands, arguments, labels, annotations, fields, plain text.
+/// Changes in order of application: images, commands, arguments, labels, annotations, fields, plain text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overriders {
     /// JSON patches of the whole resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plaintext: Vec<PlaintextOverrider>,
-    /// Changes of images.
+    /// Changes to images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub image_overrider: Vec<ImageOverrider>,
-    /// Changes of containers' commands.
+    /// Changes to the commands of containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command_overrider: Vec<CommandArgsOverrider>,
-    /// Changes of containers' arguments.
+    /// Changes to the arguments of containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args_overrider: Vec<CommandArgsOverrider>,
-    /// Changes of labels.
+    /// Changes to labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels_overrider: Vec<LabelAnnotationOverrider>,
-    /// Changes of annotations.
+    /// Changes to annotations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations_overrider: Vec<LabelAnnotationOverrider>,
-    /// Changes inside a field that holds JSON or YAML as text.
+    /// Changes to a document inside a string field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub field_overrider: Vec<FieldOverrider>,
 }
 
 open_enum! {
-    /// What is done with a value.
+    /// The kind of change to a value.
     pub enum OverriderOperator {
-        /// It is added.
+        /// Adds the value.
         Add = "add",
-        /// It is removed.
+        /// Removes the value.
         Remove = "remove",
-        /// It replaces the one that is there.
+        /// Replaces the existing value.
         Replace = "replace",
     }
 }
 
 open_enum! {
-    /// A part of the name of an image.
+    /// A component of an image name.
     pub enum ImageComponent {
-        /// For example `registry.k8s.io`.
+        /// The registry, for example `registry.k8s.io`.
         Registry = "Registry",
-        /// For example `library/nginx`.
+        /// The repository, for example `library/nginx`.
         Repository = "Repository",
-        /// The tag or the digest.
+        /// The tag or digest.
         Tag = "Tag",
     }
 }
@@ -129,31 +129,31 @@ open_enum! {
 pub struct PlaintextOverrider {
     /// The JSON pointer of the field.
     pub path: String,
-    /// What is done.
+    /// The kind of change.
     pub operator: OverriderOperator,
-    /// The value; none for `remove`.
+    /// The new value; absent for `remove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub value: Option<Value>,
 }
 
-/// A change of images.
+/// A change to images.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageOverrider {
-    /// Where the image is; absent means the containers of a Pod or of the pod template.
+    /// The location of the image; absent means the containers of a Pod or of the pod template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicate: Option<ImagePredicate>,
-    /// The part that is changed.
+    /// The component to change.
     pub component: ImageComponent,
-    /// What is done.
+    /// The kind of change.
     pub operator: OverriderOperator,
-    /// The value; does not count for `remove`.
+    /// The new value; ignored for `remove`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
 }
 
-/// Where an image is.
+/// The location of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImagePredicate {
@@ -161,53 +161,53 @@ pub struct ImagePredicate {
     pub path: String,
 }
 
-/// A change of a container's command or arguments.
+/// A change to the command or arguments of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandArgsOverrider {
-    /// The container.
+    /// The name of the container.
     pub container_name: String,
-    /// What is done.
+    /// The kind of change.
     #[schemars(extend("enum" = ["add", "remove"]))]
     pub operator: OverriderOperator,
-    /// What is appended, or taken out.
+    /// The values to append or remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value: Vec<String>,
 }
 
-/// A change of labels or annotations.
+/// A change to labels or annotations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelAnnotationOverrider {
-    /// What is done.
+    /// The kind of change.
     pub operator: OverriderOperator,
-    /// Keys and values; `replace` and `remove` count for keys that are there.
+    /// Keys and values; `replace` and `remove` affect existing keys only.
     pub value: BTreeMap<String, String>,
 }
 
-/// A change inside a field that holds JSON or YAML as text.
+/// A change to a JSON or YAML document inside a string field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldOverrider {
     /// The JSON pointer of the field, for example `/data/config.yaml`.
     pub field_path: String,
-    /// Patches of a field that holds JSON; not together with `yaml`.
+    /// Patches of a JSON document; exclusive with `yaml`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<TextPatch>,
-    /// Patches of a field that holds YAML; not together with `json`.
+    /// Patches of a YAML document; exclusive with `json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub yaml: Vec<TextPatch>,
 }
 
-/// A JSON patch of a document that is kept as text.
+/// A JSON patch of a document inside a string field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextPatch {
     /// The JSON pointer inside the document.
     pub sub_path: String,
-    /// What is done.
+    /// The kind of change.
     pub operator: OverriderOperator,
-    /// The value; none for `remove`.
+    /// The new value; absent for `remove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub value: Option<Value>,

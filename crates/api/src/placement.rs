@@ -1,4 +1,4 @@
-//! Placement: which clusters, and how many replicas in each.
+//! Placement: the rules by which the scheduler selects clusters and assigns replicas.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,23 +18,23 @@ pub struct Placement {
     /// Ordered groups of clusters; the scheduler uses the first that fits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_affinities: Vec<ClusterAffinityTerm>,
-    /// Taints of clusters that are tolerated.
+    /// The taints of clusters that the workload tolerates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_tolerations: Vec<Toleration>,
-    /// How the selected clusters are spread.
+    /// The spread over groups of clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spread_constraints: Vec<SpreadConstraint>,
-    /// How replicas are dealt with; absent means that every cluster gets all of them.
+    /// The assignment of replicas; if absent, every cluster gets all replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaScheduling>,
-    /// Keeps workloads of a group together, or apart.
+    /// Keeps workloads of a group together or apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_affinity: Option<WorkloadAffinity>,
 }
 
 impl Placement {
-    /// The scheduling type that applies: a missing `replicaScheduling` means Duplicated, and so does
-    /// nothing else: the value is returned as written, which may be empty.
+    /// Returns the effective scheduling type: `Duplicated` without `replicaScheduling`, else the declared
+    /// value, which may be empty.
     pub fn scheduling_type(&self) -> ReplicaSchedulingType {
         self.replica_scheduling
             .as_ref()
@@ -45,22 +45,51 @@ impl Placement {
                     .unwrap_or_else(|| ReplicaSchedulingType::Other(String::new()))
             })
     }
+
+    /// Removes empty optional strings, which Go's encoder omits. Applied-placement annotations never contain them.
+    pub fn drop_empty_strings(&mut self) {
+        for toleration in &mut self.cluster_tolerations {
+            for text in [
+                &mut toleration.key,
+                &mut toleration.operator,
+                &mut toleration.value,
+                &mut toleration.effect,
+            ] {
+                drop_if(text, String::is_empty);
+            }
+        }
+        for constraint in &mut self.spread_constraints {
+            drop_if(&mut constraint.spread_by_field, |f| f.as_str().is_empty());
+            drop_if(&mut constraint.spread_by_label, String::is_empty);
+        }
+        if let Some(scheduling) = &mut self.replica_scheduling {
+            drop_if(&mut scheduling.replica_scheduling_type, |t| {
+                t.as_str().is_empty()
+            });
+            drop_if(&mut scheduling.replica_division_preference, |p| {
+                p.as_str().is_empty()
+            });
+            if let Some(preference) = &mut scheduling.weight_preference {
+                drop_if(&mut preference.dynamic_weight, |w| w.as_str().is_empty());
+            }
+        }
+    }
 }
 
-/// A filter over clusters. All parts that are given must hold; an empty affinity matches every cluster.
+/// A filter over clusters. All given parts must match; an empty affinity matches every cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAffinity {
-    /// Over the labels of the Cluster.
+    /// A selector over the labels of the Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
-    /// Over provider, region and zones of the Cluster.
+    /// A selector over provider, region and zones of the Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
-    /// The clusters to choose from; empty means all.
+    /// The eligible clusters; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_names: Vec<String>,
-    /// Clusters that are never chosen.
+    /// The clusters to exclude.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "exclude")]
     pub exclude_clusters: Vec<String>,
 }
@@ -75,12 +104,12 @@ pub struct ClusterAffinityTerm {
     /// The clusters of the group.
     #[serde(flatten)]
     pub affinity: ClusterAffinity,
-    /// Ordered groups that take the replicas which the primary clusters cannot hold.
+    /// Ordered groups for the replicas that do not fit into the primary clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overflow_affinities: Vec<OverflowAffinityTerm>,
 }
 
-/// A group of clusters that takes what its predecessors cannot hold.
+/// A group of clusters for replicas that do not fit into the preceding groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OverflowAffinityTerm {
@@ -102,11 +131,11 @@ pub struct SpreadConstraint {
     /// The label key to group by; exclusive with `spreadByField`.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub spread_by_label: Option<String>,
-    /// The most groups to use; 0 or absent means no limit.
+    /// The maximum number of groups; 0 means no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(schema_with = "integer")]
     pub max_groups: i64,
-    /// The fewest groups to use.
+    /// The minimum number of groups.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(schema_with = "integer")]
     pub min_groups: i64,
@@ -117,47 +146,47 @@ open_enum! {
     pub enum SpreadField {
         /// Each cluster is its own group.
         Cluster = "cluster",
-        /// By `spec.region`.
+        /// Groups clusters by `spec.region`.
         Region = "region",
-        /// By `spec.zones`.
+        /// Groups clusters by `spec.zones`.
         Zone = "zone",
-        /// By `spec.provider`.
+        /// Groups clusters by `spec.provider`.
         Provider = "provider",
     }
 }
 
-/// How the replicas of a workload are dealt out.
+/// The assignment of replicas to the selected clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaScheduling {
-    /// Whether each cluster gets all replicas or a share.
+    /// `Duplicated` gives each cluster all replicas, `Divided` a share of them.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Divided"))]
     pub replica_scheduling_type: Option<ReplicaSchedulingType>,
-    /// How shares are found, for `Divided`.
+    /// The method of dividing replicas.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub replica_division_preference: Option<ReplicaDivisionPreference>,
-    /// The weights, for `Weighted`; absent means equal weights.
+    /// The weights of `Weighted`; absent means equal weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_preference: Option<ClusterPreferences>,
 }
 
 open_enum! {
-    /// Whether each cluster gets all replicas or a share.
+    /// The way in which clusters get replicas.
     pub enum ReplicaSchedulingType {
         /// Every cluster gets all replicas.
         Duplicated = "Duplicated",
-        /// The clusters share the replicas.
+        /// The clusters divide the replicas among themselves.
         Divided = "Divided",
     }
 }
 
 open_enum! {
-    /// How divided replicas are shared.
+    /// The method of dividing replicas.
     pub enum ReplicaDivisionPreference {
-        /// Into as few clusters as possible.
+        /// Uses as few clusters as possible.
         Aggregated = "Aggregated",
-        /// By the weights of [`ClusterPreferences`].
+        /// Divides by the weights of [`ClusterPreferences`].
         Weighted = "Weighted",
     }
 }
@@ -169,26 +198,26 @@ pub struct ClusterPreferences {
     /// Fixed weights by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_weight_list: Vec<StaticClusterWeight>,
-    /// Weights taken from the clusters; wins over the static list.
+    /// Weights derived from the clusters; takes precedence over the static list.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub dynamic_weight: Option<DynamicWeightFactor>,
 }
 
-/// The weight of the clusters that an affinity matches.
+/// The weight of all clusters that an affinity matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaticClusterWeight {
     /// The clusters.
     pub target_cluster: ClusterAffinity,
-    /// Their weight, at least 1.
+    /// The weight, at least 1.
     #[schemars(range(min = 1))]
     pub weight: i64,
 }
 
 open_enum! {
-    /// Where dynamic weights come from.
+    /// The source of dynamic weights.
     pub enum DynamicWeightFactor {
-        /// The number of replicas that the cluster can take.
+        /// The number of replicas that the cluster has capacity for.
         AvailableReplicas = "AvailableReplicas",
     }
 }
@@ -205,7 +234,7 @@ pub struct WorkloadAffinity {
     pub anti_affinity: Option<WorkloadGroupTerm>,
 }
 
-/// Names the label of the template whose value is the group.
+/// The label of the template whose value names the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadGroupTerm {
@@ -221,7 +250,42 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// A Go `int`: no format, no bounds; the admission rules refuse negative numbers.
+/// Returns the schema of a Go `int`, which has no format and no bounds; admission rejects negative numbers.
 fn integer(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "integer" })
+}
+
+fn drop_if<T>(value: &mut Option<T>, is_empty: impl Fn(&T) -> bool) {
+    if value.as_ref().is_some_and(is_empty) {
+        *value = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn empty_strings_are_dropped_and_empty_structs_kept() {
+        let mut placement: Placement = serde_json::from_value(json!({
+            "clusterAffinity": { "labelSelector": { "matchLabels": {}, "matchExpressions": [] } },
+            "clusterTolerations": [{ "key": "", "operator": "Exists", "value": "", "effect": "" }],
+            "spreadConstraints": [{ "spreadByLabel": "", "spreadByField": "cluster" }],
+            "replicaScheduling": { "replicaSchedulingType": "", "weightPreference": {
+                "dynamicWeight": "" } },
+        }))
+        .unwrap();
+        placement.drop_empty_strings();
+        assert_eq!(
+            serde_json::to_value(&placement).unwrap(),
+            json!({
+                "clusterAffinity": { "labelSelector": {} },
+                "clusterTolerations": [{ "operator": "Exists" }],
+                "spreadConstraints": [{ "spreadByField": "cluster" }],
+                "replicaScheduling": { "weightPreference": {} },
+            })
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! What a pod asks for, as exact amounts.
+//! The resource requests of pods, as exact amounts.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
 use crate::quantity::Quantity;
 
-/// Amounts by resource.
+/// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// For each resource the sum over the containers or the most of an init container, whichever is more, and the
-/// overhead on top.
+/// Returns the requests of a pod: for each resource the larger of the sum over its containers and the maximum
+/// over its init containers, plus the overhead.
 pub fn of(pod: &PodSpec) -> Amounts {
     let of = |container: &Container| {
         let resources = container.resources.as_ref();
@@ -23,22 +23,22 @@ pub fn of(pod: &PodSpec) -> Amounts {
     }
     for container in pod.init_containers.iter().flatten() {
         for (resource, amount) in of(container) {
-            let most = total.entry(resource).or_default();
-            *most = (*most).max(amount);
+            let maximum = total.entry(resource).or_default();
+            *maximum = (*maximum).max(amount);
         }
     }
     add(&mut total, &amounts(pod.overhead.as_ref()));
     total
 }
 
-/// What a pod takes of a node: what it asks for, and a place among the `pods`.
-pub fn of_pod(pod: &Pod) -> Amounts {
+/// Returns the resources that a pod occupies on a node: its requests and one of the `pods`.
+pub fn node_usage(pod: &Pod) -> Amounts {
     let mut taken = pod.spec.as_ref().map(of).unwrap_or_default();
     taken.insert("pods".to_owned(), Quantity::from_integer(1));
     taken
 }
 
-/// A list as exact amounts. What is no quantity counts as nothing: a server does not let it in.
+/// Parses the quantities of a resource list. Malformed quantities are skipped, because a server rejects them.
 pub fn amounts(list: Option<&BTreeMap<String, ApiQuantity>>) -> Amounts {
     list.into_iter()
         .flatten()
@@ -46,7 +46,7 @@ pub fn amounts(list: Option<&BTreeMap<String, ApiQuantity>>) -> Amounts {
         .collect()
 }
 
-/// Adds each of the amounts.
+/// Adds amounts to a total.
 pub fn add(total: &mut Amounts, more: &Amounts) {
     for (resource, amount) in more {
         let sum = total.entry(resource.clone()).or_default();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_asks_for_its_containers_or_for_its_greatest_init_container() {
+    fn requests_are_the_maximum_of_containers_and_init_containers() {
         let pod: Pod = serde_json::from_value(json!({
             "spec": {
                 "containers": [
@@ -77,7 +77,7 @@ mod tests {
             },
         }))
         .unwrap();
-        let asked: Vec<String> = of_pod(&pod)
+        let asked: Vec<String> = node_usage(&pod)
             .iter()
             .map(|(resource, amount)| format!("{resource}={amount}"))
             .collect();

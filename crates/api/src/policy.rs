@@ -1,4 +1,4 @@
-//! PropagationPolicy and ClusterPropagationPolicy: which resources go where.
+//! PropagationPolicy and ClusterPropagationPolicy: the resources to propagate and their placement.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use schemars::JsonSchema;
@@ -33,127 +33,127 @@ pub struct PropagationSpec {
     /// The resources to propagate.
     #[schemars(length(min = 1))]
     pub resource_selectors: Vec<ResourceSelector>,
-    /// Deprecated, without effect: see `propagateDeps`.
+    /// Deprecated and without effect: use `propagateDeps`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub association: bool,
-    /// Whether ConfigMaps, Secrets and the like that a resource names follow it.
+    /// Also propagates ConfigMaps, Secrets and other objects that a resource references.
     #[serde(default, skip_serializing_if = "is_false")]
     pub propagate_deps: bool,
-    /// Which clusters, and how many replicas in each.
+    /// The clusters, and the number of replicas in each.
     #[serde(default)]
     #[schemars(extend("x-no-default" = true))]
     pub placement: Placement,
-    /// The higher one wins where several policies select a resource; may be negative.
+    /// The priority among policies that select the same resource; may be negative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = 0))]
     pub priority: Option<i32>,
-    /// Whether this policy may take resources from another one.
+    /// Allows the policy to take over resources from policies of lower priority.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Never"))]
     pub preemption: Option<Preemption>,
-    /// Override policies that must exist before anything is propagated.
+    /// Override policies that must exist before the resources are propagated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependent_overrides: Vec<String>,
-    /// The scheduler that places the resources; cannot be changed later.
+    /// The name of the responsible scheduler; immutable.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "default-scheduler"))]
     pub scheduler_name: Option<String>,
-    /// What happens when an application or a cluster fails.
+    /// The reaction to a failed application or cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
-    /// What happens when the resource exists in a member already.
+    /// The reaction to a resource that already exists in a member cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Abort"))]
     pub conflict_resolution: Option<ConflictResolution>,
-    /// `Lazy` delays a policy's changes until the resource itself is changed.
+    /// `Lazy` delays changes of the policy until the resource itself changes.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub activation_preference: Option<ActivationPreference>,
-    /// Stops dispatching to members.
+    /// Suspends dispatching to member clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
-    /// Whether resources stay in the members when the template is deleted.
+    /// Keeps the resources in the member clusters when the template is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
-    /// Where the scheduling priority of the workloads comes from.
+    /// The source of the scheduling priority of the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
 }
 
-/// Selects resource templates.
+/// A selector of resource templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSelector {
-    /// The group and version, for example `apps/v1`; compared exactly.
+    /// The API version, for example `apps/v1`; compared exactly.
     pub api_version: String,
     /// The kind; compared exactly.
     pub kind: String,
     /// The namespace; empty means the policy's own, or any for a ClusterPropagationPolicy.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name; where it is set the label selector does not count.
+    /// The name; takes precedence over the label selector.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Over the labels of the resource.
+    /// The selector over the labels of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 }
 
 open_enum! {
-    /// Whether a policy may take resources from another one.
+    /// The right of a policy to take over resources from another one.
     pub enum Preemption {
-        /// It may, where its priority is higher.
+        /// The policy takes over resources from policies of lower priority.
         Always = "Always",
-        /// It may not.
+        /// The policy never takes over resources.
         Never = "Never",
     }
 }
 
 open_enum! {
-    /// What happens when the resource exists in a member already.
+    /// The reaction to a resource that already exists in a member cluster.
     pub enum ConflictResolution {
-        /// The member's resource is left alone and the conflict reported.
+        /// Leaves the existing resource unchanged and reports the conflict.
         Abort = "Abort",
-        /// The member's resource is taken over.
+        /// Takes over the existing resource.
         Overwrite = "Overwrite",
     }
 }
 
 open_enum! {
-    /// When changes of a policy take effect.
+    /// The time at which changes of a policy take effect.
     pub enum ActivationPreference {
         /// With the next change of the resource.
         Lazy = "Lazy",
     }
 }
 
-/// Stops dispatching, as a policy says it.
+/// Suspends dispatching of the resources of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspension {
-    /// Stops dispatching to all clusters.
+    /// Suspends dispatching to all clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching: Option<bool>,
-    /// Stops dispatching to some clusters.
+    /// Suspends dispatching to some clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching_on_clusters: Option<SuspendClusters>,
 }
 
-/// Clusters to which dispatching stops.
+/// The clusters to which dispatching is suspended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendClusters {
-    /// Their names.
+    /// The names of the clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_names: Vec<String>,
 }
 
-/// Where the scheduling priority of workloads comes from.
+/// The source of the scheduling priority of workloads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulePriority {
     /// The kind of priority class.
     pub priority_class_source: PriorityClassSource,
-    /// Its name.
+    /// The name of the priority class.
     pub priority_class_name: String,
 }
 
@@ -165,80 +165,80 @@ open_enum! {
     }
 }
 
-/// What happens when an application or a cluster fails.
+/// The reaction to a failed application or cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverBehavior {
-    /// When the application fails; absent means nothing happens.
+    /// The reaction to a failed application; absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationFailover>,
-    /// When the cluster fails.
+    /// The reaction to a failed cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterFailover>,
 }
 
-/// What happens when an application is unhealthy.
+/// The reaction to an unhealthy application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationFailover {
-    /// When it counts as failed.
+    /// The conditions under which an application counts as failed.
     pub decision_conditions: DecisionConditions,
-    /// What becomes of the old copy.
+    /// The treatment of the old copy.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Gracefully"))]
     pub purge_mode: Option<PurgeMode>,
-    /// Seconds to wait for the new copy before the old one goes; only with `Gracefully`.
+    /// Seconds to wait for the new copy before the old one is removed; only with `Gracefully`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// State that is handed from the old copy to the new one.
+    /// State to carry over to the new copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
 
-/// When an application counts as failed.
+/// The conditions under which an application counts as failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionConditions {
-    /// Seconds that an unhealthy application is tolerated.
+    /// Seconds for which an unhealthy application is tolerated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = 300))]
     pub toleration_seconds: Option<i32>,
 }
 
-/// What happens when a cluster fails.
+/// The reaction to a failed cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailover {
-    /// What becomes of the old copy.
+    /// The treatment of the old copy.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Gracefully", "enum" = ["Directly", "Gracefully"]))]
     pub purge_mode: Option<PurgeMode>,
-    /// State that is handed from the old copy to the new one.
+    /// State to carry over to the new copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
 
 open_enum! {
-    /// What becomes of the old copy of an application that moves.
+    /// The treatment of the old copy of an application that moves.
     pub enum PurgeMode {
-        /// It goes before the new one comes.
+        /// Removes the old copy before the new one is created.
         Directly = "Directly",
-        /// It goes when the new one is healthy, or the grace period is over.
+        /// Removes the old copy when the new one is healthy or the grace period is over.
         Gracefully = "Gracefully",
-        /// It stays until somebody acts.
+        /// Keeps the old copy until a user removes it.
         Never = "Never",
     }
 }
 
-/// State that is handed from the old copy of an application to the new one.
+/// State to carry over from the old copy of an application to the new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservation {
-    /// What to read, and the label to write it to.
+    /// The values to read and the labels to write them to.
     pub rules: Vec<StatePreservationRule>,
 }
 
-/// One value that is handed over.
+/// A value to carry over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservationRule {

@@ -1,8 +1,8 @@
-//! The frame around a spec: `apiVersion`, `kind`, `metadata`, `spec`, `status`.
+//! The frame of a root object: `apiVersion`, `kind`, `metadata`, `spec`, `status`.
 //!
-//! kube-derive ties one kind to one spec type. Karmada has pairs of kinds with equal schemas
-//! (PropagationPolicy and ClusterPropagationPolicy, ResourceBinding and ClusterResourceBinding), and
-//! most code wants to treat a pair alike, so the frames are made by this macro around shared types.
+//! kube-derive ties one kind to one spec type. Karmada has pairs of kinds with equal schemas, such as
+//! ResourceBinding and ClusterResourceBinding, that most code treats alike. This macro builds both kinds around
+//! shared types.
 
 /// Declares a root object and its [`kube::Resource`] identity.
 macro_rules! root_kind {
@@ -20,17 +20,17 @@ macro_rules! root_kind {
             /// Standard object metadata.
             #[serde(default)]
             pub metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-            /// What is wanted.
+            /// The desired state.
             pub spec: $spec,
             $(
-                /// What was observed.
+                /// The observed state.
                 #[serde(default)]
                 pub status: Option<$status>,
             )?
         }
 
         impl $name {
-            /// A new object with this name and spec and nothing else.
+            /// Creates an object with this name and spec.
             pub fn new(name: &str, spec: $spec) -> Self {
                 Self {
                     metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {

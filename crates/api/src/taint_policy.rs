@@ -1,4 +1,4 @@
-//! ClusterTaintPolicy: which conditions of a cluster give it taints, and which take them away.
+//! ClusterTaintPolicy: taints that depend on the conditions of clusters.
 
 use k8s_openapi::ClusterResourceScope;
 use schemars::JsonSchema;
@@ -11,24 +11,24 @@ use crate::placement::ClusterAffinity;
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Taints clusters by their conditions. Taints stay when the policy goes.
+    /// Taints clusters by their conditions. The taints remain when the policy is deleted.
     ClusterTaintPolicy {
         group: "policy.karmada.io", version: "v1alpha1", plural: "clustertaintpolicies",
         scope: ClusterResourceScope, spec: ClusterTaintPolicySpec,
     }
 }
 
-/// Which clusters, when, and which taints.
+/// The clusters, the conditions and the taints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterTaintPolicySpec {
-    /// The clusters; absent means all. One that no longer matches keeps its taints.
+    /// The clusters; absent means all. A cluster that no longer matches keeps its taints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_clusters: Option<ClusterAffinity>,
-    /// The taints are added when all of these hold; none means never.
+    /// The conditions that add the taints when all of them match; an empty list never matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_on_conditions: Vec<MatchCondition>,
-    /// The taints are removed when all of these hold; none means never.
+    /// The conditions that remove the taints when all of them match; an empty list never matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove_on_conditions: Vec<MatchCondition>,
     /// The taints.
@@ -36,11 +36,11 @@ pub struct ClusterTaintPolicySpec {
     pub taints: Vec<PolicyTaint>,
 }
 
-/// What is asked of a condition of the cluster's status.
+/// A requirement on a condition of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MatchCondition {
-    /// The type of the condition. A cluster without it never matches.
+    /// The type of the condition; a cluster without it does not match.
     pub condition_type: String,
     /// `In` or `NotIn`.
     #[schemars(with = "String")]
@@ -50,43 +50,43 @@ pub struct MatchCondition {
 }
 
 open_enum! {
-    /// How a condition's status is compared.
+    /// The comparison with the status of a condition.
     pub enum MatchOperator {
-        /// It is one of them.
+        /// The status is one of the values.
         In = "In",
-        /// It is none of them.
+        /// The status is none of the values.
         NotIn = "NotIn",
     }
 }
 
-/// A taint that comes and goes.
+/// A taint that the policy adds and removes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyTaint {
-    /// Its key.
+    /// The taint key.
     pub key: String,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
-    /// Its value.
+    /// The taint value.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub value: Option<String>,
 }
 
 impl ClusterTaintPolicySpec {
-    /// Whether the policy is about this cluster.
-    pub fn is_about(&self, cluster: &Cluster) -> bool {
+    /// Reports whether the policy targets this cluster.
+    pub fn targets(&self, cluster: &Cluster) -> bool {
         let targets = self.target_clusters.as_ref();
         targets.is_none_or(|targets| targets.matches(cluster))
     }
 }
 
-/// Whether all of these hold for a cluster; of none of them nothing follows.
-pub fn all_hold(conditions: &[MatchCondition], cluster: &Cluster) -> bool {
+/// Reports whether a cluster matches all conditions; an empty list never matches.
+pub fn all_match(conditions: &[MatchCondition], cluster: &Cluster) -> bool {
     let status = cluster.status.as_ref();
     let present = status
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    let holds = |wanted: &MatchCondition| {
+    let matches = |wanted: &MatchCondition| {
         let found = present.iter().find(|c| c.type_ == wanted.condition_type);
         found.is_some_and(|found| {
             let listed = wanted.status_values.contains(&found.status);
@@ -97,7 +97,7 @@ pub fn all_hold(conditions: &[MatchCondition], cluster: &Cluster) -> bool {
             }
         })
     };
-    !conditions.is_empty() && conditions.iter().all(holds)
+    !conditions.is_empty() && conditions.iter().all(matches)
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_anded_and_none_of_them_never_hold() {
+    fn all_conditions_must_match_and_none_never_match() {
         let condition = |kind: &str, status: &str| {
             json!({ "type": kind, "status": status, "reason": "r", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z" })
@@ -155,7 +155,7 @@ mod tests {
         ] {
             let conditions: Vec<MatchCondition> =
                 serde_json::from_value(Value::from(conditions)).unwrap();
-            assert_eq!(all_hold(&conditions, &cluster), expected, "{about}");
+            assert_eq!(all_match(&conditions, &cluster), expected, "{about}");
         }
     }
 }

@@ -1,27 +1,27 @@
-//! Tolerations, in the field order of the Go type.
+//! Toleration, with fields in the order of the Go type.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::go_zero::is_go_zero;
 
-/// Lets a workload stay on, or go to, clusters with a matching taint.
+/// The toleration of a cluster taint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
     /// The taint key; empty with operator `Exists` matches all keys.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub key: Option<String>,
-    /// `Exists` or `Equal` (the default when empty).
+    /// `Exists` or `Equal`; empty means `Equal`.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub operator: Option<String>,
-    /// The taint value, for `Equal`.
+    /// The taint value for `Equal`.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub value: Option<String>,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`; empty matches all effects.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub effect: Option<String>,
-    /// How long, in seconds, a `NoExecute` taint is tolerated; absent means for ever.
+    /// Seconds for which a `NoExecute` taint is tolerated; absent means forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Work: what is to be in one member cluster, and what was seen there.
+//! Work: the resources that one member cluster has to run, and their status there.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -11,14 +11,14 @@ use crate::go_zero::{self, is_go_zero};
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Resources for the member cluster in whose execution namespace the Work lies.
+    /// Resources for a member cluster, which the namespace of the Work identifies.
     Work {
         group: "work.karmada.io", version: "v1alpha1", plural: "works",
         scope: NamespaceResourceScope, spec: WorkSpec, status: WorkStatus,
     }
 }
 
-/// What is to be in the member.
+/// The desired state in the member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
@@ -26,10 +26,10 @@ pub struct WorkSpec {
     #[serde(default)]
     #[schemars(extend("x-no-default" = true))]
     pub workload: WorkloadTemplate,
-    /// Stops dispatching to the member; its status is still collected.
+    /// Suspends dispatching to the member cluster; status is still collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend_dispatching: Option<bool>,
-    /// Whether the resources stay in the member when the Work is deleted.
+    /// Keeps the resources in the member cluster when the Work is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
 }
@@ -38,17 +38,17 @@ pub struct WorkSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadTemplate {
-    /// The resources, whole.
+    /// The complete manifests of the resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "any_objects")]
     pub manifests: Vec<Value>,
 }
 
-/// What was seen in the member.
+/// The observed state in the member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkStatus {
-    /// `Applied`, `Dispatching`, and others that only readers of the API know.
+    /// The conditions `Applied`, `Dispatching` and others.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -56,46 +56,46 @@ pub struct WorkStatus {
     )]
     #[schemars(with = "Vec<Condition>")]
     pub conditions: Vec<Condition>,
-    /// What the member reports of each resource.
+    /// The status that the member cluster reports for each resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifest_statuses: Vec<ManifestStatus>,
 }
 
-/// What the member reports of a resource.
+/// The status that the member cluster reports for one resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestStatus {
     /// The resource.
     pub identifier: ResourceIdentifier,
-    /// Its status there.
+    /// The status of the resource in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub status: Option<Value>,
-    /// Whether it is healthy there.
+    /// The health of the resource in the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub health: Option<ResourceHealth>,
 }
 
-/// Names a resource of a Work.
+/// The identity of a resource of a Work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceIdentifier {
-    /// Its index in the manifests.
+    /// The index in the list of manifests.
     #[schemars(schema_with = "integer")]
     pub ordinal: i64,
-    /// Its group, empty for the core group.
+    /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Its version.
+    /// The API version.
     pub version: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its plural name; Karmada leaves it empty.
+    /// The plural resource name; Karmada leaves it empty.
     pub resource: String,
-    /// Its namespace, empty for cluster-scoped resources.
+    /// The namespace; empty for cluster-scoped resources.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 

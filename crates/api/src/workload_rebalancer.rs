@@ -1,4 +1,4 @@
-//! WorkloadRebalancer: asks once for workloads to be placed afresh, and tells how that went.
+//! WorkloadRebalancer: a one-time request to schedule workloads afresh.
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,32 +10,32 @@ use crate::open_enum::open_enum;
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Asks for workloads to be placed afresh.
+    /// Requests fresh scheduling of workloads, once.
     WorkloadRebalancer {
         group: "apps.karmada.io", version: "v1alpha1", plural: "workloadrebalancers",
         scope: ClusterResourceScope, spec: WorkloadRebalancerSpec, status: WorkloadRebalancerStatus,
     }
 }
 
-/// Which workloads.
+/// The workloads to schedule afresh.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRebalancerSpec {
     /// The workloads, at least one.
     #[schemars(length(min = 1))]
     pub workloads: Vec<WorkloadReference>,
-    /// Seconds after which it is deleted when it has finished; absent means never.
+    /// Seconds between completion and deletion of this object; absent means it is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
 }
 
-/// Names a workload.
+/// A reference to a workload.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadReference {
-    /// For example `apps/v1`.
+    /// The API version, for example `apps/v1`.
     pub api_version: String,
     /// The kind.
     pub kind: String,
@@ -47,51 +47,51 @@ pub struct WorkloadReference {
     pub namespace: String,
 }
 
-/// How it went.
+/// The progress of the request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRebalancerStatus {
-    /// How it went with each workload.
+    /// The result for each workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_workloads: Vec<ObservedWorkload>,
-    /// The generation that this is about.
+    /// The generation that the status describes.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub observed_generation: Option<i64>,
-    /// When all workloads had a result.
+    /// The time at which all workloads had a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
 }
 
-/// How it went with a workload.
+/// The result for one workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObservedWorkload {
     /// The workload.
     pub workload: WorkloadReference,
-    /// Whether its binding was asked to be scheduled afresh; absent until that is known.
+    /// The result; absent while the workload is pending.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(with = "Option<String>")]
     pub result: Option<RebalanceResult>,
-    /// Why not.
+    /// The reason of a failure.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(with = "Option<String>")]
     pub reason: Option<RebalanceFailedReason>,
 }
 
 open_enum! {
-    /// Whether a binding was asked to be scheduled afresh.
+    /// The result of a request to schedule a workload afresh.
     pub enum RebalanceResult {
-        /// It was.
+        /// The request was recorded in the binding.
         Successful = "Successful",
-        /// It was not, and will not be.
+        /// The request failed permanently.
         Failed = "Failed",
     }
 }
 
 open_enum! {
-    /// Why a binding was not asked.
+    /// The reason of a failed request.
     pub enum RebalanceFailedReason {
-        /// There is none.
+        /// The workload has no binding.
         ReferencedBindingNotFound = "ReferencedBindingNotFound",
     }
 }

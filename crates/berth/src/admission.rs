@@ -1,7 +1,7 @@
 //! Karmada's admission rules as a hook of the embedded server: the server knows a trait, the rules know
 //! JSON, and this is the thread between them.
 
-use berth_api::admission::{self, FieldError, GuardedKind, LiveSurroundings, check_deletion};
+use berth_api::admission::{self, FieldError, GuardedKind, SystemEnvironment, check_deletion};
 use berth_apiserver::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ impl Admission for KarmadaAdmission {
 
     fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
         if let Some((kind, operation)) = guarded(request) {
-            admission::mutate(kind, operation, object, &mut LiveSurroundings);
+            admission::mutate(kind, operation, object, &mut SystemEnvironment);
         }
         Ok(())
     }

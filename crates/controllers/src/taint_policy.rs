@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use berth_api::taint_policy::{ClusterTaintPolicySpec, all_hold};
+use berth_api::taint_policy::{ClusterTaintPolicySpec, all_match};
 use berth_api::{Cluster, ClusterTaintPolicy};
 use berth_apimachinery::api_error::api_error_message;
 use berth_events::{EventRecorder, Happening, Severity};
@@ -49,8 +49,8 @@ pub fn desired(
     now: Timestamp,
 ) -> Vec<Taint> {
     let mut taints = cluster.spec.taints.clone();
-    for policy in policies.iter().filter(|policy| policy.is_about(cluster)) {
-        if all_hold(&policy.add_on_conditions, cluster) {
+    for policy in policies.iter().filter(|policy| policy.targets(cluster)) {
+        if all_match(&policy.add_on_conditions, cluster) {
             for new in &policy.taints {
                 if taints
                     .iter()
@@ -66,7 +66,7 @@ pub fn desired(
                 });
             }
         }
-        if all_hold(&policy.remove_on_conditions, cluster) {
+        if all_match(&policy.remove_on_conditions, cluster) {
             let goes = |taint: &Taint| {
                 let mut named = policy.taints.iter();
                 named.any(|other| other.key == taint.key && other.effect == taint.effect)

@@ -9,7 +9,7 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use berth_api::admission::{self, GuardedKind, LiveSurroundings, Operation};
+use berth_api::admission::{self, GuardedKind, SystemEnvironment, Operation};
 use berth_controllers::detector::Gates;
 use berth_controllers::detector::binding_change::new_binding;
 use berth_controllers::detector::claim::PolicyKind;
@@ -77,7 +77,7 @@ fn policies_are_admitted_as_measured() {
             };
             let kind = guarded(kind);
             let mut stored = object.clone();
-            admission::mutate(kind, Operation::Create, &mut stored, &mut LiveSurroundings);
+            admission::mutate(kind, Operation::Create, &mut stored, &mut SystemEnvironment);
             let outcome = admission::validate(kind, Operation::Create, None, &stored);
             match (admitted["accepted"] == true, outcome) {
                 (true, Ok(())) => {
@@ -173,7 +173,7 @@ fn replay(measured: &Value) -> Option<Value> {
                 guarded(kind),
                 Operation::Create,
                 &mut stored,
-                &mut LiveSurroundings,
+                &mut SystemEnvironment,
             );
             let stored = serde_json::from_value(stored).unwrap();
             let record = PolicyRecord::from_object(kind, &stored);

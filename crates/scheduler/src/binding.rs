@@ -91,7 +91,7 @@ impl Binding {
         metadata.managed_fields = None;
         // It is compared with the applied placement, which Go has written.
         if let Some(placement) = &mut spec.placement {
-            placement.drop_empties();
+            placement.drop_empty_strings();
         }
         Self {
             key: BindingKey::of(&metadata),

@@ -56,7 +56,7 @@ impl Scheduled {
 
     /// The condition after a failure.
     pub fn failed(reason: Reason, message: String) -> Self {
-        let message = condition_message::bounded(message);
+        let message = condition_message::truncate(message);
         Self { reason, message }
     }
 

@@ -117,7 +117,7 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
         .collect();
     for pod in world.pods.iter().filter(live) {
         if let Some(place) = controlled::node(pod).and_then(|node| places.get_mut(node)) {
-            place.take(&pod_requests::of_pod(pod));
+            place.take(&pod_requests::node_usage(pod));
         }
     }
     let mut places: Vec<Place<'_>> = places.into_values().collect();
@@ -128,7 +128,7 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
         (created, pod.name_any())
     });
     for pod in waiting {
-        let requests = pod_requests::of_pod(pod);
+        let requests = pod_requests::node_usage(pod);
         match choose(pod, &requests, &mut places) {
             Ok(node) => actions.push(Action::Bind(key(pod), node)),
             Err(why) => actions.extend(unschedulable(pod, why, now)),

@@ -1,4 +1,4 @@
-//! What is refused in cluster affinities.
+//! Validation of cluster affinities.
 
 use std::collections::BTreeSet;
 

@@ -1,23 +1,23 @@
-//! Bindings: their permanent id, and the one annotation that is checked.
+//! Admission of bindings: the permanent id and the annotation with the dependencies.
 
 use serde_json::Value;
 
 use super::field_error::{FieldError, Path};
 use super::metadata::{entry, set_label};
-use super::{GuardedKind, Operation, Surroundings};
+use super::{GuardedKind, Operation, Environment};
 use crate::well_known::DEPENDENCIES;
 
 pub(super) fn mutate(
     kind: GuardedKind,
     operation: Operation,
     binding: &mut Value,
-    surroundings: &mut dyn Surroundings,
+    environment: &mut dyn Environment,
 ) {
     if operation == Operation::Create
         && let Some(label) = kind.permanent_id_label()
         && entry(binding, "labels", label).is_none_or(str::is_empty)
     {
-        set_label(binding, label, surroundings.new_id());
+        set_label(binding, label, environment.new_id());
     }
 }
 

@@ -1,15 +1,15 @@
-//! What is filled into Clusters: grades, the time of `NoExecute` taints, `zones` from `zone`.
+//! Defaults of Clusters: resource models, the time of `NoExecute` taints, `zones` from `zone`.
 
 use serde_json::{Value, json};
 
 use super::metadata::child_map;
-use super::resource_models::{default_models, standardise};
-use super::{Operation, Surroundings};
+use super::resource_models::{default_models, standardize};
+use super::{Operation, Environment};
 
 pub(super) fn mutate(
     operation: Operation,
     cluster: &mut Value,
-    surroundings: &mut dyn Surroundings,
+    environment: &mut dyn Environment,
 ) {
     if operation == Operation::Create
         && let Some(fields) = cluster.as_object_mut()
@@ -23,7 +23,7 @@ pub(super) fn mutate(
         return;
     };
     match spec.get_mut("resourceModels").and_then(Value::as_array_mut) {
-        Some(models) if !models.is_empty() => standardise(models),
+        Some(models) if !models.is_empty() => standardize(models),
         _ if operation == Operation::Create => {
             spec.insert("resourceModels".to_owned(), default_models());
         }
@@ -35,7 +35,7 @@ pub(super) fn mutate(
             && taint.get("effect") == Some(&json!("NoExecute"))
             && taint.get("timeAdded").is_none_or(Value::is_null)
         {
-            taint.insert("timeAdded".to_owned(), json!(surroundings.now()));
+            taint.insert("timeAdded".to_owned(), json!(environment.now()));
         }
     }
     let has_zones = spec

@@ -1,4 +1,4 @@
-//! What is refused in Clusters.
+//! Validation of Clusters.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use k8s_openapi::api::core::v1::Taint;
 use serde_json::Value;
 
 use super::field_error::{FieldError, Path};
-use super::resource_models::fault;
+use super::resource_models::first_problem;
 use super::{Operation, Reason};
 use crate::cluster::{ClusterSpec, LocalSecretReference, SyncMode};
 use crate::selector::{validate_label_key, validate_label_value};
 
-/// The execution namespace is the name with a prefix of 11 characters, in at most 63.
+/// Maximum length of the name. The prefix of the execution namespace and the name must fit into 63 characters.
 const MAX_NAME: usize = 48;
-/// The most characters of a DNS label.
+/// Maximum length of a DNS label.
 const DNS_LABEL: usize = 63;
 
 pub(super) fn check(operation: Operation, old: Option<&Value>, cluster: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    // A stored Cluster was checked; status writes and label edits must not fail for its spec.
+    // Status writes and label edits must not fail because of a spec that was accepted before.
     if operation == Operation::Update && old.and_then(|old| old.get("spec")) == cluster.get("spec")
     {
         return errors;
@@ -53,12 +53,12 @@ fn check_name(cluster: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn is_dns_label(text: &str) -> bool {
-    let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let allowed = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = text.as_bytes();
     bytes.len() <= DNS_LABEL
-        && bytes.first().is_some_and(plain)
-        && bytes.last().is_some_and(plain)
-        && bytes.iter().all(|b| plain(b) || *b == b'-')
+        && bytes.first().is_some_and(allowed)
+        && bytes.last().is_some_and(allowed)
+        && bytes.iter().all(|b| allowed(b) || *b == b'-')
 }
 
 fn check_spec(spec: &ClusterSpec, path: &Path, errors: &mut Vec<FieldError>) {
@@ -84,8 +84,8 @@ fn check_spec(spec: &ClusterSpec, path: &Path, errors: &mut Vec<FieldError>) {
     }
     check_location(spec, path, errors);
     check_taints(&spec.taints, &path.child("taints"), errors);
-    if let Some(fault) = fault(&spec.resource_models) {
-        errors.push(path.child("resourceModels").invalid(fault));
+    if let Some(problem) = first_problem(&spec.resource_models) {
+        errors.push(path.child("resourceModels").invalid(problem));
     }
 }
 
@@ -115,7 +115,7 @@ fn check_proxy(url: &str, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// As much of a URL as the rules look at.
+/// The parts of a URL that the rules examine.
 struct UrlParts {
     scheme: String,
     host: String,

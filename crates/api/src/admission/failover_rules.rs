@@ -1,4 +1,4 @@
-//! What is refused in the failover part of a policy.
+//! Validation of the failover behaviour in policies.
 
 use super::field_error::{FieldError, Path};
 use crate::policy::{ApplicationFailover, FailoverBehavior, PurgeMode, StatePreservation};

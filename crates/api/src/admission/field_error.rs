@@ -1,26 +1,26 @@
-//! A refused field, and paths to fields.
+//! Rejected fields and their paths.
 
 use std::fmt;
 
-/// The class of a refusal, after the reasons of Kubernetes' status causes.
+/// The class of a rejection, after the causes in Kubernetes' `Status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The value is not allowed here.
+    /// The value is not allowed.
     Invalid,
     /// A value is missing.
     Required,
-    /// The value is none of those supported.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// The field may not be set or changed.
+    /// The field must not be set or changed.
     Forbidden,
-    /// The value repeats another one.
+    /// The value is a duplicate.
     Duplicate,
     /// The value is too long.
     TooLong,
 }
 
 impl Reason {
-    /// The reason of a status cause.
+    /// Returns the reason for a cause in `Status`.
     pub fn as_cause(self) -> &'static str {
         match self {
             Self::Invalid => "FieldValueInvalid",
@@ -33,19 +33,19 @@ impl Reason {
     }
 }
 
-/// One refused field.
+/// A rejected field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct FieldError {
     /// The path of the field, for example `spec.placement.spreadConstraints[0].maxGroups`.
     pub field: String,
-    /// The class of the refusal.
+    /// The class of the rejection.
     pub reason: Reason,
-    /// Why, for people.
+    /// The human-readable explanation.
     pub message: String,
 }
 
-/// A path to a field, built up while walking into an object.
+/// The path to a field.
 #[derive(Clone, Debug)]
 pub(super) struct Path(String);
 

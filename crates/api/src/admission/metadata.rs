@@ -1,20 +1,20 @@
-//! Labels, annotations and finalizers of a JSON object.
+//! Access to labels, annotations and finalizers of JSON objects.
 
 use serde_json::{Map, Value, json};
 
-/// A string in a map of `metadata`: `("labels", key)` or `("annotations", key)`.
+/// Returns a string in a map of `metadata`, such as `("labels", key)` or `("annotations", key)`.
 pub(super) fn entry<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get(map)?.get(key)?.as_str()
 }
 
-/// Sets a label; the maps on the way are made where they are missing.
+/// Sets a label and creates missing parents.
 pub(super) fn set_label(object: &mut Value, key: &str, value: String) {
     if let Some(labels) = child_map(object, "metadata").and_then(|m| map_in(m, "labels")) {
         labels.insert(key.to_owned(), Value::String(value));
     }
 }
 
-/// Adds a finalizer where it is missing. Returns whether it was.
+/// Adds a finalizer if it is missing. Reports whether it was added.
 pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     let Some(metadata) = child_map(object, "metadata") else {
         return false;
@@ -33,7 +33,7 @@ pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     true
 }
 
-/// The object at a key, made where it is missing or null; nothing where something else is there.
+/// Returns the object at a key and creates it if it is missing or null. Returns `None` for any other value.
 pub(super) fn child_map<'a>(
     object: &'a mut Value,
     key: &str,

@@ -1,4 +1,4 @@
-//! What is filled into override policies, and what is refused in them.
+//! Defaults and validation of override policies.
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use crate::override_policy::{
 };
 use crate::selector::{validate_label_key, validate_label_value};
 
-/// The most bytes of all annotations of an object.
+/// Maximum bytes of all annotations of an object.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// The selectors of an OverridePolicy are for its own namespace.
+/// Sets the namespace of the selectors of an OverridePolicy.
 pub(super) fn mutate(kind: GuardedKind, policy: &mut Value) {
     if kind != GuardedKind::OverridePolicy {
         return;
@@ -54,7 +54,7 @@ pub(super) fn check(kind: GuardedKind, policy: &Value) -> Vec<FieldError> {
                     .invalid("overrideRules and targetCluster can't co-exist"),
             );
         }
-        // A fieldOverrider of the deprecated field does not count, as in Karmada.
+        // Like Karmada, ignore a fieldOverrider of the deprecated field.
         let old = Overriders {
             field_overrider: Vec::new(),
             ..spec.overriders.clone()
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_get_the_namespace_of_the_policy() {
+    fn selectors_default_to_the_namespace_of_the_policy() {
         let mut policy = json!({"metadata": {"namespace": "shop"}, "spec": {"resourceSelectors": [
             {"apiVersion": "v1", "kind": "ConfigMap"},
             {"apiVersion": "v1", "kind": "Secret", "namespace": "other"}]}});
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deprecated_rule_stands_alone() {
+    fn deprecated_fields_exclude_override_rules() {
         let field = json!({"fieldOverrider": [
             {"fieldPath": "/data/a", "json": [{"subPath": "/b", "operator": "remove"}]}]});
         let label = json!({"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]});
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_and_values_have_to_fit() {
+    fn malformed_pointers_and_values_are_rejected() {
         assert_eq!(
             rule(json!({
                 "imageOverrider": [{"component": "Tag", "operator": "add",

@@ -1,4 +1,4 @@
-//! What is refused in a placement.
+//! Validation of placements.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(super) fn check_placement(placement: &Placement, path: &Path, errors: &mut V
     );
 }
 
-/// Spilling over needs to know what each cluster can hold: shares that follow capacity.
+/// Reports whether replicas may overflow, which requires shares that follow capacity.
 fn allows_overflow(scheduling: &ReplicaScheduling) -> bool {
     if scheduling.replica_scheduling_type != Some(ReplicaSchedulingType::Divided) {
         return false;

@@ -1,20 +1,20 @@
-//! What is filled into policies: ids, finalizers and defaults.
+//! Defaults of policies: ids, finalizers and fields.
 
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::metadata::{add_finalizer, entry, set_label};
-use super::{GuardedKind, Operation, Surroundings, drop_empty_values};
+use super::{GuardedKind, Operation, Environment, drop_empty_values};
 use crate::policy::PropagationSpec;
 
-/// The seconds that a graceful failover waits for the new copy.
+/// Default seconds that a graceful failover waits for the new copy.
 const GRACE_PERIOD_SECONDS: i32 = 600;
 
 pub(super) fn mutate(
     kind: GuardedKind,
     operation: Operation,
     policy: &mut Value,
-    surroundings: &mut dyn Surroundings,
+    environment: &mut dyn Environment,
 ) {
     fill_spec(kind, policy);
     if let Some(spec) = policy.get_mut("spec")
@@ -23,9 +23,9 @@ pub(super) fn mutate(
         drop_empty_values(spec, &typed);
     }
     if operation == Operation::Create {
-        // Not only where it is missing: an id that was copied with the manifest of another policy must go.
+        // Always overwrite: the id may come from a copied manifest of another policy.
         if let Some(label) = kind.permanent_id_label() {
-            set_label(policy, label, surroundings.new_id());
+            set_label(policy, label, environment.new_id());
         }
         if let Some(finalizer) = kind.policy_finalizer() {
             add_finalizer(policy, finalizer);
@@ -33,14 +33,16 @@ pub(super) fn mutate(
     }
 }
 
-/// Completes a policy that was stored without the mutating phase: defaults, and where they are missing, the
-/// id and, unless the policy is being deleted, the finalizer. A complete policy comes out unchanged.
-pub fn complete_policy(kind: GuardedKind, policy: &mut Value, surroundings: &mut dyn Surroundings) {
+/// Completes a policy that was stored without the mutating phase.
+///
+/// Sets defaults and, where missing, the id and the finalizer (unless the policy is being deleted). A complete
+/// policy stays unchanged.
+pub fn complete_policy(kind: GuardedKind, policy: &mut Value, environment: &mut dyn Environment) {
     fill_spec(kind, policy);
     if let Some(label) = kind.permanent_id_label()
         && entry(policy, "labels", label).is_none_or(str::is_empty)
     {
-        set_label(policy, label, surroundings.new_id());
+        set_label(policy, label, environment.new_id());
     }
     let deleting = policy
         .get("metadata")
@@ -50,7 +52,7 @@ pub fn complete_policy(kind: GuardedKind, policy: &mut Value, surroundings: &mut
     }
 }
 
-/// The defaults of the webhook, and those of the schema on which they build.
+/// Sets the defaults of the webhook and the schema defaults that they build on.
 fn fill_spec(kind: GuardedKind, policy: &mut Value) {
     let namespace = policy
         .get("metadata")

@@ -1,4 +1,4 @@
-//! What is refused in policies.
+//! Validation of policies.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(super) fn check(
 }
 
 impl PropagationSpec {
-    /// Reads a spec from JSON without taking it.
+    /// Deserialises a spec without consuming the JSON.
     fn deserialize_from(raw: &Value) -> Result<Self, serde_json::Error> {
         serde::Deserialize::deserialize(raw)
     }

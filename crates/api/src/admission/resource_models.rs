@@ -1,10 +1,10 @@
-//! The grades in which a Cluster's nodes are counted: the default ones, and what makes a set of them valid.
+//! The resource models of Clusters: defaults and validation.
 
 use serde_json::{Value, json};
 
 use crate::cluster::ResourceModel;
 
-/// The upper bounds of CPU cores and GiB of memory in the default grades but the last.
+/// The upper bounds of CPU cores and GiB of memory in all default grades but the last.
 const DEFAULT_BOUNDS: [(u32, u32); 8] = [
     (1, 4),
     (2, 16),
@@ -15,10 +15,10 @@ const DEFAULT_BOUNDS: [(u32, u32); 8] = [
     (64, 512),
     (128, 1024),
 ];
-/// No upper bound, as Karmada writes it.
+/// The upper bound of an unbounded range, as Karmada writes it.
 const UNBOUNDED: &str = "9223372036854775807";
 
-/// The grades of a Cluster that declares none.
+/// Returns the models of a Cluster that declares none.
 pub(super) fn default_models() -> Value {
     let memory = |gib: u32| match gib {
         0 => "0".to_owned(),
@@ -49,8 +49,8 @@ pub(super) fn default_models() -> Value {
     Value::Array(models)
 }
 
-/// Sorts grades, lets the first begin at zero and the last be unbounded.
-pub(super) fn standardise(models: &mut [Value]) {
+/// Sorts the models by grade, extends the first to zero and removes the upper bound of the last.
+pub(super) fn standardize(models: &mut [Value]) {
     models.sort_by_key(|model| model.get("grade").and_then(Value::as_u64));
     if let Some(first) = models.first_mut() {
         set_in_ranges(first, "min", "0");
@@ -69,8 +69,8 @@ fn set_in_ranges(model: &mut Value, bound: &str, value: &str) {
     }
 }
 
-/// What is wrong with a set of grades, if anything.
-pub(super) fn fault(models: &[ResourceModel]) -> Option<&'static str> {
+/// Returns the first problem of a list of models.
+pub(super) fn first_problem(models: &[ResourceModel]) -> Option<&'static str> {
     for (index, model) in models.iter().enumerate() {
         let previous = index.checked_sub(1).and_then(|index| models.get(index));
         if let Some(previous) = previous {

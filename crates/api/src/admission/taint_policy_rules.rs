@@ -1,4 +1,4 @@
-//! What a ClusterTaintPolicy may say. `NoExecute` is allowed: whether it evicts is up to the flags of failover.
+//! Validation of ClusterTaintPolicies. `NoExecute` is allowed; failover flags decide whether it evicts.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_taint_is_named_once() {
+    fn duplicate_taints_are_rejected() {
         let taint = |key: &str, effect: &str| json!({ "key": key, "effect": effect });
         for (taints, expected) in [
             (

@@ -1,4 +1,4 @@
-//! The rules, one table a kind: what is accepted, and which field a refusal names.
+//! The admission rules by kind: accepted objects, and the rejected fields of others.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Ids count up, and the time stands still.
+/// Counts ids up and stops the clock.
 #[derive(Debug, Default)]
 struct Counted(u32);
 
-impl Surroundings for Counted {
+impl Environment for Counted {
     fn new_id(&mut self) -> String {
         self.0 += 1;
         format!("id-{}", self.0)
@@ -59,7 +59,7 @@ fn refused_fields(kind: GuardedKind, object: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_new_policy_gets_an_id_a_finalizer_and_its_defaults() {
+fn new_policies_get_id_finalizer_and_defaults() {
     let stored = created(
         GuardedKind::PropagationPolicy,
         policy(json!({
@@ -101,7 +101,7 @@ fn a_new_policy_gets_an_id_a_finalizer_and_its_defaults() {
 }
 
 #[test]
-fn service_imports_take_their_dependencies_along() {
+fn policies_for_service_imports_propagate_dependencies() {
     let stored = created(
         GuardedKind::ClusterPropagationPolicy,
         json!({"metadata": {"name": "p"}, "spec": {"resourceSelectors": [
@@ -112,7 +112,7 @@ fn service_imports_take_their_dependencies_along() {
 }
 
 #[test]
-fn an_update_keeps_the_id_and_gets_defaults_again() {
+fn updates_keep_the_id_and_restore_defaults() {
     let mut changed = placed(json!({"replicaScheduling": {"replicaSchedulingType": "Divided"}}));
     changed["metadata"]["labels"] = json!({"propagationpolicy.karmada.io/permanent-id": "old"});
     mutate(
@@ -132,7 +132,7 @@ fn an_update_keeps_the_id_and_gets_defaults_again() {
 }
 
 #[test]
-fn completing_a_complete_policy_changes_nothing() {
+fn completing_a_policy_is_idempotent() {
     let stored = created(GuardedKind::PropagationPolicy, placed(json!({})));
     let mut again = stored.clone();
     complete_policy(GuardedKind::PropagationPolicy, &mut again, &mut Counted(7));
@@ -140,7 +140,7 @@ fn completing_a_complete_policy_changes_nothing() {
 }
 
 #[test]
-fn a_policy_that_is_being_deleted_gets_no_finalizer() {
+fn policies_in_deletion_get_no_finalizer() {
     let mut leaving = placed(json!({}));
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     complete_policy(
@@ -162,7 +162,7 @@ fn unknown_fields_survive_the_mutating_phase() {
 }
 
 #[test]
-fn policies_are_refused_by_field() {
+fn invalid_policies_are_rejected_by_field() {
     let overflow = json!([{"affinityName": "b", "clusterNames": ["m2"]}]);
     let aggregated =
         json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"});
@@ -296,7 +296,7 @@ fn policies_are_refused_by_field() {
                 "dispatching": true, "dispatchingOnClusters": {"clusterNames": ["m1"]}}})),
             vec!["spec.suspension"],
         ),
-        // An operator that no label selector has is accepted; it matches nothing.
+        // An operator that label selectors lack is accepted and matches nothing.
         (
             placed(
                 json!({"clusterAffinity": {"labelSelector": {"matchExpressions": [
@@ -312,7 +312,7 @@ fn policies_are_refused_by_field() {
 }
 
 #[test]
-fn the_scheduler_and_the_id_of_a_policy_never_change() {
+fn scheduler_and_id_of_a_policy_are_immutable() {
     let kind = GuardedKind::PropagationPolicy;
     let label = "propagationpolicy.karmada.io/permanent-id";
     let old = created(kind, policy(json!({})));
@@ -346,7 +346,7 @@ fn the_scheduler_and_the_id_of_a_policy_never_change() {
 }
 
 #[test]
-fn bindings_get_an_id_unless_they_have_one_and_dependencies_must_be_a_list() {
+fn bindings_get_an_id_and_dependencies_must_be_a_list() {
     let kind = GuardedKind::ResourceBinding;
     let label = "resourcebinding.karmada.io/permanent-id";
     let new = created(kind, json!({"metadata": {"name": "b"}, "spec": {}}));
@@ -378,7 +378,7 @@ fn cluster(spec: Value) -> Value {
 }
 
 #[test]
-fn a_new_cluster_gets_grades_zones_and_times() {
+fn new_clusters_get_models_zones_and_taint_times() {
     let mut object = cluster(json!({
         "zone": "a",
         "taints": [{"key": "k", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}],
@@ -406,7 +406,7 @@ fn a_new_cluster_gets_grades_zones_and_times() {
 }
 
 #[test]
-fn declared_grades_are_sorted_and_closed_at_both_ends() {
+fn declared_models_are_sorted_and_extended() {
     let range = |min: &str, max: &str| json!([{"name": "cpu", "min": min, "max": max}]);
     let stored = created(
         GuardedKind::Cluster,
@@ -428,7 +428,7 @@ fn declared_grades_are_sorted_and_closed_at_both_ends() {
 }
 
 #[test]
-fn clusters_are_refused_by_field() {
+fn invalid_clusters_are_rejected_by_field() {
     let named = |name: &str| json!({"metadata": {"name": name}, "spec": {"syncMode": "Pull"}});
     let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
     let model = |grade: u32, min: &str, max: &str| json!({"grade": grade, "ranges": [{"name": "cpu", "min": min, "max": max}]});
@@ -516,7 +516,7 @@ fn clusters_are_refused_by_field() {
 }
 
 #[test]
-fn protected_objects_are_not_deleted() {
+fn protected_objects_cannot_be_deleted() {
     let labelled = |value: &str| json!({"metadata": {"labels": {"resourcetemplate.karmada.io/deletion-protected": value}}});
     assert_eq!(check_deletion(&labelled("Always")), Err(DeletionProtected));
     assert_eq!(check_deletion(&labelled("")), Ok(()));

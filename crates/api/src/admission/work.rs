@@ -1,17 +1,17 @@
-//! What is filled into Works: their permanent id, and manifests without what does not belong into members.
+//! Defaults of Works: the permanent id, and manifests that are pruned and marked as managed.
 
 use serde_json::Value;
 
 use super::metadata::{entry, set_label};
-use super::{GuardedKind, Surroundings};
+use super::{GuardedKind, Environment};
 use crate::manifest;
 
-pub(super) fn mutate(work: &mut Value, surroundings: &mut dyn Surroundings) {
+pub(super) fn mutate(work: &mut Value, environment: &mut dyn Environment) {
     let Some(label) = GuardedKind::Work.permanent_id_label() else {
         return;
     };
     if entry(work, "labels", label).is_none_or(str::is_empty) {
-        set_label(work, label, surroundings.new_id());
+        set_label(work, label, environment.new_id());
     }
     let id = entry(work, "labels", label).unwrap_or_default().to_owned();
     let manifests = work
@@ -19,6 +19,6 @@ pub(super) fn mutate(work: &mut Value, surroundings: &mut dyn Surroundings) {
         .and_then(Value::as_array_mut);
     for manifest in manifests.into_iter().flatten() {
         manifest::prune(manifest);
-        manifest::mark(manifest, &id);
+        manifest::mark_managed(manifest, &id);
     }
 }

@@ -1,12 +1,12 @@
-//! What the definitions of policies say beyond their types, for API servers that have no webhook.
+//! CEL rules, minima and a default in the policies' schemas, for API servers without a webhook.
 //!
-//! Only rules whose truth does not depend on other fields that a webhook would fill in, so that no valid
-//! policy is refused; and only rules whose cost is bounded without limits on lists, which Karmada's schema
-//! does not have. Bindings share the types but not these rules: their placement is not checked.
+//! The rules must not depend on fields that a webhook would default, so that no valid policy is rejected. Their
+//! cost must be bounded without list limits, which Karmada's schema lacks. Bindings share the types but not the
+//! rules.
 
 use serde_json::{Value, json};
 
-/// Where a rule holds, the rule, what is said when it is broken, and of which field below.
+/// The rules: path in the schema, rule, message, and path of the rejected field below.
 const RULES: [(&str, &str, &str, Option<&str>); 5] = [
     (
         "/properties/schedulerName",
@@ -40,7 +40,7 @@ const RULES: [(&str, &str, &str, Option<&str>); 5] = [
     ),
 ];
 
-/// Numbers below which a field is refused.
+/// The minimum values of fields.
 const MINIMA: [(&str, i64); 4] = [
     (
         "/properties/placement/properties/spreadConstraints/items/properties/minGroups",
@@ -60,11 +60,11 @@ const MINIMA: [(&str, i64); 4] = [
     ),
 ];
 
-/// The default that the webhook gives whatever the other fields are.
+/// The path of `minGroups`, whose default does not depend on other fields.
 const MIN_GROUPS: &str =
     "/properties/placement/properties/spreadConstraints/items/properties/minGroups";
 
-/// Adds the constraints to the schema of a policy's spec.
+/// Adds the constraints to the schema of a policy spec.
 pub(super) fn add(spec: &mut Value) {
     for (place, rule, message, field) in RULES {
         let mut rule = json!({ "rule": rule, "message": message });
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_is_a_field_of_the_schema() {
+    fn all_constraint_paths_exist_in_the_schema() {
         let spec = crate::crds::schema::of::<crate::policy::PropagationSpec>();
         let places = RULES.iter().map(|rule| rule.0);
         for place in places.chain(MINIMA.iter().map(|minimum| minimum.0)) {

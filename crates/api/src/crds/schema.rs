@@ -1,4 +1,4 @@
-//! The schemas of types, as controller-gen would write them.
+//! Structural schemas of types, as controller-gen writes them.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::condition_message;
 
-/// The structural schema of a type: subschemas inlined, nothing nullable, as controller-gen writes it.
+/// Returns the structural schema of a type, with inlined subschemas and without nullable fields.
 pub(super) fn of<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3()
         .with(|settings| {
@@ -20,7 +20,7 @@ pub(super) fn of<T: JsonSchema>() -> Value {
     generator.into_root_schema_for::<T>().to_value()
 }
 
-/// The same of a status with conditions, with the bounds that conditions have in Kubernetes.
+/// Returns the schema of a status whose conditions have the bounds of Kubernetes.
 pub(super) fn of_status<T: JsonSchema>() -> Value {
     let mut schema = of::<T>();
     for (field, keyword, bound) in condition_bounds() {
@@ -32,11 +32,11 @@ pub(super) fn of_status<T: JsonSchema>() -> Value {
     schema
 }
 
-/// What the markers of `metav1.Condition` say: field, keyword, bound.
+/// Returns the bounds of `metav1.Condition`: field, keyword, value.
 fn condition_bounds() -> [(&'static str, &'static str, Value); 8] {
     let kind = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
     [
-        ("message", "maxLength", json!(condition_message::LONGEST)),
+        ("message", "maxLength", json!(condition_message::MAX_LENGTH)),
         ("observedGeneration", "minimum", json!(0)),
         ("reason", "maxLength", json!(1024)),
         ("reason", "minLength", json!(1)),
@@ -51,12 +51,14 @@ fn condition_bounds() -> [(&'static str, &'static str, Value); 8] {
     ]
 }
 
-/// Takes out what schemars says and controller-gen does not: an absent optional field is left out, never
-/// null; unsigned formats do not exist; titles repeat the type's name. Puts in what the types of Kubernetes lack.
+/// Aligns the output of schemars with controller-gen.
+///
+/// It removes nullability (an absent optional field is omitted, never null), unsigned formats and titles. It
+/// adds keywords that the Kubernetes types lack.
 #[derive(Clone, Debug)]
 struct AsControllerGen;
 
-/// Which parts of a node selector are owned as a whole.
+/// The parts of a node selector that one owner holds as a whole.
 const NODE_SELECTOR: [(&str, &str); 6] = [
     ("/properties/nodeSelectorTerms", "x-kubernetes-list-type"),
     (
@@ -89,7 +91,7 @@ impl Transform for AsControllerGen {
         if let Some(Value::Array(values)) = schema.get_mut("enum") {
             values.retain(|value| !value.is_null());
         }
-        // What serde fills in when a field is missing is no default that the API server should store.
+        // The API server must not store a default that only serde fills in.
         if schema.remove("x-no-default").is_some() {
             schema.remove("default");
         }
@@ -117,7 +119,7 @@ mod tests {
     use crate::binding::{BindingSpec, BindingStatus};
 
     #[test]
-    fn every_bound_has_its_field() {
+    fn all_condition_bounds_have_a_field() {
         let status = of_status::<BindingStatus>();
         for (field, keyword, bound) in condition_bounds() {
             let place = format!("/properties/conditions/items/properties/{field}/{keyword}");
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_numbers_or_texts() {
+    fn quantities_are_integers_or_strings() {
         let spec = of::<BindingSpec>();
         let place =
             "/properties/replicaRequirements/properties/resourceRequest/additionalProperties/anyOf";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use berth_api::admission::{self, LiveSurroundings};
+use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
 use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::DetectorOptions;
@@ -108,7 +108,7 @@ impl Detector {
         kind: PolicyKind,
         mut object: Value,
     ) -> Result<(PolicyRecord, Vec<String>), String> {
-        admission::complete_policy(kind.guarded(), &mut object, &mut LiveSurroundings);
+        admission::complete_policy(kind.guarded(), &mut object, &mut SystemEnvironment);
         let object: DynamicObject =
             serde_json::from_value(object).map_err(|error| error.to_string())?;
         let mut record = PolicyRecord::from_object(kind, &object);

@@ -136,7 +136,8 @@ impl Index {
             let place = place_of(reference);
             if reference.name.is_empty() {
                 let objects = self.objects.get(&place).into_iter().flatten();
-                let meant = objects.filter(|(name, object)| reference.means(name, &object.labels));
+                let meant =
+                    objects.filter(|(name, object)| reference.matches(name, &object.labels));
                 all.extend(meant.map(|(name, _)| object_in(place.clone(), name)));
             } else {
                 all.push(object_in(place, &reference.name));
@@ -240,7 +241,7 @@ impl Index {
     ) -> bool {
         let references = self.explored.get(follower).into_iter().flatten();
         let mut here = references.filter(|reference| place_of(reference) == *place);
-        here.any(|reference| reference.means(name, labels))
+        here.any(|reference| reference.matches(name, labels))
     }
 
     fn is_unexplored(&self, label: &str) -> bool {

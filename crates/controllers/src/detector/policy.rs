@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use berth_api::admission::{self, LiveSurroundings, Operation};
+use berth_api::admission::{self, Operation, SystemEnvironment};
 use berth_api::policy::{ActivationPreference, Preemption, PropagationSpec};
 use berth_api::well_known::PREEMPTIBLE;
 use kube::api::DynamicObject;
@@ -153,7 +153,7 @@ fn stand(key: &PolicyKey, object: &DynamicObject, faults: &mut Vec<String>) -> S
         Err(error) => return Standing::Refused(error.to_string()),
     };
     let mut complete = stored.clone();
-    admission::complete_policy(kind, &mut complete, &mut LiveSurroundings);
+    admission::complete_policy(kind, &mut complete, &mut SystemEnvironment);
     if let Err(errors) = admission::validate(kind, Operation::Create, None, &complete) {
         let reasons: Vec<String> = errors.iter().map(ToString::to_string).collect();
         return Standing::Refused(reasons.join("; "));

@@ -90,7 +90,7 @@ fn permanent_id(work: &Work) -> &str {
 
 fn spec(desired: &DesiredWork, id: &str) -> Value {
     let mut manifest = desired.manifest.clone();
-    manifest::mark(&mut manifest, id);
+    manifest::mark_managed(&mut manifest, id);
     json!({
         "workload": { "manifests": [manifest] },
         "suspendDispatching": desired.suspended,

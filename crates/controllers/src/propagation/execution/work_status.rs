@@ -107,7 +107,7 @@ pub(crate) fn next_status(work: &Work, observations: &Observations) -> (WorkStat
             let total = work.spec.workload.manifests.len();
             let reasons = reasons.join("; ");
             let message = format!("Failed to apply all manifests ({done}/{total}): {reasons}");
-            let message = condition_message::bounded(message);
+            let message = condition_message::truncate(message);
             changes.applied = condition::set(
                 conditions,
                 CONDITION_APPLIED,

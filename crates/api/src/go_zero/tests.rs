@@ -1,4 +1,4 @@
-//! The tags of Karmada's Go types, as tables: what is written of an object in which every field has its zero value.
+//! The `omitempty` tags of Karmada's Go types: the JSON of objects whose fields all have zero values.
 
 use proptest::prelude::*;
 use serde::Serialize;
@@ -16,15 +16,15 @@ use crate::taint_policy::ClusterTaintPolicySpec;
 use crate::work::{WorkSpec, WorkStatus};
 use crate::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 
-/// Decodes and encodes an object.
-fn again<T: DeserializeOwned + Serialize>(written: &Value) -> Value {
+/// Deserialises and serialises an object.
+fn round_trip<T: DeserializeOwned + Serialize>(written: &Value) -> Value {
     let typed: T = serde_json::from_value(written.clone()).unwrap();
     serde_json::to_value(typed).unwrap()
 }
 
 #[track_caller]
 fn writes<T: DeserializeOwned + Serialize>(written: Value, expected: Value) {
-    assert_eq!(again::<T>(&written), expected, "of {written}");
+    assert_eq!(round_trip::<T>(&written), expected, "of {written}");
 }
 
 fn no_affinity() -> Value {
@@ -118,7 +118,7 @@ fn condition_written() -> Value {
 }
 
 #[test]
-fn policies() {
+fn zero_policies_are_written_as_in_go() {
     writes::<Placement>(placement(), placement_written());
     writes::<PropagationSpec>(
         json!({
@@ -135,7 +135,7 @@ fn policies() {
             "schedulePriority": { "priorityClassSource": "", "priorityClassName": "" },
         }),
     );
-    // A struct is written even where its tag is `omitempty`.
+    // Go always writes structs, even with `omitempty`.
     writes::<PropagationSpec>(
         json!({ "resourceSelectors": [] }),
         json!({ "resourceSelectors": [], "placement": {} }),
@@ -151,7 +151,7 @@ fn policies() {
 }
 
 #[test]
-fn override_policies() {
+fn zero_override_policies_are_written_as_in_go() {
     let patch = json!({ "subPath": "", "operator": "", "value": "" });
     let none = json!({ "plaintext": [], "imageOverrider": [], "commandOverrider": [], "argsOverrider": [],
         "labelsOverrider": [], "annotationsOverrider": [], "fieldOverrider": [] });
@@ -181,7 +181,7 @@ fn override_policies() {
 }
 
 #[test]
-fn bindings() {
+fn zero_bindings_are_written_as_in_go() {
     let terms = json!([{ "matchExpressions": [], "matchFields": [{ "key": "", "operator": "", "values": [] }] }]);
     let claim = json!({ "hardNodeAffinity": { "nodeSelectorTerms": terms }, "nodeSelector": {},
         "tolerations": [toleration()] });
@@ -239,7 +239,7 @@ fn bindings() {
 }
 
 #[test]
-fn works() {
+fn zero_works_are_written_as_in_go() {
     writes::<WorkSpec>(
         json!({ "workload": { "manifests": [] }, "suspendDispatching": false, "preserveResourcesOnDeletion": false }),
         json!({ "workload": {}, "suspendDispatching": false, "preserveResourcesOnDeletion": false }),
@@ -253,7 +253,7 @@ fn works() {
 }
 
 #[test]
-fn clusters() {
+fn zero_clusters_are_written_as_in_go() {
     writes::<ClusterSpec>(
         json!({
             "id": "", "syncMode": "", "apiEndpoint": "", "secretRef": { "namespace": "", "name": "" },
@@ -284,7 +284,7 @@ fn clusters() {
 }
 
 #[test]
-fn rebalancers() {
+fn zero_rebalancers_are_written_as_in_go() {
     let workload = json!({ "apiVersion": "", "kind": "", "name": "", "namespace": "" });
     let workload_written = json!({ "apiVersion": "", "kind": "", "name": "" });
     writes::<WorkloadRebalancerSpec>(
@@ -299,7 +299,7 @@ fn rebalancers() {
 }
 
 #[test]
-fn empty_values_go_where_the_typed_form_has_none_and_unknown_ones_stay() {
+fn known_empty_values_are_removed_and_unknown_ones_kept() {
     let mut raw =
         json!({"a": {"values": [], "b": 0, "new": 1}, "kept": {}, "n": null, "l": [{"x": ""}]});
     remove(&mut raw, &json!({"a": {}, "kept": {}, "l": [{}]}));
@@ -311,14 +311,14 @@ fn text() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Go omits exactly the empty ones of the optional texts, whatever the others hold.
+    /// Each empty string is omitted regardless of the others.
     #[test]
-    fn each_optional_text_of_a_toleration_is_omitted_by_itself(
+    fn empty_strings_are_omitted_independently(
         key in text(), operator in text(), value in text(), effect in text(),
     ) {
         let written = json!({ "key": key, "operator": operator, "value": value, "effect": effect });
         let mut expected = written.clone();
         expected.as_object_mut().unwrap().retain(|_, value| value != "");
-        prop_assert_eq!(again::<crate::toleration::Toleration>(&written), expected);
+        prop_assert_eq!(round_trip::<crate::toleration::Toleration>(&written), expected);
     }
 }
