@@ -9,7 +9,7 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use berth_api::admission::{self, GuardedKind, SystemEnvironment, Operation};
+use berth_api::admission::{self, GuardedKind, Operation, SystemEnvironment};
 use berth_controllers::detector::Gates;
 use berth_controllers::detector::binding_change::new_binding;
 use berth_controllers::detector::claim::PolicyKind;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::field_error::{FieldError, Path};
 use super::metadata::{entry, set_label};
-use super::{GuardedKind, Operation, Environment};
+use super::{Environment, GuardedKind, Operation};
 use crate::well_known::DEPENDENCIES;
 
 pub(super) fn mutate(

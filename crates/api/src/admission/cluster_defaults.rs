@@ -4,13 +4,9 @@ use serde_json::{Value, json};
 
 use super::metadata::child_map;
 use super::resource_models::{default_models, standardize};
-use super::{Operation, Environment};
+use super::{Environment, Operation};
 
-pub(super) fn mutate(
-    operation: Operation,
-    cluster: &mut Value,
-    environment: &mut dyn Environment,
-) {
+pub(super) fn mutate(operation: Operation, cluster: &mut Value, environment: &mut dyn Environment) {
     if operation == Operation::Create
         && let Some(fields) = cluster.as_object_mut()
     {

@@ -4,7 +4,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::metadata::{add_finalizer, entry, set_label};
-use super::{GuardedKind, Operation, Environment, drop_empty_values};
+use super::{Environment, GuardedKind, Operation, drop_empty_values};
 use crate::policy::PropagationSpec;
 
 /// Default seconds that a graceful failover waits for the new copy.

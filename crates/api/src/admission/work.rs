@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::metadata::{entry, set_label};
-use super::{GuardedKind, Environment};
+use super::{Environment, GuardedKind};
 use crate::manifest;
 
 pub(super) fn mutate(work: &mut Value, environment: &mut dyn Environment) {
