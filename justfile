@@ -39,6 +39,10 @@ conformance:
 crds:
     hack/update-crds.sh
 
+# Write the generated code of the estimator protocol
+estimator-protocol:
+    hack/update-estimator-protocol.sh
+
 # Write docs/schemas/ from the configuration and message types
 schemas:
     BERTH_WRITE_SCHEMAS=1 cargo test -p berth-scheduler published_schema
