@@ -7,7 +7,6 @@ use berth_api::{Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Filter, Fleet, Gates, Plugins, Request, Snapshot};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::expression::Expression;
-use berth_scheduler::framework::Args;
 use clap::Args as Flags;
 use serde_json::{Value, json};
 
@@ -69,7 +68,8 @@ fn measured(
     let mut plugins = Plugins::in_tree(Gates::default());
     if let Some(expression) = expression {
         let args = json!({ "filter": [{ "expression": expression }] });
-        let plugin = Arc::new(Expression::new(&Args::new(Some(args))).map_err(wrong)?);
+        let args = serde_json::from_value(args).map_err(wrong)?;
+        let plugin = Arc::new(Expression::new(args).map_err(wrong)?);
         plugins.pre_filters.push(plugin.clone());
         plugins.filters.push(Filter::Binding(plugin));
     }

@@ -12,7 +12,7 @@ use super::handle::Handle;
 use super::plugin::Plugin;
 use super::priority_sort::PrioritySort;
 use super::registry::{Registry, Standing};
-use crate::expression::Expression;
+use crate::expression::{self, Expression};
 use crate::gang::{Coscheduling, GroupQueueSort};
 use crate::preemption::DefaultPreemption;
 
@@ -75,7 +75,7 @@ impl Registry {
         registry.put(
             Standing::Optional,
             Expression::NAME.into(),
-            Arc::new(Expression::plugin),
+            Arc::new(expression::plugin),
         );
         registry
     }

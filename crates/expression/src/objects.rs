@@ -19,10 +19,10 @@ use super::functions::FUNCTIONS;
 use super::variables::{BINDING, CLUSTER};
 
 /// Variables by name.
-pub(super) type Variables = BTreeMap<String, Box<dyn Val>>;
+pub(crate) type Variables = BTreeMap<String, Box<dyn Val>>;
 
 /// Returns a scope with the functions and the variable `cluster`.
-pub(super) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static>, String> {
+pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static>, String> {
     let mut fields = Fields::new(reads);
     fields.add("apiVersion", &"cluster.karmada.io/v1alpha1")?;
     fields.add("kind", &"Cluster")?;
@@ -53,7 +53,7 @@ pub(super) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static
 }
 
 /// Returns the variable `binding`; empty if no expression reads it.
-pub(super) fn binding(
+pub(crate) fn binding(
     object: Option<&dyn BindingObject>,
     reads: &Paths,
 ) -> Result<Variables, String> {

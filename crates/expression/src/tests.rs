@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use berth_api::ResourceBinding;
+use berth_api::binding::BindingSpec;
 use berth_core::{
-    Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request, Snapshot, Weighted,
+    BindingObject, Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request,
+    Snapshot, Weighted,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_cel::cel::Context;
 use serde_json::{Value as Json, json};
 
@@ -13,9 +17,7 @@ use super::cluster_cache::ClusterCache;
 use super::functions::{Budget, Exceeded, FUNCTIONS, MAX_TIME};
 use super::program::Program;
 use super::variables::Kind;
-use super::{Expression, rounded};
-use crate::binding::Binding;
-use crate::framework::args::{Args, ArgsError};
+use super::{Expression, ExpressionError, rounded};
 
 /// A fleet and an engine with the plugin.
 struct Scene {
@@ -34,9 +36,22 @@ fn cluster(name: &str, labels: Json, annotations: Json) -> berth_api::Cluster {
     .unwrap()
 }
 
+#[derive(Debug)]
+struct Object(ResourceBinding);
+
+impl BindingObject for Object {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0.metadata
+    }
+
+    fn spec(&self) -> &BindingSpec {
+        &self.0.spec
+    }
+}
+
 /// Returns a request to place two replicas in the cluster with the highest score.
 fn request(team: &str) -> Request {
-    let binding: berth_api::ResourceBinding = serde_json::from_value(json!({
+    let binding: ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": "web-deployment", "namespace": "shop", "labels": { "team": team } },
         "spec": {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" },
@@ -46,15 +61,14 @@ fn request(team: &str) -> Request {
         },
     }))
     .unwrap();
-    let binding = Arc::new(Binding::from(binding));
-    let namespace = binding.key.namespace.as_deref();
-    Request::new(namespace, &binding.key.name, &binding.spec, &binding.status)
+    let status = binding.status.clone().unwrap_or_default();
+    Request::new(Some("shop"), "web-deployment", &binding.spec, &status)
         .unwrap()
-        .with_object(binding)
+        .with_object(Arc::new(Object(binding)))
 }
 
-fn plugin(args: Json) -> Result<Expression, ArgsError> {
-    Expression::new(&Args::new(Some(args)))
+fn plugin(args: Json) -> Result<Expression, ExpressionError> {
+    Expression::new(serde_json::from_value(args).unwrap())
 }
 
 /// Returns a scene with the clusters `low` and `high`, which have labels and annotations, and `bare`, which has none.
@@ -208,12 +222,9 @@ fn errors_name_the_expression_and_the_position() {
             .starts_with("line 2, column 2: undeclared variable \"clusters\""),
         "{error}"
     );
-    let error = plugin(json!({ "score": [{ "expression": "1", "weight": 0 }] })).unwrap_err();
-    assert_eq!(error.path, "score[0].weight");
     let error = plugin(json!({ "score": [{ "expression": "'a'" }] })).unwrap_err();
     assert_eq!(error.path, "score[0].expression");
     assert!(plugin(json!({})).is_err());
-    assert!(Expression::new(&Args::default()).is_err());
 }
 
 #[test]

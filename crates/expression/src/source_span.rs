@@ -1,23 +1,23 @@
 //! Positions in the source of an expression, and the check of its nesting before it is parsed.
 
 /// Limit of nested brackets, and of conditionals.
-pub(super) const MAX_NESTING: usize = 32;
+pub(crate) const MAX_NESTING: usize = 32;
 
 /// An error in an expression, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}, in {text:?}")]
-pub(super) struct SyntaxError {
+pub(crate) struct SyntaxError {
     /// The line, counted from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// The column, counted from 1.
-    pub(super) column: usize,
+    pub(crate) column: usize,
     /// The text of the line.
     text: String,
     problem: String,
 }
 
 /// Returns an error at a line and column.
-pub(super) fn error_at(
+pub(crate) fn error_at(
     source: &str,
     (line, column): (usize, usize),
     problem: String,
@@ -32,7 +32,7 @@ pub(super) fn error_at(
 }
 
 /// Returns the first position of a name outside of string literals, or the start of the source.
-pub(super) fn position_of(source: &str, name: &str) -> (usize, usize) {
+pub(crate) fn position_of(source: &str, name: &str) -> (usize, usize) {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = ' ';
     outside_strings(source, |rest, c| {
@@ -49,7 +49,7 @@ pub(super) fn position_of(source: &str, name: &str) -> (usize, usize) {
 
 /// Returns the position at which brackets or conditionals exceed [`MAX_NESTING`]. Works on the text, because deeper
 /// nesting overflows the parser's stack.
-pub(super) fn too_nested(source: &str) -> Option<(usize, usize)> {
+pub(crate) fn too_nested(source: &str) -> Option<(usize, usize)> {
     let (mut open, mut conditionals) = (0_usize, 0);
     outside_strings(source, |_, c| {
         match c {

@@ -11,13 +11,13 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// The variable of the cluster to filter or score.
-pub(super) const CLUSTER: &str = "cluster";
+pub(crate) const CLUSTER: &str = "cluster";
 /// The variable of the binding to schedule.
-pub(super) const BINDING: &str = "binding";
+pub(crate) const BINDING: &str = "binding";
 
 /// The type of a value, as far as it is known before the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Bool,
     Number,
     Text,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bool => "a bool",
             Self::Number => "a number",
@@ -72,7 +72,7 @@ fn schema<T: schemars::JsonSchema>() -> Value {
 ///
 /// # Errors
 /// The first unknown name in the path, with the known fields at its position.
-pub(super) fn kind_of(variable: &str, path: &[&str]) -> Result<Kind, (String, Vec<String>)> {
+pub(crate) fn kind_of(variable: &str, path: &[&str]) -> Result<Kind, (String, Vec<String>)> {
     let mut at = if variable == CLUSTER {
         &*CLUSTERS
     } else {

@@ -14,7 +14,7 @@ use super::objects;
 
 /// The cached clusters by name, and the time budget for the reasons of the current cycle.
 #[derive(Default)]
-pub(super) struct ClusterCache {
+pub(crate) struct ClusterCache {
     clusters: HashMap<String, CachedCluster>,
     /// Shared by all evaluations for reasons in the current cycle; `None` before the first.
     reasons: Option<Budget>,
@@ -29,24 +29,24 @@ impl std::fmt::Debug for ClusterCache {
 }
 
 /// A cached cluster.
-pub(super) struct CachedCluster {
+pub(crate) struct CachedCluster {
     /// Identifies the object by its address, which stays reserved while this weak reference exists.
     object: Weak<Cluster>,
     /// The functions and the variable `cluster`.
-    pub(super) scope: Context<'static>,
+    pub(crate) scope: Context<'static>,
     /// Results of expressions that read no binding, by the index of the expression.
-    pub(super) filter: HashMap<usize, Result<(), Arc<str>>>,
-    pub(super) score: HashMap<usize, Result<i64, Arc<str>>>,
+    pub(crate) filter: HashMap<usize, Result<(), Arc<str>>>,
+    pub(crate) score: HashMap<usize, Result<i64, Arc<str>>>,
 }
 
 impl ClusterCache {
     /// Resets the budget for reasons.
-    pub(super) fn begin_cycle(&mut self) {
+    pub(crate) fn begin_cycle(&mut self) {
         self.reasons = None;
     }
 
     /// Returns the budget of the current cycle for reasons. It begins with the first call.
-    pub(super) fn reasons_budget(&mut self) -> Budget {
+    pub(crate) fn reasons_budget(&mut self) -> Budget {
         *self.reasons.get_or_insert_with(Budget::begin)
     }
 
@@ -54,7 +54,7 @@ impl ClusterCache {
     ///
     /// # Errors
     /// If the object is missing or cannot be converted.
-    pub(super) fn get(
+    pub(crate) fn get(
         &mut self,
         view: &ClusterView<'_>,
         reads: &Paths,
@@ -79,7 +79,7 @@ impl ClusterCache {
     }
 
     /// Drops removed clusters if the cache holds more than `clusters`.
-    pub(super) fn drop_removed(&mut self, clusters: usize) {
+    pub(crate) fn drop_removed(&mut self, clusters: usize) {
         if self.clusters.len() > clusters {
             self.clusters
                 .retain(|_, cached| cached.object.strong_count() > 0);
@@ -87,7 +87,7 @@ impl ClusterCache {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.clusters.len()
     }
 }

@@ -11,32 +11,32 @@ use super::variables::{BINDING, CLUSTER, Kind, kind_of};
 /// Depth limit of an expression.
 const MAX_DEPTH: usize = 64;
 /// Limit of nested loops.
-pub(super) const MAX_LOOPS: usize = 3;
+pub(crate) const MAX_LOOPS: usize = 3;
 
 /// The fields that an expression reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reads {
-    pub(super) cluster: Paths,
-    pub(super) binding: Paths,
+pub(crate) struct Reads {
+    pub(crate) cluster: Paths,
+    pub(crate) binding: Paths,
 }
 
 /// Paths to the fields of an object that are read. An empty path stands for the whole object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Paths(pub(super) BTreeSet<Vec<String>>);
+pub(crate) struct Paths(pub(crate) BTreeSet<Vec<String>>);
 
 impl Paths {
     /// Returns the path of the whole object.
-    pub(super) fn everything() -> Self {
+    pub(crate) fn everything() -> Self {
         Self([Vec::new()].into())
     }
 
     /// Reports whether nothing is read.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Reports whether a field, or a part of it, is read.
-    pub(super) fn includes(&self, path: &[&str]) -> bool {
+    pub(crate) fn includes(&self, path: &[&str]) -> bool {
         self.0
             .iter()
             .any(|read| read.iter().zip(path).all(|(read, name)| read == name))
@@ -44,9 +44,9 @@ impl Paths {
 }
 
 /// An error, and the name in the source that it concerns.
-pub(super) struct Problem {
-    pub(super) name: String,
-    pub(super) text: String,
+pub(crate) struct Problem {
+    pub(crate) name: String,
+    pub(crate) text: String,
 }
 
 /// Returns the variable and the path of a field access such as `cluster.a["b"].c`.
@@ -87,15 +87,15 @@ fn string_literal(expr: &IdedExpr) -> Option<&str> {
 
 /// The state of a check.
 #[derive(Default)]
-pub(super) struct Check {
+pub(crate) struct Check {
     /// The variables of enclosing loops.
     loop_variables: Vec<String>,
-    pub(super) reads: Reads,
+    pub(crate) reads: Reads,
 }
 
 impl Check {
     /// Checks an expression at this depth, inside this number of loops.
-    pub(super) fn expression(
+    pub(crate) fn expression(
         &mut self,
         expr: &IdedExpr,
         depth: usize,
@@ -204,7 +204,7 @@ impl Check {
     }
 
     /// Returns the type of the value, as far as it is known.
-    pub(super) fn kind(&self, expr: &IdedExpr) -> Result<Kind, Problem> {
+    pub(crate) fn kind(&self, expr: &IdedExpr) -> Result<Kind, Problem> {
         if let Expr::Select(select) = &expr.expr
             && select.test
         {

@@ -6,7 +6,7 @@ use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operat
 use super::functions::COUNT_ITERATION;
 
 /// Makes every loop count its iterations, and field selections borrow instead of copying the object.
-pub(super) fn bound_loops(expr: &mut IdedExpr) {
+pub(crate) fn bound_loops(expr: &mut IdedExpr) {
     match &mut expr.expr {
         Expr::Call(call) => {
             if call.func_name == operators::OPT_SELECT {

@@ -16,10 +16,10 @@ const MAX_LENGTH: usize = 4096;
 const PARSER_STACK: usize = 64 << 20;
 
 /// A valid expression.
-pub(super) struct Program {
-    pub(super) source: String,
-    pub(super) root: IdedExpr,
-    pub(super) reads: Reads,
+pub(crate) struct Program {
+    pub(crate) source: String,
+    pub(crate) root: IdedExpr,
+    pub(crate) reads: Reads,
 }
 
 impl fmt::Debug for Program {
@@ -33,7 +33,7 @@ impl Program {
     ///
     /// # Errors
     /// If the expression is invalid or too large.
-    pub(super) fn parse(source: &str, wanted: Kind) -> Result<Self, SyntaxError> {
+    pub(crate) fn parse(source: &str, wanted: Kind) -> Result<Self, SyntaxError> {
         let parse = || Self::parse_here(source, wanted);
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(PARSER_STACK);

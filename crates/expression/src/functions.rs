@@ -11,11 +11,11 @@ use kube_cel::cel::extractors::This;
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 /// Limit of loop iterations in one evaluation.
-pub(super) const MAX_ITERATIONS: u32 = 10_000;
+pub(crate) const MAX_ITERATIONS: u32 = 10_000;
 /// Time limit of the evaluations for all clusters of one decision.
-pub(super) const MAX_TIME: Duration = Duration::from_secs(1);
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 /// The function that counts a loop iteration. Expressions cannot call a function of this name.
-pub(super) const COUNT_ITERATION: &str = "@count_iteration";
+pub(crate) const COUNT_ITERATION: &str = "@count_iteration";
 /// Limit of compiled patterns in the cache.
 const MAX_PATTERNS: usize = 256;
 /// Size limit of a compiled pattern.
@@ -28,7 +28,7 @@ thread_local! {
 }
 
 /// The functions, shared by all expressions.
-pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
+pub(crate) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     context.add_function(COUNT_ITERATION, count_iteration);
     context.add_function("matches", matches);
@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
 
 /// An exceeded limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exceeded {
+pub(crate) enum Exceeded {
     /// The loop iterations of one evaluation.
     Iterations,
     /// The time of a decision.
@@ -46,23 +46,23 @@ pub(super) enum Exceeded {
 
 /// The time budget of one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     deadline: Instant,
 }
 
 impl Budget {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self::within(MAX_TIME)
     }
 
-    pub(super) fn within(time: Duration) -> Self {
+    pub(crate) fn within(time: Duration) -> Self {
         Self {
             deadline: Instant::now() + time,
         }
     }
 
     /// Evaluates an expression within the limits.
-    pub(super) fn run(
+    pub(crate) fn run(
         self,
         root: &IdedExpr,
         scope: &Context<'_>,
@@ -99,7 +99,7 @@ fn count_iteration() -> Result<Value, ExecutionError> {
 }
 
 /// Compiles a pattern.
-pub(super) fn pattern(text: &str) -> Result<regex::Regex, regex::Error> {
+pub(crate) fn pattern(text: &str) -> Result<regex::Regex, regex::Error> {
     regex::RegexBuilder::new(text)
         .size_limit(MAX_PATTERN_SIZE)
         .build()
@@ -123,7 +123,7 @@ fn matches(This(text): This<Arc<String>>, source: Arc<String>) -> Result<Value, 
 }
 
 /// Reports whether a function exists. The library has no lookup, so this calls it without arguments.
-pub(super) fn exists(name: &str) -> bool {
+pub(crate) fn exists(name: &str) -> bool {
     let call = IdedExpr {
         id: 0,
         expr: Expr::Call(CallExpr {
