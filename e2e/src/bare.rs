@@ -9,7 +9,7 @@ use berth_api::component::Component;
 use berth_api::{Cluster, ResourceBinding};
 use berth_apiserver::{Server, ServerConfig};
 use berth_scheduler::connect;
-use berth_scheduler::logging::LogArgs;
+use berth_scheduler::process::logging::LogArgs;
 use berth_scheduler::{Options, ServiceError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -52,7 +52,7 @@ impl Bare {
     /// When it does not start.
     pub async fn start(clusters: &[Cluster]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::logging::init(&LogArgs::default(), "off");
+        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let (client, server) = if let Some(assets) = RealServer::assets() {
             let server = RealServer::start(&assets, folder.path()).await;

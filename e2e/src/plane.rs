@@ -8,7 +8,7 @@ use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
 use berth_scheduler::config::Declared;
-use berth_scheduler::logging::LogArgs;
+use berth_scheduler::process::logging::LogArgs;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Client, ResourceExt as _};
@@ -82,7 +82,7 @@ impl Plane {
     pub async fn start_with(setup: Setup) -> Self {
         // Another test of the process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::logging::init(&LogArgs::default(), "off");
+        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let cancel = CancellationToken::new();

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use berth_scheduler::flags::SchedulerArgs;
-use berth_scheduler::logging::{self, LogArgs};
-use berth_scheduler::{SchedulerCommand, command, runtime, signals};
+use berth_scheduler::SchedulerCommand;
+use berth_scheduler::config::SchedulerArgs;
+use berth_scheduler::process::logging::{self, LogArgs};
+use berth_scheduler::process::{command_line, runtime, signals};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -121,9 +122,9 @@ pub fn main() -> ExitCode {
     if called_as_scheduler() {
         return SchedulerCommand::new().named(SCHEDULER_NAME).run();
     }
-    match command::parse::<Cli>(Cli::command(), with_levels(std::env::args_os())) {
+    match command_line::parse::<Cli>(Cli::command(), with_levels(std::env::args_os())) {
         Ok(cli) => cli.run(),
-        Err(error) => command::refuse(&error),
+        Err(error) => command_line::refuse(&error),
     }
 }
 
@@ -266,7 +267,7 @@ impl Failure {
 
     fn report(self) -> ExitCode {
         for message in self.messages {
-            command::report(message, self.code);
+            command_line::report(message, self.code);
         }
         ExitCode::from(self.code)
     }
@@ -297,7 +298,7 @@ mod tests {
             ),
         ] {
             let words = typed.split(' ').map(OsString::from);
-            let error = command::parse::<Cli>(Cli::command(), words).unwrap_err();
+            let error = command_line::parse::<Cli>(Cli::command(), words).unwrap_err();
             assert!(error.to_string().contains(refused), "{typed}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Bindings as the service holds them: both kinds in one shape, named by one key.
+//! ResourceBindings and ClusterResourceBindings as one type with one key.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,18 +9,18 @@ use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_core::{BindingName, BindingObject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::guard::Guarded;
+use crate::lazy_object::LazyObject;
 
-/// Names a binding: with a namespace it is a ResourceBinding, without one a ClusterResourceBinding.
+/// Key of a binding: a ResourceBinding if it has a namespace, otherwise a ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BindingKey {
-    /// The namespace of a ResourceBinding.
+    /// Namespace of a ResourceBinding.
     pub namespace: Option<Arc<str>>,
-    /// The name.
+    /// Name.
     pub name: Arc<str>,
 }
 
-/// The key of what a request is about.
+/// Key of the binding of an engine request.
 impl From<&BindingName> for BindingKey {
     fn from(name: &BindingName) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl From<&BindingName> for BindingKey {
 }
 
 impl BindingKey {
-    /// The key of an object with this metadata.
+    /// Returns the key of an object with this metadata.
     pub fn of(metadata: &ObjectMeta) -> Self {
         Self {
             namespace: metadata
@@ -43,7 +43,7 @@ impl BindingKey {
         }
     }
 
-    /// The kind of the object named.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> &'static str {
         if self.namespace.is_some() {
             "ResourceBinding"
@@ -65,13 +65,13 @@ impl fmt::Display for BindingKey {
 /// A ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    /// Its key.
+    /// Key.
     pub key: BindingKey,
-    /// Its metadata, without managed fields.
+    /// Metadata without managed fields.
     pub metadata: ObjectMeta,
-    /// Its spec.
+    /// Spec.
     pub spec: BindingSpec,
-    /// Its status; empty where the object has none.
+    /// Status; empty if the object has none.
     pub status: BindingStatus,
 }
 
@@ -87,9 +87,9 @@ impl BindingObject for Binding {
 
 impl Binding {
     fn new(mut metadata: ObjectMeta, mut spec: BindingSpec, status: Option<BindingStatus>) -> Self {
-        // Nobody here reads them, and they are two thirds of the memory of a typed object.
+        // Unused here, and two thirds of the memory of a typed object.
         metadata.managed_fields = None;
-        // It is compared with the applied placement, which Go has written.
+        // Normalized for the comparison with the applied placement, which Go has written.
         if let Some(placement) = &mut spec.placement {
             placement.drop_empty_strings();
         }
@@ -101,12 +101,12 @@ impl Binding {
         }
     }
 
-    /// `metadata.generation`, 0 where the server sets none.
+    /// Returns `metadata.generation`, or 0 if it is not set.
     pub fn generation(&self) -> i64 {
         self.metadata.generation.unwrap_or(0)
     }
 
-    /// `metadata.resourceVersion`, empty where there is none.
+    /// Returns `metadata.resourceVersion`, or an empty string if it is not set.
     pub fn resource_version(&self) -> &str {
         self.metadata
             .resource_version
@@ -114,12 +114,12 @@ impl Binding {
             .unwrap_or_default()
     }
 
-    /// Whether the object is being deleted.
+    /// Reports whether the object is being deleted.
     pub fn deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// An annotation; empty where it is missing.
+    /// Returns the value of an annotation, or an empty string if it is missing.
     pub fn annotation(&self, name: &str) -> &str {
         self.metadata
             .annotations
@@ -128,17 +128,17 @@ impl Binding {
             .map_or("", String::as_str)
     }
 
-    /// Whether this object is at least as new as the other one.
+    /// Reports whether this state is at least as new as the other one.
     ///
-    /// Resource versions of one server are increasing decimal numbers; where one is not, the newcomer
-    /// counts as newer, which costs at most one more cycle.
+    /// Resource versions of a server are increasing decimal numbers. If one is not a number, `self` counts as
+    /// newer, which costs at most one extra cycle.
     pub fn at_least_as_new_as(&self, other: &Self) -> bool {
         age(&self.metadata, &other.metadata).is_none_or(Ordering::is_ge)
     }
 }
 
-/// How the version of an object compares with that of another state of the same object; `None` where nobody
-/// can tell, or where it is another object of the same name.
+/// Compares the versions of two states of an object. Returns `None` if they are not comparable or belong to
+/// different objects.
 fn age(this: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
     if this.uid != other.uid {
         return None;
@@ -147,17 +147,17 @@ fn age(this: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
     Some(version(this)?.cmp(&version(other)?))
 }
 
-/// A binding as it came, not read yet.
+/// A binding whose content is not decoded yet.
 #[derive(Clone, Debug)]
-pub enum Unread {
+pub enum RawBinding {
     /// A ResourceBinding.
-    Namespaced(Box<Guarded<ResourceBinding>>),
+    Namespaced(Box<LazyObject<ResourceBinding>>),
     /// A ClusterResourceBinding.
-    ClusterScoped(Box<Guarded<ClusterResourceBinding>>),
+    ClusterScoped(Box<LazyObject<ClusterResourceBinding>>),
 }
 
-impl Unread {
-    /// What names the binding.
+impl RawBinding {
+    /// Returns the identity of the binding.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Namespaced(object) => object.metadata(),
@@ -165,19 +165,19 @@ impl Unread {
         }
     }
 
-    /// Whether it says nothing that is not known from `binding`, a state as the server gave it.
-    pub fn is_known_from(&self, binding: &Binding) -> bool {
+    /// Reports whether it is no newer than `binding`, a state received from the server.
+    pub fn is_outdated_by(&self, binding: &Binding) -> bool {
         age(self.metadata(), &binding.metadata).is_some_and(Ordering::is_le)
     }
 
-    /// Reads it.
+    /// Decodes the binding.
     ///
     /// # Errors
-    /// When it is malformed.
-    pub fn read(&self) -> Result<Binding, serde_json::Error> {
+    /// When the object is malformed.
+    pub fn decode(&self) -> Result<Binding, serde_json::Error> {
         match self {
-            Self::Namespaced(object) => object.read().map(Into::into),
-            Self::ClusterScoped(object) => object.read().map(Into::into),
+            Self::Namespaced(object) => object.decode().map(Into::into),
+            Self::ClusterScoped(object) => object.decode().map(Into::into),
         }
     }
 }
@@ -208,22 +208,22 @@ mod tests {
     }
 
     #[test]
-    fn only_newer_states_and_other_objects_are_news() {
+    fn only_newer_states_and_other_objects_are_new() {
         let known: ResourceBinding = serde_json::from_value(object("a", "9")).unwrap();
         let known = Binding::from(known);
         let cases = [
             ("a", "8", true),
             ("a", "9", true),
-            // As a number: "10" is below "9" as a text.
+            // Compared as numbers: as strings, "10" is less than "9".
             ("a", "10", false),
             ("b", "1", false),
             ("a", "not a number", false),
         ];
-        for (uid, version, is_known) in cases {
+        for (uid, version, is_outdated) in cases {
             let bytes = object(uid, version).to_string();
-            let unread = Unread::Namespaced(Box::new(serde_json::from_str(&bytes).unwrap()));
-            assert_eq!(unread.is_known_from(&known), is_known, "{uid} {version}");
-            assert_eq!(unread.read().unwrap().resource_version(), version);
+            let raw = RawBinding::Namespaced(Box::new(serde_json::from_str(&bytes).unwrap()));
+            assert_eq!(raw.is_outdated_by(&known), is_outdated, "{uid} {version}");
+            assert_eq!(raw.decode().unwrap().resource_version(), version);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command of a scheduler, for a `main` of one expression: with plugins of one's own, or without.
+//! Command-line program of a scheduler, with or without custom plugins.
 //!
 //! ```no_run
 //! use berth_scheduler::SchedulerCommand;
@@ -13,23 +13,20 @@
 //! }
 //! ```
 
-use std::ffi::OsString;
 use std::io::{ErrorKind as IoErrorKind, Write as _};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{Command, CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::flags::SchedulerArgs;
+use crate::config::{Options, OptionsError, SchedulerArgs};
 use crate::framework::{Args, FactoryError, Handle, Plugin, Registry, RegistryError};
-use crate::logging::{self, LogArgs};
-use crate::options::{Options, OptionsError};
-use crate::runtime;
-use crate::service::{self, ServiceError};
-use crate::signals;
+use crate::process::command_line::{parse, refuse, report};
+use crate::process::logging::{self, LogArgs};
+use crate::process::{runtime, signals};
+use crate::setup::{self, ServiceError};
 
-/// A scheduler as a program.
+/// A scheduler program.
 #[derive(Debug)]
 pub struct SchedulerCommand {
     name: &'static str,
@@ -43,22 +40,22 @@ impl Default for SchedulerCommand {
     }
 }
 
-/// Why a scheduler ended, or did not begin.
+/// Reason why a scheduler ended or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// Two plugins have the same name.
+    /// Two plugins have the same name, or the plugin to remove is unknown.
     #[error(transparent)]
     Plugin(#[from] RegistryError),
-    /// The command line or the configuration file makes no sense.
+    /// The command line or the configuration file is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The service.
+    /// The service failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
 }
 
 impl CommandError {
-    /// Whether the user has to change flags, configuration or program for it to work.
+    /// Reports whether the user has to change flags, configuration or program.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Plugin(_) | Self::Options(_) => true,
@@ -86,7 +83,7 @@ enum VersionCommand {
 }
 
 impl SchedulerCommand {
-    /// A scheduler with the in-tree plugins.
+    /// Creates a scheduler with the in-tree plugins.
     pub fn new() -> Self {
         Self {
             name: "berth-scheduler",
@@ -95,14 +92,14 @@ impl SchedulerCommand {
         }
     }
 
-    /// Names the program in its version.
+    /// Sets the program name that `version` prints.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = name;
         self
     }
 
-    /// Adds a plugin. A name that is taken is an error of [`Self::run`].
+    /// Adds a plugin. [`Self::run`] fails if the name is taken.
     #[must_use]
     pub fn with_plugin(
         mut self,
@@ -126,15 +123,15 @@ impl SchedulerCommand {
         self
     }
 
-    /// Takes an in-tree plugin out, for example to put another one of the same name in its place. A name that no
-    /// in-tree plugin has is an error of [`Self::run`].
+    /// Removes an in-tree plugin, for example to replace it with another one of the same name. [`Self::run`]
+    /// fails if no in-tree plugin has this name.
     #[must_use]
     pub fn without_plugin(mut self, name: impl Into<String>) -> Self {
         self.unregistered.push(name.into());
         self
     }
 
-    /// Reads the command line, and schedules until the process is told to end.
+    /// Parses the command line and schedules until the process receives a signal.
     pub fn run(self) -> ExitCode {
         let cli = match parse::<Cli>(Cli::command().name(self.name), std::env::args_os()) {
             Ok(cli) => cli,
@@ -158,7 +155,7 @@ impl SchedulerCommand {
             let outcome = self.execute(cli.scheduler, cancel).await;
             outcome.map_err(|error| (error.to_string(), if error.is_usage() { 2 } else { 1 }))
         });
-        // Said when nothing else can speak any more, so that it is the last line.
+        // Printed after all tasks have ended, so that it is the last line.
         match outcome {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err((error, code))) => report(error, code),
@@ -166,10 +163,10 @@ impl SchedulerCommand {
         }
     }
 
-    /// Schedules until the token is cancelled, in a runtime that is there already.
+    /// Schedules until the token is cancelled, in the current runtime.
     ///
     /// # Errors
-    /// When it cannot begin, or cannot go on.
+    /// When the scheduler cannot start or cannot continue.
     pub async fn execute(
         self,
         args: SchedulerArgs,
@@ -180,81 +177,6 @@ impl SchedulerCommand {
             unregistered: self.unregistered,
             ..Options::try_from(args)?
         };
-        Ok(service::run(options, cancel).await?)
-    }
-}
-
-/// Reads a command line. Every flag takes a negative number, so that one out of range is refused as that, and not as an
-/// unknown flag.
-///
-/// # Errors
-/// When it makes no sense, or asks for help.
-pub fn parse<C: Parser>(
-    command: Command,
-    words: impl IntoIterator<Item = OsString>,
-) -> Result<C, clap::Error> {
-    let matches = with_negative_numbers(command).try_get_matches_from(words)?;
-    C::from_arg_matches(&matches)
-}
-
-fn with_negative_numbers(command: Command) -> Command {
-    let flag_takes_value =
-        |arg: &clap::Arg| arg.get_long().is_some() && arg.get_action().takes_values();
-    command
-        .mut_args(|arg| {
-            if flag_takes_value(&arg) {
-                arg.allow_negative_numbers(true)
-            } else {
-                arg
-            }
-        })
-        .mut_subcommands(with_negative_numbers)
-}
-
-/// Shows help where it was asked for, and otherwise says in one line what is wrong with the command line.
-pub fn refuse(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return report(one_line(error), 2);
-    }
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
-}
-
-/// What is wrong with the command line, without the usage that `--help` shows.
-fn one_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:"));
-    let said: Vec<&str> = lines
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect();
-    let said = said.join(" ");
-    format!(
-        "{} (see --help)",
-        said.strip_prefix("error: ").unwrap_or(&said)
-    )
-}
-
-/// Says what went wrong, in one line; the code says whose turn it is.
-pub fn report(error: impl std::fmt::Display, code: u8) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {}", unbroken(&error.to_string()));
-    ExitCode::from(code)
-}
-
-/// Text of others, such as that of a panic, may have several lines.
-fn unbroken(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    lines.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_has_one_line() {
-        assert_eq!(unbroken("a\n  left: 1\n right: 2"), "a left: 1 right: 2");
+        Ok(setup::run(options, cancel).await?)
     }
 }

@@ -1,4 +1,9 @@
-//! Clients for the control plane.
+//! Clients of the control plane: configuration, credentials, request limit and reachability.
+
+pub(crate) mod any_certificate;
+mod credential_reload;
+mod rate_limit;
+mod reachability;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,34 +20,54 @@ use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigEr
 use tower::util::{BoxService, MapRequestLayer};
 use tower::{BoxError, Service, ServiceExt as _};
 
+use self::credential_reload::ReloadingTransport;
+pub use self::rate_limit::{Rate, RateLimit};
+use self::reachability::Reachability;
 use crate::metrics::Requests;
-use crate::options::Patience;
-use crate::reachability::Reachability;
-use crate::rotation::Rotating;
 
-/// The transport of a client.
+/// Transport of a client.
 type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
-/// Where the control plane is.
+/// Address and credentials of the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// A kubeconfig file; without one, `$KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried.
+    /// Kubeconfig file. Without it, `$KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried.
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one.
+    /// Kubeconfig context to use instead of the current one.
     pub context: Option<String>,
-    /// The address of the API server, which wins over the kubeconfig's.
+    /// Address of the API server; overrides the kubeconfig.
     pub master: Option<String>,
 }
 
-/// A control plane that cannot be addressed.
+/// Limits on how long the API server may stay silent before a connection counts as dead. A machine that
+/// disappears, or a half-closed connection, sends nothing; without these limits the failure would stay
+/// unnoticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Time limit for the response to a request.
+    pub request: Duration,
+    /// Duration of a watch, in whole seconds. The server is asked to end each watch after this time.
+    pub watch: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(15),
+            watch: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Reason why there is no client for the control plane.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The kubeconfig cannot be used.
+    /// The kubeconfig is unusable.
     #[error("cannot use the kubeconfig{}: {}", file_of(.path.as_ref(), .source), root_cause(.source.as_ref()))]
     Kubeconfig {
-        /// The file named by the user.
+        /// The file that the user named.
         path: Option<PathBuf>,
-        /// Why not.
+        /// The reason.
         source: Box<KubeconfigError>,
     },
     /// Neither a kubeconfig nor an in-cluster configuration was found.
@@ -51,28 +76,28 @@ pub enum ConnectError {
         kubeconfig_problem(.0)
     )]
     Nowhere(Box<InferConfigError>),
-    /// `--master` is no URL.
+    /// `--master` is not a URL.
     #[error("--master {url}: {source}")]
     Master {
-        /// As given.
+        /// The value.
         url: String,
-        /// Why not.
+        /// The reason.
         source: http::uri::InvalidUri,
     },
-    /// Nobody answers there.
+    /// The server does not respond.
     #[error("cannot reach the control plane at {url}: {reason}")]
     Unreachable {
-        /// Where it should be.
+        /// The expected address.
         url: String,
-        /// What happened instead.
+        /// The reason.
         reason: String,
     },
-    /// The client cannot be built, for example because of a certificate.
+    /// The client cannot be built, for example because of an invalid certificate.
     #[error("cannot build a client: {0}")]
     Client(Box<kube::Error>),
 }
 
-/// The file that the user has named, or that could not be read.
+/// Formats the file that the user named, or that could not be read.
 fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
     let tried = match problem {
         KubeconfigError::ReadConfig(_, tried) => Some(tried),
@@ -83,7 +108,8 @@ fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
         .unwrap_or_default()
 }
 
-/// What is the matter with the kubeconfig that was looked for; that there is no cluster around is no news.
+/// Describes the problem with the inferred kubeconfig. Not running inside a cluster is expected and not
+/// mentioned.
 fn kubeconfig_problem(error: &InferConfigError) -> String {
     let source = std::error::Error::source(error);
     match source.and_then(|source| source.downcast_ref::<KubeconfigError>()) {
@@ -93,7 +119,7 @@ fn kubeconfig_problem(error: &InferConfigError) -> String {
     }
 }
 
-/// Returns what `$KUBECONFIG` names, where it names something: a file, or several as in `$PATH`.
+/// Returns the value of `$KUBECONFIG` if it names a file, or several as in `$PATH`.
 pub fn kubeconfig_of_environment() -> Option<PathBuf> {
     let named = std::env::var_os("KUBECONFIG")?;
     let mut paths = std::env::split_paths(&named);
@@ -108,7 +134,7 @@ fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
     })
 }
 
-/// Reads the files of `$KUBECONFIG`. As for kubectl, some of several may be missing.
+/// Reads the files of `$KUBECONFIG`. As with kubectl, some of several files may be missing.
 fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
     let paths = std::env::split_paths(named).filter(|path| !path.as_os_str().is_empty());
     let paths: Vec<PathBuf> = paths.collect();
@@ -124,10 +150,10 @@ fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
     Ok(all)
 }
 
-/// The client configuration of a target.
+/// Returns the client configuration of a target.
 ///
 /// # Errors
-/// When nothing tells where the control plane is, or what tells it cannot be used.
+/// When no configuration is found, or it is unusable.
 pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
     let options = KubeConfigOptions {
         context: target.context.clone(),
@@ -161,23 +187,23 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
             source,
         })?;
     }
-    // The queue decides when to try again, not the transport.
+    // The scheduling queue controls retries, not the transport.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(10));
     Ok(config)
 }
 
-/// Lets connections end that are silent for too long: the server ends watches in time, so one on which
-/// nothing has come for longer is dead. This covers lists, and idle connections that would be used again.
-pub fn limit_silence(config: &mut kube::Config, patience: Patience) {
-    config.read_timeout = Some(patience.watch + patience.request);
+/// Sets a read timeout. The server ends watches in time, so a connection that is silent for longer is dead.
+/// This also covers lists and reused idle connections.
+pub fn limit_silence(config: &mut kube::Config, timeouts: Timeouts) {
+    config.read_timeout = Some(timeouts.watch + timeouts.request);
     config.reset_reader_on_write = true;
 }
 
-/// A client of the scheduler for a configuration, and the count of its requests.
+/// Creates a client of the scheduler, and the metrics of its requests.
 ///
 /// # Errors
-/// When the configuration's certificates or keys cannot be used.
+/// When a certificate or key of the configuration is unusable.
 pub fn counted_client(
     config: kube::Config,
     target: &Target,
@@ -192,19 +218,20 @@ pub fn counted_client(
     Ok((builder.build(), requests))
 }
 
-/// A client of a component for a configuration.
+/// Creates a client of a component.
 ///
 /// # Errors
-/// When the configuration's certificates or keys cannot be used.
+/// When a certificate or key of the configuration is unusable.
 pub fn client(config: kube::Config, component: Component) -> Result<kube::Client, ConnectError> {
     let builder = builder(config)?.with_layer(&named_by(component));
     Ok(builder.build())
 }
 
-/// A client of a component that works for long: when the server goes away, and when it is back, is logged once.
+/// Creates a long-running client of a component. It logs once when the server stops responding, and once when
+/// it resumes.
 ///
 /// # Errors
-/// When the configuration's certificates or keys cannot be used.
+/// When a certificate or key of the configuration is unusable.
 pub fn lasting_client(
     config: kube::Config,
     target: &Target,
@@ -222,14 +249,27 @@ fn url(config: &kube::Config) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-/// Returns a client that sends its requests over another one, under the name of this component.
+/// Sends a request with a time limit. Exceeding it is an error.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    sent: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    match tokio::time::timeout(limit, sent).await {
+        Ok(response) => response,
+        Err(_) => Err(kube::Error::Service(
+            format!("no answer within {limit:?}").into(),
+        )),
+    }
+}
+
+/// Wraps a client so that its requests carry the name of the component.
 pub fn named(client: kube::Client, component: Component) -> kube::Client {
     let namespace = client.default_namespace().to_owned();
     let builder = ClientBuilder::new(over(client), namespace).with_layer(&named_by(component));
     builder.build()
 }
 
-/// Returns a client as a service, to put layers around it.
+/// Returns a client as a tower service, to add layers.
 pub fn over(
     client: kube::Client,
 ) -> impl Service<
@@ -250,12 +290,12 @@ fn builder(config: kube::Config) -> Result<ClientBuilder<Transport>, ConnectErro
     ClientBuilder::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
 }
 
-/// Builds on a transport that follows the files of certificates which the kubeconfig of a target names.
+/// Creates a builder with a transport that reloads the certificate files of the target's kubeconfig.
 fn rotating(
     config: kube::Config,
     target: &Target,
 ) -> Result<ClientBuilder<Transport>, ConnectError> {
-    let rotating = Rotating::of(&config, target);
+    let rotating = ReloadingTransport::of(&config, target);
     match rotating.map_err(|error| ConnectError::Client(Box::new(error)))? {
         Some(transport) => {
             let transport = transport.map_response(|answer| answer.map(boxed));
@@ -270,7 +310,7 @@ fn boxed(body: Body) -> Box<DynBody> {
     Box::new(body.map_err(Into::into))
 }
 
-/// Sets the `User-Agent` of requests that have none: without it the field manager is `unknown`.
+/// Sets the `User-Agent` of requests that have none. Otherwise, the field manager would be `unknown`.
 fn named_by(
     component: Component,
 ) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {
@@ -284,10 +324,10 @@ fn named_by(
     })
 }
 
-/// A client of a component for a configuration, for a command that has no use for a control plane that begins to answer later.
+/// Creates a client and checks that the server responds, for commands that should fail fast.
 ///
 /// # Errors
-/// When the client cannot be built, or the server does not answer. A refusal is an answer.
+/// When the client cannot be built, or the server does not respond. An error response counts as a response.
 pub async fn reach(
     config: kube::Config,
     component: Component,

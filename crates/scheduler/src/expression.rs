@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 pub use berth_expression::{Expression, ExpressionArgs};
 
-use crate::framework::args::{Args, ArgsError};
-use crate::framework::events::{EventKind, Registration};
-use crate::framework::handle::Handle;
-use crate::framework::plugin::Plugin;
-use crate::framework::registry::FactoryError;
+use crate::framework::{Args, ArgsError, EventKind, FactoryError, Handle, Plugin, Registration};
 
 /// Builds the plugin from its arguments.
 ///

@@ -1,30 +1,27 @@
-//! The framework: what a plugin is, where it can act, and how it is found.
+//! Plugin framework: plugins, their extension points, and their registry.
 //!
-//! `berth-core` has the extension points of a decision: PreFilter, Filter, PreScore, Score, Select and
-//! Assign. Here are those around it, and what ties both together: [`Plugin`], [`Registry`], [`Args`]. A plugin knows
-//! bindings, clusters and the results of decisions; it does not know queues, watches or leases.
+//! `berth-core` has the extension points of a decision: PreFilter, Filter, PreScore, Score, Select and Assign.
+//! This module has those around it, and [`Plugin`], [`Registry`] and [`Args`] for both. Plugins know bindings,
+//! clusters and results of decisions, but not queues, watches or leases.
 
-pub mod args;
-pub(crate) mod assembly;
-pub mod events;
-pub mod follow;
-pub mod handle;
-mod in_tree;
-pub mod plugin;
-pub mod points;
-pub mod preempt;
-pub mod priority_sort;
-pub mod profile;
-pub mod registry;
-pub(crate) mod runtime;
-pub(crate) mod service_points;
-pub mod state;
-pub mod waiting;
+pub(crate) mod args;
+pub(crate) mod events;
+pub(crate) mod extension_points;
+pub(crate) mod follow;
+pub(crate) mod handle;
+pub(crate) mod permit;
+pub(crate) mod plugin;
+pub(crate) mod points;
+pub(crate) mod preempt;
+pub(crate) mod priority_sort;
+pub(crate) mod registry;
+pub(crate) mod state;
 
 pub use args::{Args, ArgsError};
 pub use events::{Event, EventKind, Hint, Registration};
 pub use follow::Follow;
 pub use handle::Handle;
+pub use permit::{Bindings, Permits, Waiting};
 pub use plugin::Plugin;
 pub use points::{
     Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
@@ -32,7 +29,7 @@ pub use points::{
 };
 pub use preempt::{Nomination, PostFilterContext, Victim};
 pub use priority_sort::PrioritySort;
-pub use profile::ProfileError;
-pub use registry::{Factory, FactoryError, Registry, RegistryError, Standing, UnknownPlugin};
+pub use registry::{Enablement, Factory, FactoryError, Registry, RegistryError, UnknownPlugin};
 pub use state::State;
-pub use waiting::{Bindings, Permits, Waiting};
+
+pub use crate::writer::Report;

@@ -1,12 +1,12 @@
-//! Gangs: bindings that belong together, by the labels of their templates or their own.
+//! Gang scheduling of bindings that belong together by labels of the binding or its template.
 //!
-//! [`GroupQueueSort`] says which goes first, [`Coscheduling`] that they go together or not at all. A label of
-//! the binding itself counts before that of its template.
+//! [`GroupQueueSort`] orders gangs in the queue, [`Coscheduling`] places all members of a gang or none. A label
+//! of the binding overrides that of its template.
 
-mod books;
 mod coscheduling;
+mod gang_state;
 mod membership;
 mod queue_sort;
 
-pub use self::coscheduling::Coscheduling;
-pub use self::queue_sort::GroupQueueSort;
+pub(crate) use self::coscheduling::Coscheduling;
+pub(crate) use self::queue_sort::GroupQueueSort;

@@ -1,38 +1,38 @@
-//! `--feature-gates`: Karmada's names, and ours.
+//! Feature gates: Karmada's, and those of this project.
 
 use berth_core::Gates;
 
 use self::Effect::{Elsewhere, Set};
 
-/// All gates that this process reads.
+/// All feature gates of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    /// PriorityBasedScheduling: bindings of higher priority first, failed ones apart.
+    /// PriorityBasedScheduling: bindings of higher priority first; failed bindings wait separately.
     pub priority_based_scheduling: bool,
-    /// Those of the engine.
+    /// Gates of the engine.
     pub engine: Gates,
-    /// Those of the controllers.
+    /// Gates of the controllers.
     pub controllers: ControllerGates,
 }
 
-/// The gates that the controllers read.
+/// Feature gates of the controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each gate is on or off, whatever the others are"
+    reason = "the gates are independent of each other"
 )]
 pub struct ControllerGates {
-    /// Failover: ClusterTaintPolicies and eviction by taints; none where the list does not say.
+    /// Failover: ClusterTaintPolicies and eviction by taints; `None` if not set.
     pub failover: Option<bool>,
-    /// GracefulEviction: eviction tasks are drained.
+    /// GracefulEviction: eviction tasks are processed gracefully.
     pub graceful_eviction: bool,
-    /// PropagateDeps: what a resource names follows it, where its policy says so.
+    /// PropagateDeps: dependencies of a resource are propagated with it if its policy requires so.
     pub propagate_deps: bool,
-    /// PropagationPolicyPreemption: `preemption: Always` has effect.
+    /// PropagationPolicyPreemption: enables `preemption: Always`.
     pub policy_preemption: bool,
-    /// StatefulFailoverInjection: what moves takes state along.
+    /// StatefulFailoverInjection: a workload that fails over keeps its state.
     pub stateful_failover_injection: bool,
-    /// ResourceQuotaEstimate: requirements carry namespace and priority class.
+    /// ResourceQuotaEstimate: replica requirements include namespace and priority class.
     pub resource_quota_estimate: bool,
 }
 
@@ -59,21 +59,22 @@ impl Default for FeatureGates {
     }
 }
 
-/// When a gate is on without being named.
+/// Maturity of a gate, which sets its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Alpha,
     Beta,
+    /// Specific to this project; `AllAlpha` and `AllBeta` do not apply.
     Own,
 }
 
-/// What a gate does to the engine.
+/// Effect of a gate on this program.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
-    /// Switches something in this process.
+    /// Changes a setting.
     Set(fn(&mut FeatureGates, bool)),
-    /// Other components of the control plane read it: accepted here, so that one list of gates can be given
-    /// to all of them, as the field does it.
+    /// None: other components of the control plane use it. It is accepted so that all components can share one
+    /// list of gates.
     Elsewhere,
 }
 
@@ -111,7 +112,7 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.engine.scheduling_overcommit_protection = on),
     ),
-    // Ours: what Karmada accepts and ignores is honoured. No stage switches them on.
+    // Gates of this project: they honour fields that Karmada ignores. AllAlpha and AllBeta do not apply.
     (
         "SpreadByAllFields",
         Stage::Own,
@@ -160,10 +161,10 @@ const GATES: &[(&str, Stage, Effect)] = &[
     ("ContextualLogging", Stage::Beta, Elsewhere),
 ];
 
-/// Parses `Name=true,Name=false`; later entries win, and `AllAlpha`/`AllBeta` set what is not named.
+/// Parses `Name=true,Name=false`. Later entries win; `AllAlpha` and `AllBeta` set the gates that are not named.
 ///
 /// # Errors
-/// When an entry is no `Name=bool`, or names no gate.
+/// When an entry is not `Name=BOOL` or names an unknown gate.
 pub fn parse(text: &str) -> Result<FeatureGates, String> {
     let mut all = Vec::new();
     let mut named = Vec::new();
@@ -217,17 +218,17 @@ mod tests {
         let gates = parse("WorkloadAffinity=false,AllAlpha=true,AllBeta=false").unwrap();
         assert!(
             !gates.engine.workload_affinity,
-            "a named gate wins over its stage"
+            "a named gate overrides its stage"
         );
         assert!(gates.engine.scheduling_overcommit_protection && !gates.priority_based_scheduling);
         assert!(
             !gates.engine.spread_by_all_fields,
-            "no stage switches on what Karmada does not have"
+            "AllAlpha does not enable gates of this project"
         );
     }
 
     #[test]
-    fn what_is_no_gate_is_refused_by_name() {
+    fn unknown_gates_are_refused_by_name() {
         assert_eq!(
             parse("Nonsense=true").unwrap_err(),
             "unrecognized feature gate: Nonsense"

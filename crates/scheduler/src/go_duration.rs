@@ -1,8 +1,8 @@
-//! Durations as Go writes them on command lines.
+//! Go's notation of durations for command-line flags.
 
 use std::time::Duration;
 
-/// A duration as Go writes it: `300ms`, `15s`, `1m30s`, `2h`.
+/// Parses a duration in Go's notation: `300ms`, `15s`, `1m30s`, `2h`.
 pub fn go_duration(text: &str) -> Result<Duration, String> {
     const HINT: &str = "must be a duration such as 300ms, 15s or 1m30s";
     if text == "0" {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_as_in_go() {
+    fn durations_are_parsed_as_in_go() {
         let cases = [
             ("15s", 15_000),
             ("1m30s", 90_000),

@@ -1,4 +1,4 @@
-//! The HTTP endpoints: health, metrics, and the configuration in force.
+//! HTTP endpoints for health, metrics and the configuration in use.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +16,9 @@ use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
 use crate::metrics::Metrics;
 
-/// What the endpoints show: shared between the service, which fills it in, and the servers.
+/// Content of the endpoints, shared between the scheduler, which updates it, and the HTTP servers.
 #[derive(Clone, Debug)]
-pub struct Probes {
+pub(crate) struct Probes {
     ready: Arc<AtomicBool>,
     metrics: Metrics,
     estimators: Arc<OnceLock<EstimatorClient>>,
@@ -27,8 +27,8 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// For a service that is not ready yet.
-    pub fn new(metrics: Metrics, configuration: Effective) -> Self {
+    /// Creates the content for a scheduler that is not ready yet.
+    pub(crate) fn new(metrics: Metrics, configuration: Effective) -> Self {
         Self {
             ready: Arc::default(),
             metrics,
@@ -38,14 +38,14 @@ impl Probes {
         }
     }
 
-    /// Shows the numbers of the estimators, too.
-    pub fn show_estimators(&self, client: EstimatorClient) {
-        // There is one service, and it says so once.
+    /// Adds the estimators' metrics.
+    pub(crate) fn show_estimators(&self, client: EstimatorClient) {
+        // Set once per process.
         let _ = self.estimators.set(client);
     }
 
-    /// The numbers of the extenders, which are shown, too.
-    pub fn extenders(&self) -> ExtenderMetrics {
+    /// Returns the extenders' metrics, which are included in the output.
+    pub(crate) fn extenders(&self) -> ExtenderMetrics {
         self.extenders.clone()
     }
 
@@ -58,32 +58,32 @@ impl Probes {
         text
     }
 
-    /// Says that the caches are filled.
-    pub fn set_ready(&self) {
+    /// Marks the caches as filled.
+    pub(crate) fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
     }
 
-    /// Whether the caches are filled.
-    pub fn is_ready(&self) -> bool {
+    /// Reports whether the caches are filled.
+    pub(crate) fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 }
 
-/// An address that cannot be listened on.
+/// Failure to listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}")]
 pub struct ListenError {
     /// The address.
     pub address: SocketAddr,
-    /// Why not.
+    /// The reason.
     pub source: std::io::Error,
 }
 
-/// Serves probes and metrics at an address, and returns the address it got.
+/// Serves probes and metrics at an address, and returns the bound address.
 ///
 /// # Errors
-/// When the address cannot be listened on.
-pub async fn serve(
+/// When the address cannot be bound.
+pub(crate) async fn serve(
     address: SocketAddr,
     probes: Probes,
     cancel: CancellationToken,

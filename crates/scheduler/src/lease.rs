@@ -1,11 +1,12 @@
-//! Leader election on a Lease, by the protocol of client-go, so that both can stand for the same office.
+//! Leader election on a Lease with client-go's protocol, so that both kinds of program can share a Lease.
 //!
-//! Other candidates' clocks are not trusted: a record counts as expired when it has not changed for its
-//! lease duration by *our* clock. A leader that cannot renew within the renew deadline, which is shorter
-//! than the lease duration, stops being leader before anybody else may begin.
+//! Clocks of other candidates are not trusted: a record counts as expired when it has not changed for its lease
+//! duration by the local clock. A leader that cannot renew within the renew deadline, which is shorter than the
+//! lease duration, stops leading before another candidate may start.
 
 mod changes;
 pub mod flags;
+pub(crate) mod wall_clock;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,35 +19,35 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::changes::Changes;
-use crate::wall_clock::WallClock;
-use crate::writer::in_time;
+use self::wall_clock::WallClock;
+use crate::connect::within;
 
-/// How often a standby that cannot watch the lease reads it in each retry period.
-const LOOKS_PER_TRY: u32 = 4;
-/// How often giving the office back is tried: a renewal that was under way may have been stored meanwhile.
+/// Number of reads per retry period by a standby that cannot watch the Lease.
+const READS_PER_PERIOD: u32 = 4;
+/// Attempts to release the Lease: a pending renewal may cause a conflict.
 const RELEASE_ATTEMPTS: usize = 3;
 
-/// What leader election needs to know.
+/// Options of leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// The namespace of the Lease.
+    /// Namespace of the Lease.
     pub namespace: String,
-    /// The name of the Lease.
+    /// Name of the Lease.
     pub name: String,
-    /// Who we are: unique among all candidates.
+    /// Unique identity of this candidate.
     pub identity: String,
-    /// How long a leader that is not heard of keeps its office.
+    /// Time after which a standby may replace a leader that does not renew.
     pub lease_duration: Duration,
-    /// How long a leader tries to renew before it gives up; shorter than the lease duration.
+    /// Time after which a leader that cannot renew gives up. Shorter than the lease duration.
     pub renew_deadline: Duration,
-    /// How often candidates try.
+    /// Interval between attempts to acquire or renew.
     pub retry_period: Duration,
 }
 
-/// Durations of leader election that make no sense together.
+/// Contradicting durations of leader election.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseOptionsError {
-    /// The leader would outlive its lease.
+    /// A leader would outlive its lease.
     #[error(
         "--leader-elect-lease-duration ({lease:?}) must be longer than --leader-elect-renew-deadline ({renew:?})"
     )]
@@ -56,7 +57,7 @@ pub enum LeaseOptionsError {
         /// The renew deadline.
         renew: Duration,
     },
-    /// The leader would have no second try.
+    /// A leader would have no second attempt to renew.
     #[error(
         "--leader-elect-renew-deadline ({renew:?}) must be longer than --leader-elect-retry-period ({retry:?})"
     )]
@@ -69,10 +70,10 @@ pub enum LeaseOptionsError {
 }
 
 impl LeaseOptions {
-    /// Whether a leader with these durations ends before another one may begin, and has a second try.
+    /// Checks that a leader gives up before another one may start, and has time for a second attempt to renew.
     ///
     /// # Errors
-    /// When it does not.
+    /// When the durations contradict each other.
     pub fn check(&self) -> Result<(), LeaseOptionsError> {
         if self.lease_duration <= self.renew_deadline {
             return Err(LeaseOptionsError::LeaseTooShort {
@@ -89,7 +90,7 @@ impl LeaseOptions {
         Ok(())
     }
 
-    /// An identity as client-go makes it: host name and a random id.
+    /// Creates an identity as client-go does: host name and a random ID.
     pub fn new_identity() -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim();
@@ -98,22 +99,22 @@ impl LeaseOptions {
     }
 }
 
-/// Whether we lead, as seen by everybody who writes.
+/// Leadership state of this process, shared with all writers.
 #[derive(Clone, Debug)]
 pub struct Leadership(Arc<Mutex<Tenure>>);
 
 #[derive(Clone, Copy, Debug)]
 enum Tenure {
-    /// No election is held.
+    /// Leader election is off.
     Unlimited,
-    /// We lead until then, unless we renew.
+    /// Leading until this time, unless renewed.
     Until(Instant),
-    /// Somebody else leads, or nobody.
+    /// Not leading.
     None,
 }
 
 impl Leadership {
-    /// The leadership of a process that holds no election.
+    /// Creates the leadership of a process without leader election.
     pub fn unlimited() -> Self {
         Self(Arc::new(Mutex::new(Tenure::Unlimited)))
     }
@@ -122,7 +123,7 @@ impl Leadership {
         Self(Arc::new(Mutex::new(Tenure::None)))
     }
 
-    /// Whether a write may be sent now.
+    /// Reports whether a write may be sent now.
     pub fn holds(&self) -> bool {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Tenure::Unlimited => true,
@@ -136,7 +137,7 @@ impl Leadership {
     }
 }
 
-/// A candidate for the office.
+/// A candidate for leadership.
 #[derive(Debug)]
 pub struct Candidate {
     api: Api<Lease>,
@@ -153,7 +154,7 @@ enum Attempt {
 }
 
 impl Candidate {
-    /// A candidate, and the handle that tells whether it leads.
+    /// Creates a candidate and its leadership state.
     pub fn new(client: kube::Client, options: LeaseOptions) -> (Self, Leadership) {
         let leadership = Leadership::none();
         let api = Api::namespaced(client, &options.namespace);
@@ -169,23 +170,23 @@ impl Candidate {
         )
     }
 
-    /// The same candidate, whose records bear the time of this clock.
+    /// Sets the clock that timestamps the records.
     #[must_use]
     pub fn with_wall_clock(mut self, clock: WallClock) -> Self {
         self.wall = clock;
         self
     }
 
-    /// Returns when we lead, or `false` when the token was cancelled first.
+    /// Waits until this candidate leads. Returns `false` if the token is cancelled first.
     ///
-    /// The lease is read in every retry period, as client-go does, and watched besides: a standby takes over when the
-    /// leader releases the lease, and not at its next look.
+    /// The Lease is read in every retry period, as in client-go, and also watched, so that a standby takes over
+    /// as soon as the leader releases it.
     pub async fn acquire(&mut self, cancel: &CancellationToken) -> bool {
         let mut changes = Changes::of(self.api.clone(), &self.options.name);
         loop {
             let attempt = tokio::select! {
                 () = cancel.cancelled() => return false,
-                attempt = self.attempt(self.one_try()) => attempt,
+                attempt = self.attempt(self.attempt_timeout()) => attempt,
             };
             let pause = match attempt {
                 Attempt::Leading(since) => {
@@ -197,22 +198,22 @@ impl Candidate {
                     );
                     return true;
                 }
-                // A look costs one read; the sooner it is seen that a leader has gone, the better.
+                // The reads are cheap, and a standby should notice soon that the leader is gone.
                 Attempt::Following if !changes.are_watched() => {
-                    self.options.retry_period / LOOKS_PER_TRY
+                    self.options.retry_period / READS_PER_PERIOD
                 }
                 Attempt::Following | Attempt::Failed => self.options.retry_period,
             };
             tokio::select! {
                 () = cancel.cancelled() => return false,
                 () = tokio::time::sleep(pause) => {}
-                () = self.vacant(&mut changes) => {}
+                () = self.wait_until_vacant(&mut changes) => {}
             }
         }
     }
 
-    /// Waits until the office is vacant: the lease is released or deleted, or its record expires.
-    async fn vacant(&mut self, changes: &mut Changes) {
+    /// Waits until the Lease is released, deleted or expired.
+    async fn wait_until_vacant(&mut self, changes: &mut Changes) {
         loop {
             let expiry = self.expires_at();
             let expired = async {
@@ -232,14 +233,14 @@ impl Candidate {
         }
     }
 
-    /// Returns when the record that was observed last expires, where that is still to come.
+    /// Returns the expiry of the last observed record, if it is in the future.
     fn expires_at(&self) -> Option<Instant> {
         let (seen, at) = self.observed.as_ref()?;
-        Some(*at + self.duration_of(seen)).filter(|expires| *expires > Instant::now())
+        Some(*at + self.lease_duration_of(seen)).filter(|expires| *expires > Instant::now())
     }
 
-    /// Renews until the office is lost (`false`) or the token is cancelled (`true`), in which case the
-    /// office is still held: see [`Candidate::release`].
+    /// Renews the Lease until the leadership is lost (`false`) or the token is cancelled (`true`). After a
+    /// cancellation, the candidate still leads: see [`Candidate::release`].
     pub async fn hold(&mut self, cancel: &CancellationToken) -> bool {
         let mut deadline = Instant::now() + self.options.renew_deadline;
         loop {
@@ -250,7 +251,7 @@ impl Candidate {
             let left = deadline.saturating_duration_since(Instant::now());
             let attempt = tokio::select! {
                 () = cancel.cancelled() => return true,
-                attempt = self.attempt(left.min(self.one_try())) => attempt,
+                attempt = self.attempt(left.min(self.attempt_timeout())) => attempt,
             };
             match attempt {
                 Attempt::Leading(since) => {
@@ -267,10 +268,10 @@ impl Candidate {
         }
     }
 
-    /// Gives the office back, so that another candidate need not wait for the lease to expire.
+    /// Releases the Lease, so that another candidate need not wait for its expiry.
     pub async fn release(&mut self) {
         self.leadership.set(Tenure::None);
-        let released = in_time(self.one_try(), self.give_back()).await;
+        let released = within(self.attempt_timeout(), self.release_lease()).await;
         match released {
             Ok(()) => tracing::info!(lease = self.options.name, "released the leadership"),
             Err(error) => {
@@ -279,10 +280,10 @@ impl Candidate {
         }
     }
 
-    async fn give_back(&self) -> Result<(), kube::Error> {
+    async fn release_lease(&self) -> Result<(), kube::Error> {
         let mut attempts = 1;
         loop {
-            match self.give_back_once().await {
+            match self.release_once().await {
                 Err(kube::Error::Api(status))
                     if status.code == 409 && attempts < RELEASE_ATTEMPTS =>
                 {
@@ -293,7 +294,7 @@ impl Candidate {
         }
     }
 
-    async fn give_back_once(&self) -> Result<(), kube::Error> {
+    async fn release_once(&self) -> Result<(), kube::Error> {
         let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
             return Ok(());
         };
@@ -312,24 +313,25 @@ impl Candidate {
         Ok(())
     }
 
-    /// We lead for one renew deadline from the moment when the renewal was *sent*.
+    /// Extends the leadership to one renew deadline after the renewal was *sent*.
     fn extend(&self, since: Instant) {
         self.leadership
             .set(Tenure::Until(since + self.options.renew_deadline));
     }
 
-    /// How long one try may take: a second one, on a new connection, must fit into the renew deadline.
-    fn one_try(&self) -> Duration {
+    /// Returns the time limit of one attempt: the renew deadline must leave time for a second attempt on a new
+    /// connection.
+    fn attempt_timeout(&self) -> Duration {
         self.options.renew_deadline / 2
     }
 
-    /// One attempt to take or renew the office.
-    async fn attempt(&mut self, patience: Duration) -> Attempt {
+    /// Tries once to acquire or renew the Lease.
+    async fn attempt(&mut self, timeout: Duration) -> Attempt {
         let sent = Instant::now();
-        match in_time(patience, self.try_once()).await {
+        match within(timeout, self.try_once()).await {
             Ok(true) => Attempt::Leading(sent),
             Ok(false) => Attempt::Following,
-            // Another candidate was faster; the next look tells who.
+            // Another candidate was faster; the next read shows which one.
             Err(kube::Error::Api(status)) if status.code == 409 => Attempt::Failed,
             Err(error) => {
                 if is_unreachable(&error) {
@@ -390,7 +392,7 @@ impl Candidate {
             return true;
         }
         match &self.observed {
-            Some((seen, at)) if seen == current => at.elapsed() >= self.duration_of(current),
+            Some((seen, at)) if seen == current => at.elapsed() >= self.lease_duration_of(current),
             _ => {
                 self.observed = Some((current.clone(), Instant::now()));
                 false
@@ -398,7 +400,7 @@ impl Candidate {
         }
     }
 
-    fn duration_of(&self, record: &LeaseSpec) -> Duration {
+    fn lease_duration_of(&self, record: &LeaseSpec) -> Duration {
         let seconds = record.lease_duration_seconds;
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
         seconds.map_or(self.options.lease_duration, Duration::from_secs)
@@ -407,7 +409,7 @@ impl Candidate {
     fn record(&self, acquired: MicroTime, renewed: MicroTime, transitions: i32) -> LeaseSpec {
         LeaseSpec {
             holder_identity: Some(self.options.identity.clone()),
-            // Whole seconds, and never fewer than we count on ourselves.
+            // Rounded up to whole seconds.
             lease_duration_seconds: i32::try_from(
                 self.options.lease_duration.as_millis().div_ceil(1000),
             )
@@ -421,5 +423,4 @@ impl Candidate {
 }
 
 #[cfg(test)]
-#[path = "lease_tests.rs"]
 mod tests;

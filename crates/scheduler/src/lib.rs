@@ -1,56 +1,103 @@
-//! The scheduler service: everything around the decision engine.
+//! The scheduler service around the decision engine of `berth-core`.
 //!
 //! ```text
-//! watches ──> Owner (one task, holds all state) ──> engine ──> Plan ──> writer tasks ──> API server
-//!                ^  cache, queue, fleet                                     │
-//!                └───────────────────────── reports ───────────────────────┘
+//! watches ──> Scheduler (one task, owns all state) ──> engine ──> Plan ──> writer tasks ──> API server
+//!                ^  bindings, queue, capacity book                            │
+//!                └───────────────────────── reports ──────────────────────────┘
 //! ```
 //!
-//! One task owns the cache, the queue and the fleet; decisions are serial and pure, and only I/O is
-//! concurrent. The crate knows the Kubernetes API and the engine; it does not know how a control plane is
-//! made, nor how policies become bindings.
+//! One task owns the state. Decisions are serial and pure; only I/O is concurrent. The crate knows the
+//! Kubernetes API and the engine. It does not know how a control plane is served, or how policies become
+//! bindings.
+//!
+//! A scheduler with a plugin of its own:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+//! use berth_scheduler::SchedulerCommand;
+//! use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
+//!
+//! #[derive(Debug)]
+//! struct NoMaintenance;
+//!
+//! impl BindingFilter for NoMaintenance {
+//!     fn name(&self) -> &str {
+//!         "NoMaintenance"
+//!     }
+//!
+//!     fn check(&self, _: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
+//!         match cluster.label("maintenance") {
+//!             Some(_) => Err("cluster(s) were in maintenance".into()),
+//!             None => Ok(()),
+//!         }
+//!     }
+//! }
+//!
+//! fn new(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
+//!     args.expect_none()?;
+//!     Ok(Plugin::new("NoMaintenance").filter(Arc::new(NoMaintenance)))
+//! }
+//!
+//! let command = SchedulerCommand::new().with_plugin("NoMaintenance", new);
+//! # // `command.run()` parses the command line and schedules until a signal arrives.
+//! # drop(command);
+//! ```
+//!
+//! # Modules
+//!
+//! From the program down; no module imports one above it.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `command` | [`SchedulerCommand`], the program |
+//! | `setup` | [`run`]: clients, watches, leader election, HTTP endpoints |
+//! | `scheduler` | the task that owns the state and decides |
+//! | `capacity_book` | capacity and placements that clusters do not report yet |
+//! | `profiles` | frameworks built from a configuration, and their reload |
+//! | [`expression`], `gang`, `preemption` | in-tree plugins around the engine's |
+//! | `health` | HTTP endpoints for probes, metrics and configuration |
+//! | [`config`] | flags, configuration file and ConfigMap |
+//! | `extender`, [`estimator`] | HTTP extenders and the members' accurate estimators |
+//! | [`framework`], [`template`] | plugin API |
+//! | `writer`, `watch` | requests to the API server |
+//! | [`lease`], [`connect`] | leader election, clients |
+//! | `metrics` | Prometheus metrics |
+//! | [`rules`], `queue` | which bindings are scheduled, when, and what is written |
+//! | [`binding`], `lazy_object` | bindings of both kinds |
+//! | [`process`], [`gates`], [`mod@go_duration`] | command line, log output, signals, feature gates |
 
-mod any_certificate;
-pub mod assume;
 pub mod binding;
-pub mod command;
-pub mod condition;
+mod capacity_book;
+mod command;
 pub mod config;
 pub mod connect;
 pub mod estimator;
 pub mod expression;
 pub mod extender;
-pub mod filter;
-pub mod flags;
-pub mod fleet_watch;
 pub mod framework;
-pub mod gang;
+mod gang;
 pub mod gates;
 pub mod go_duration;
-pub mod group_in_use;
-pub mod guard;
-pub mod health;
+mod health;
+mod lazy_object;
 pub mod lease;
-pub mod logging;
 pub mod metrics;
-pub mod need;
-pub mod options;
-mod owner;
-pub mod peers;
-pub mod plan;
-pub mod preemption;
-pub mod queue;
-pub mod rate_limit;
-pub mod reachability;
-mod rotation;
-pub mod runtime;
-pub mod service;
-pub mod signals;
+mod preemption;
+pub mod process;
+mod profiles;
+mod queue;
+pub mod rules;
+mod scheduler;
+mod setup;
 pub mod template;
-pub mod wall_clock;
-pub mod watch;
-pub mod writer;
+mod watch;
+mod writer;
 
+pub use capacity_book::AffinityGroups;
 pub use command::{CommandError, SchedulerCommand};
-pub use options::{Options, OptionsError, Patience};
-pub use service::{ServiceError, run, run_with_client};
+pub use config::{Options, OptionsError};
+pub use connect::Timeouts;
+pub use queue::QueueOrder;
+pub use setup::{ServiceError, run, run_with_client};

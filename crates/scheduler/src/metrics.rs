@@ -25,8 +25,8 @@ use berth_core::Point;
 
 use self::families::Families;
 use crate::binding::BindingKey;
-use crate::need::ScheduleType;
 use crate::queue::Depth;
+use crate::rules::schedule_trigger::ScheduleType;
 
 pub use decision::DecisionTimes;
 pub use labels::{CycleResult, Incoming, PluginResult};

@@ -1,8 +1,8 @@
-//! DefaultPreemption: a binding that fits nowhere takes the room of bindings that matter less.
+//! DefaultPreemption: evicts bindings of lower priority for a binding that fits nowhere.
 //!
 //! It finds the smallest set of assignments (a binding's replicas in one cluster) of lower priority whose
-//! removal makes the binding fit. What happens to them then is the owner's business. It keeps no state: what
-//! was preempted before is read from the bindings.
+//! removal makes the binding fit. The scheduler then evicts them. The plugin is stateless: earlier preemptions
+//! are read from the bindings.
 
 mod candidates;
 mod search;
@@ -13,16 +13,13 @@ use berth_core::{CycleState, PluginError};
 use crate::binding::Binding;
 use crate::framework::{Nomination, PostFilter, PostFilterContext};
 
-/// The reason of the eviction tasks of what is preempted.
-pub const REASON: &str = "Preempted";
-
 /// DefaultPreemption: makes room for bindings of higher `schedulePriority`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DefaultPreemption;
+pub(crate) struct DefaultPreemption;
 
 impl DefaultPreemption {
-    /// The plugin's name.
-    pub const NAME: &'static str = "DefaultPreemption";
+    /// Name of the plugin.
+    pub(crate) const NAME: &'static str = "DefaultPreemption";
 }
 
 impl PostFilter for DefaultPreemption {
@@ -42,7 +39,7 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-/// Whether the binding may be preempted at all.
+/// Reports whether the binding may be preempted.
 fn is_preemptible(binding: &Binding) -> bool {
     binding.annotation(PREEMPTIBLE) != "false" && !binding.deleting()
 }

@@ -1,10 +1,9 @@
-//! The scheduling queue: what to decide next.
+//! Scheduling queue.
 //!
-//! A key is in one state at a time. Ready keys wait in one of two lanes: `fresh` for keys whose own
-//! object changed or that are retried, `woken` for keys that wait for room and were woken because the
-//! fleet changed. Fresh keys go first, with one woken key after every few of them, so that a flapping
-//! cluster and thousands of waiting bindings never hold up new work. Within a lane the greater
-//! rank goes first, then the older key. The queue is pure: the time is an argument.
+//! A key is in one state at a time. Ready keys wait in one of two lanes: `fresh` for new, changed and retried
+//! keys, `woken` for waiting keys that a cluster change may help. Fresh keys go first, with one woken key after
+//! every few of them, so that an unstable cluster with thousands of waiting bindings does not delay new work.
+//! Within a lane, the higher rank goes first, then the older key. The queue has no clock: time is an argument.
 
 mod backoff;
 
@@ -14,34 +13,34 @@ use std::time::{Duration, Instant};
 
 use crate::binding::BindingKey;
 use backoff::Backoffs;
-pub use backoff::{INITIAL_BACKOFF, MAX_BACKOFF, QueueOrder};
+pub use backoff::QueueOrder;
 
-/// A key that waits for the fleet to change is tried again after this long at the latest.
-pub const MAX_WAITING: Duration = Duration::from_mins(5);
-/// One woken key is served after this many fresh ones.
+/// A waiting key is retried after this time at the latest.
+pub(crate) const MAX_WAITING: Duration = Duration::from_mins(5);
+/// Number of fresh keys between two woken keys.
 const FRESH_PER_WOKEN: u32 = 4;
 
-/// How a cycle ended, as far as the queue is concerned.
+/// Next step for a key after its cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All is well; the key is forgotten.
+    /// The key is complete and is removed.
     Done,
-    /// The key is tried again after its backoff.
+    /// The key is retried after its backoff.
     Retry,
-    /// The key waits until the fleet changes.
+    /// The key waits for a cluster change.
     Wait,
-    /// The key is tried again at once: another writer came first.
+    /// The key is retried immediately because of a conflict.
     Again,
 }
 
-/// How many keys are in each state.
+/// Number of keys in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Ready to be decided.
+    /// Ready.
     pub active: usize,
-    /// Waiting for their backoff.
+    /// In backoff.
     pub backoff: usize,
-    /// Waiting for the fleet to change.
+    /// Waiting for a cluster change.
     pub waiting: usize,
     /// Being decided or written.
     pub processing: usize,
@@ -53,47 +52,47 @@ enum Lane {
     Woken,
 }
 
-/// A place in the queue: the first number that differs decides, the greater goes first.
+/// Queue priority: numbers are compared from the first, and the greater rank goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(pub [i64; 3]);
 
 impl Rank {
-    /// A rank of one number.
+    /// Creates a rank from a single number.
     pub const fn of(number: i64) -> Self {
         Self([number, 0, 0])
     }
 }
 
-/// The order of ready keys: rank, then age, then arrival.
+/// Sort key of ready keys: rank, then age, then arrival.
 type Place = (Reverse<Rank>, Instant, u64);
 
-/// What came for a key while it was being processed.
+/// Events for a key while it is being processed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Meanwhile {
-    /// Its own object changed.
+struct Pending {
+    /// The binding changed.
     pushed: bool,
-    /// The fleet changed in a way that concerns it.
+    /// A cluster change requires reconciling it.
     reconciled: bool,
-    /// When it comes again, if it has failed.
+    /// Retry to use if the cycle fails.
     wake: Wake,
 }
 
-/// When a key that has failed comes again.
+/// Retry of a key whose cycle failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
-    /// As its verdict says.
+    /// According to the verdict.
     #[default]
     AsDecided,
-    /// After its backoff.
+    /// After the backoff.
     Later,
-    /// At once: the fleet changed in a way that helps it.
+    /// Immediately: a cluster change may help.
     Now,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Ready { lane: Lane, place: Place },
-    Processing(Meanwhile),
+    Processing(Pending),
     Backoff { ready_at: Instant, serial: u64 },
     Waiting { since: Instant, serial: u64 },
 }
@@ -105,9 +104,9 @@ struct Item {
     attempts: u32,
 }
 
-/// The queue.
+/// Scheduling queue.
 #[derive(Debug, Default)]
-pub struct Queue {
+pub(crate) struct Queue {
     items: HashMap<BindingKey, Item>,
     fresh: BTreeSet<(Place, BindingKey)>,
     woken: BTreeSet<(Place, BindingKey)>,
@@ -120,21 +119,21 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty queue.
-    pub fn new(order: QueueOrder) -> Self {
+    /// Creates an empty queue.
+    pub(crate) fn new(order: QueueOrder) -> Self {
         Self {
             backoffs: Backoffs::new(order),
             ..Self::default()
         }
     }
 
-    /// Makes a key ready. A key that is ready already takes the new rank and keeps its age; a key that
-    /// is being processed becomes ready again when it is done.
-    pub fn push(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
+    /// Makes a key ready. A ready key takes the new rank and keeps its age. A key in processing becomes ready
+    /// again when it is done.
+    pub(crate) fn push(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
         match self.items.get_mut(key) {
             None => {
                 let item = Item {
-                    state: State::Processing(Meanwhile::default()),
+                    state: State::Processing(Pending::default()),
                     rank,
                     attempts: 0,
                 };
@@ -144,7 +143,7 @@ impl Queue {
             Some(item) => {
                 item.rank = rank;
                 match &mut item.state {
-                    State::Processing(meanwhile) => meanwhile.pushed = true,
+                    State::Processing(pending) => pending.pushed = true,
                     State::Ready {
                         lane: Lane::Fresh,
                         place,
@@ -166,34 +165,35 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::push`], because the fleet changed: no [`Queue::calm`] takes that back.
-    pub fn reconcile(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
+    /// Makes a key ready because of a cluster change. Unlike after [`Queue::push`], [`Queue::clear_pending`]
+    /// does not undo this.
+    pub(crate) fn reconcile(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
         if let Some(Item {
-            state: State::Processing(meanwhile),
+            state: State::Processing(pending),
             ..
         }) = self.items.get_mut(key)
         {
-            meanwhile.reconciled = true;
+            pending.reconciled = true;
         } else {
             self.push(key, rank, now);
         }
     }
 
-    /// Makes a waiting key ready, behind new work. A key that is being processed will not begin to wait;
-    /// ready keys are left as they are.
-    pub fn wake(&mut self, key: &BindingKey, now: Instant) {
+    /// Moves a waiting key to the woken lane. A key in processing is retried immediately if its cycle fails.
+    /// Ready keys do not change.
+    pub(crate) fn wake(&mut self, key: &BindingKey, now: Instant) {
         match self.items.get_mut(key).map(|item| &mut item.state) {
             Some(State::Waiting { .. } | State::Backoff { .. }) => {
                 self.take_out(key);
                 self.make_ready(key, Lane::Woken, now);
             }
-            Some(State::Processing(meanwhile)) => meanwhile.wake = Wake::Now,
+            Some(State::Processing(pending)) => pending.wake = Wake::Now,
             Some(State::Ready { .. }) | None => {}
         }
     }
 
-    /// Gives a key another rank, wherever it is; it keeps its lane and its age.
-    pub fn rerank(&mut self, key: &BindingKey, rank: Rank) {
+    /// Changes the rank of a key in any state. The key keeps its lane and age.
+    pub(crate) fn rerank(&mut self, key: &BindingKey, rank: Rank) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -206,26 +206,22 @@ impl Queue {
         }
     }
 
-    /// The keys that [`Queue::wake`] would make ready, without those that are being processed.
-    pub fn sleepers(&self) -> impl Iterator<Item = &BindingKey> {
+    /// Returns the waiting keys and those in backoff, which [`Queue::wake`] makes ready.
+    pub(crate) fn delayed_keys(&self) -> impl Iterator<Item = &BindingKey> {
         self.waiting
             .iter()
             .map(|(_, _, key)| key)
             .chain(self.backoff.iter().map(|(_, _, key)| key))
     }
 
-    /// The keys that are being processed: what they wait for is not known yet.
-    pub fn in_processing(&self) -> impl Iterator<Item = &BindingKey> {
+    /// Returns the keys in processing.
+    pub(crate) fn keys_in_processing(&self) -> impl Iterator<Item = &BindingKey> {
         self.processing.iter()
     }
 
-    /// The next key to decide; it counts as being processed until [`Queue::done`].
-    pub fn pop(&mut self) -> Option<BindingKey> {
-        self.pop_with_age().map(|(key, _)| key)
-    }
-
-    /// As [`Queue::pop`], with the time since when the key was ready.
-    pub fn pop_with_age(&mut self) -> Option<(BindingKey, Instant)> {
+    /// Removes and returns the next ready key, and the time since which it was ready. It is in processing until
+    /// [`Queue::done`].
+    pub(crate) fn pop_with_age(&mut self) -> Option<(BindingKey, Instant)> {
         let woken_turn = self.fresh_served >= FRESH_PER_WOKEN || self.fresh.is_empty();
         let ((_, since, _), key) = if woken_turn && !self.woken.is_empty() {
             self.fresh_served = 0;
@@ -235,28 +231,28 @@ impl Queue {
             self.fresh.pop_first()?
         };
         if let Some(item) = self.items.get_mut(&key) {
-            item.state = State::Processing(Meanwhile::default());
+            item.state = State::Processing(Pending::default());
             item.attempts = item.attempts.saturating_add(1);
             self.processing.insert(key.clone());
         }
         Some((key, since))
     }
 
-    /// Ends the processing of a key.
-    pub fn done(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
+    /// Completes the processing of a key.
+    pub(crate) fn done(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
-        let State::Processing(meanwhile) = item.state else {
+        let State::Processing(pending) = item.state else {
             return;
         };
         self.processing.remove(key);
         if verdict == Verdict::Done {
             item.attempts = 0;
         }
-        let again = meanwhile.pushed
-            || meanwhile.reconciled
-            || (meanwhile.wake == Wake::Now && verdict != Verdict::Done);
+        let again = pending.pushed
+            || pending.reconciled
+            || (pending.wake == Wake::Now && verdict != Verdict::Done);
         if again || verdict == Verdict::Again {
             self.make_ready(key, Lane::Fresh, now);
             return;
@@ -265,7 +261,7 @@ impl Queue {
         let serial = self.serial;
         let verdict = match (self.backoffs.order(), verdict) {
             (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
-            (_, Verdict::Wait) if meanwhile.wake == Wake::Later => Verdict::Retry,
+            (_, Verdict::Wait) if pending.wake == Wake::Later => Verdict::Retry,
             (_, verdict) => verdict,
         };
         match verdict {
@@ -288,16 +284,16 @@ impl Queue {
         }
     }
 
-    /// Lets a waiting key, or one that is about to wait, come again after its backoff.
-    pub fn wake_later(&mut self, key: &BindingKey, now: Instant) {
+    /// Retries a waiting key, or a key in processing that is about to wait, after its backoff.
+    pub(crate) fn wake_later(&mut self, key: &BindingKey, now: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
         let attempts = item.attempts;
         match &mut item.state {
             State::Waiting { .. } => {}
-            State::Processing(meanwhile) => {
-                meanwhile.wake = meanwhile.wake.max(Wake::Later);
+            State::Processing(pending) => {
+                pending.wake = pending.wake.max(Wake::Later);
                 return;
             }
             State::Ready { .. } | State::Backoff { .. } => return,
@@ -312,8 +308,8 @@ impl Queue {
         }
     }
 
-    /// Lets a key that backs off wait until then at least: the server has asked for it.
-    pub fn postpone(&mut self, key: &BindingKey, until: Instant) {
+    /// Extends the backoff of a key to at least this time, as the server requested.
+    pub(crate) fn postpone(&mut self, key: &BindingKey, until: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -330,21 +326,21 @@ impl Queue {
         }
     }
 
-    /// Takes back that the key was pushed while it is being processed: the change was our own write.
-    pub fn calm(&mut self, key: &BindingKey) {
+    /// Discards a pending [`Queue::push`] of a key in processing: the change was our own write.
+    pub(crate) fn clear_pending(&mut self, key: &BindingKey) {
         if let Some(Item {
-            state: State::Processing(meanwhile),
+            state: State::Processing(pending),
             ..
         }) = self.items.get_mut(key)
         {
-            meanwhile.pushed = false;
+            pending.pushed = false;
         }
     }
 
-    /// Forgets a key whose object is gone.
-    pub fn remove(&mut self, key: &BindingKey) {
+    /// Removes the key of a deleted object.
+    pub(crate) fn remove(&mut self, key: &BindingKey) {
         match self.items.get(key).map(|item| item.state) {
-            None | Some(State::Processing(_)) => self.calm(key),
+            None | Some(State::Processing(_)) => self.clear_pending(key),
             Some(_) => {
                 self.take_out(key);
                 self.items.remove(key);
@@ -352,8 +348,8 @@ impl Queue {
         }
     }
 
-    /// Makes ready what has waited long enough.
-    pub fn flush(&mut self, now: Instant) {
+    /// Makes keys ready whose backoff or maximum waiting time is over.
+    pub(crate) fn flush(&mut self, now: Instant) {
         while let Some((ready_at, _, key)) = self.backoff.first().cloned()
             && ready_at <= now
         {
@@ -368,20 +364,20 @@ impl Queue {
         }
     }
 
-    /// When [`Queue::flush`] has something to do next.
-    pub fn next_flush(&self) -> Option<Instant> {
+    /// Returns the next time at which [`Queue::flush`] has an effect.
+    pub(crate) fn next_flush(&self) -> Option<Instant> {
         let backoff = self.backoff.first().map(|(ready_at, ..)| *ready_at);
         let waiting = self.waiting.first().map(|(since, ..)| *since + MAX_WAITING);
         [backoff, waiting].into_iter().flatten().min()
     }
 
-    /// Whether a key is ready.
-    pub fn has_ready(&self) -> bool {
+    /// Reports whether a key is ready.
+    pub(crate) fn has_ready(&self) -> bool {
         !self.fresh.is_empty() || !self.woken.is_empty()
     }
 
-    /// How many keys are in each state.
-    pub fn depth(&self) -> Depth {
+    /// Returns the number of keys in each state.
+    pub(crate) fn depth(&self) -> Depth {
         Depth {
             active: self.fresh.len() + self.woken.len(),
             backoff: self.backoff.len(),
@@ -390,8 +386,8 @@ impl Queue {
         }
     }
 
-    /// Since when the longest-waiting ready key is ready.
-    pub fn oldest_ready(&self) -> Option<Instant> {
+    /// Returns the time since which the oldest ready key is ready.
+    pub(crate) fn oldest_ready(&self) -> Option<Instant> {
         self.fresh
             .iter()
             .chain(&self.woken)
@@ -416,7 +412,7 @@ impl Queue {
         };
     }
 
-    /// Takes the key out of the container of its state.
+    /// Removes the key from the set of its state.
     fn take_out(&mut self, key: &BindingKey) {
         let Some(item) = self.items.get(key) else {
             return;
@@ -440,5 +436,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-#[path = "queue_tests.rs"]
 mod tests;

@@ -1,11 +1,11 @@
-//! Templates: what plugins know of the objects that bindings propagate.
+//! Labels and QoS classes of templates, the objects that bindings propagate.
 //!
-//! A binding has neither the labels of its template nor the limits of its pods. Both are read from the template,
-//! through one watch for each kind that is asked for, begun with the first question. Three labels and a QoS
-//! class are kept of each object; where no plugin asks, nothing is watched.
+//! A binding contains neither the labels of its template nor the limits of its pods. They are read from the
+//! template through one watch per kind, started by the first lookup. Three labels and a QoS class are kept of
+//! each object. Without lookups, nothing is watched.
 
 mod kind_watch;
-pub mod qos;
+mod qos;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,109 +16,108 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::qos::QosClass;
 use crate::binding::{Binding, BindingKey};
-use crate::framework::waiting::{Permits, Said};
 
-/// The labels that are kept.
+/// Labels that are kept.
 pub const LABELS: [&str; 3] = ["podGroup", "minAvailable", "groupPriority"];
 
-/// What is kept of a template.
+/// Cached properties of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Those of [`LABELS`] that it has.
+    /// The labels of [`LABELS`] that it has.
     pub labels: BTreeMap<&'static str, String>,
-    /// The class of its pods.
+    /// QoS class of its pods.
     pub qos: QosClass,
 }
 
-/// What is known of a template.
+/// Result of a template lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Its kind is being read; the binding is looked at again when that is done.
+    /// Its kind is being read. The binding is requeued afterwards.
     Pending,
-    /// This.
+    /// The template exists.
     Known(Facts),
-    /// It does not exist, or is not seen yet: a binding may be seen before its template. The binding is looked
-    /// at again when the template comes.
+    /// The template does not exist, or has not been seen yet. The binding is requeued when it appears.
     Absent,
-    /// Its kind cannot be read, for this reason; the reading goes on.
+    /// Its kind cannot be read for this reason. Retries continue.
     Unreadable(String),
 }
 
-/// The templates, of every kind that was asked for.
+/// Cache of the templates of all requested kinds.
 #[derive(Clone)]
 pub struct Templates {
     source: Option<Source>,
-    known: Arc<Mutex<Known>>,
+    cache: Arc<Mutex<Cache>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cache {
     kinds: HashMap<GroupVersionKind, Kind>,
-    /// The template of each binding that was asked about.
-    of: HashMap<BindingKey, (GroupVersionKind, Place)>,
-    /// What was read and is not published yet.
-    news: Vec<(GroupVersionKind, News)>,
+    /// Template of each binding that was looked up.
+    template_of: HashMap<BindingKey, (GroupVersionKind, TemplateKey)>,
+    /// Updates that are not applied yet.
+    updates: Vec<(GroupVersionKind, Update)>,
 }
 
-/// Something that was read.
+/// An update of the cache.
 #[derive(Debug)]
-enum News {
-    /// All of a kind.
-    All(HashMap<Place, Facts>),
-    /// The kind cannot be read, for this reason.
+enum Update {
+    /// All templates of a kind.
+    All(HashMap<TemplateKey, Facts>),
+    /// The kind cannot be read for this reason.
     Failed(String),
-    /// A template has these facts, or is gone.
-    One(Place, Option<Facts>),
+    /// A template changed or was deleted.
+    One(TemplateKey, Option<Facts>),
 }
 
 impl Kind {
-    /// Returns the bindings that were asked about what is new.
-    fn learn(&mut self, news: News) -> Vec<BindingKey> {
-        match news {
-            News::All(facts) => {
+    /// Applies an update and returns the affected bindings.
+    fn apply(&mut self, update: Update) -> Vec<BindingKey> {
+        match update {
+            Update::All(facts) => {
                 self.facts = facts;
-                self.read = Read::Complete;
+                self.status = ReadStatus::Complete;
             }
-            // What was read once stays good enough.
-            News::Failed(_) if matches!(self.read, Read::Complete) => return Vec::new(),
-            News::Failed(why) => self.read = Read::Failed(why),
-            News::One(place, facts) => {
-                if self.facts.get(&place) == facts.as_ref() {
+            // Keep the templates that were read once.
+            Update::Failed(_) if matches!(self.status, ReadStatus::Complete) => return Vec::new(),
+            Update::Failed(why) => self.status = ReadStatus::Failed(why),
+            Update::One(key, facts) => {
+                if self.facts.get(&key) == facts.as_ref() {
                     return Vec::new();
                 }
-                let asked = self.asked.get(&place).cloned().unwrap_or_default();
+                let requested_by = self.requested_by.get(&key).cloned().unwrap_or_default();
                 match facts {
-                    Some(facts) => self.facts.insert(place, facts),
-                    None => self.facts.remove(&place),
+                    Some(facts) => self.facts.insert(key, facts),
+                    None => self.facts.remove(&key),
                 };
-                return asked;
+                return requested_by;
             }
         }
-        self.asked.values().flatten().cloned().collect()
+        self.requested_by.values().flatten().cloned().collect()
     }
 }
 
 #[derive(Clone)]
 struct Source {
     client: Client,
-    said: tokio::sync::mpsc::UnboundedSender<Said>,
+    on_update: Arc<dyn Fn() + Send + Sync>,
     stopping: CancellationToken,
 }
 
-/// The templates of one kind.
+/// Templates of one kind.
 #[derive(Debug, Default)]
 struct Kind {
-    read: Read,
-    /// By namespace and name.
-    facts: HashMap<Place, Facts>,
-    /// The bindings that were asked about.
-    asked: HashMap<Place, Vec<BindingKey>>,
+    status: ReadStatus,
+    /// Properties by namespace and name.
+    facts: HashMap<TemplateKey, Facts>,
+    /// Bindings that were looked up.
+    requested_by: HashMap<TemplateKey, Vec<BindingKey>>,
 }
 
-type Place = (String, String);
+/// Namespace and name of a template.
+type TemplateKey = (String, String);
 
 #[derive(Debug, Default)]
-enum Read {
+enum ReadStatus {
     #[default]
     Loading,
     Complete,
@@ -132,31 +131,32 @@ impl std::fmt::Debug for Templates {
 }
 
 impl Templates {
+    /// Creates a cache. `on_update` is called when [`Self::publish`] has updates to apply.
     pub(crate) fn new(
         client: Client,
-        said: tokio::sync::mpsc::UnboundedSender<Said>,
+        on_update: impl Fn() + Send + Sync + 'static,
         stopping: CancellationToken,
     ) -> Self {
         Self {
             source: Some(Source {
                 client,
-                said,
+                on_update: Arc::new(on_update),
                 stopping,
             }),
-            known: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
-    /// Templates that nobody reads: every one is known to have nothing in particular.
+    /// Creates a cache that reads nothing: every template has default properties.
     pub fn unread() -> Self {
         Self {
             source: None,
-            known: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
-    /// What is known of the template of a binding. The first question for a kind begins to read it; when it
-    /// is read, or the template changes, the binding is looked at again.
+    /// Looks up the template of a binding. The first lookup of a kind starts its watch. The binding is requeued
+    /// when the template is read or changes.
     pub fn of(&self, binding: &Binding) -> Lookup {
         let Some(source) = &self.source else {
             return Lookup::Known(Facts::default());
@@ -167,68 +167,68 @@ impl Templates {
             None => ("", resource.api_version.as_str()),
         };
         let gvk = GroupVersionKind::gvk(group, version, &resource.kind);
-        let place = (
+        let key = (
             resource.namespace.clone().unwrap_or_default(),
             resource.name.clone(),
         );
-        let mut known = self.known();
-        let template = (gvk.clone(), place.clone());
-        known.of.insert(binding.key.clone(), template);
-        let kind = known.kinds.entry(gvk.clone()).or_insert_with(|| {
+        let mut cache = self.cache();
+        let template = (gvk.clone(), key.clone());
+        cache.template_of.insert(binding.key.clone(), template);
+        let kind = cache.kinds.entry(gvk.clone()).or_insert_with(|| {
             tokio::spawn(kind_watch::run(self.clone(), source.clone(), gvk));
             Kind::default()
         });
-        let asked = kind.asked.entry(place.clone()).or_default();
-        if !asked.contains(&binding.key) {
-            asked.push(binding.key.clone());
+        let requested_by = kind.requested_by.entry(key.clone()).or_default();
+        if !requested_by.contains(&binding.key) {
+            requested_by.push(binding.key.clone());
         }
-        match &kind.read {
-            Read::Loading => Lookup::Pending,
-            Read::Complete => match kind.facts.get(&place) {
+        match &kind.status {
+            ReadStatus::Loading => Lookup::Pending,
+            ReadStatus::Complete => match kind.facts.get(&key) {
                 Some(facts) => Lookup::Known(facts.clone()),
                 None => Lookup::Absent,
             },
-            Read::Failed(why) => Lookup::Unreadable(why.clone()),
+            ReadStatus::Failed(why) => Lookup::Unreadable(why.clone()),
         }
     }
 
-    /// A binding is gone: nobody asks for it any more.
+    /// Removes a deleted binding.
     pub fn forget(&self, key: &BindingKey) {
-        let mut known = self.known();
-        let Some((gvk, place)) = known.of.remove(key) else {
+        let mut cache = self.cache();
+        let Some((gvk, template)) = cache.template_of.remove(key) else {
             return;
         };
-        if let Some(kind) = known.kinds.get_mut(&gvk)
-            && let Some(asked) = kind.asked.get_mut(&place)
+        if let Some(kind) = cache.kinds.get_mut(&gvk)
+            && let Some(requested_by) = kind.requested_by.get_mut(&template)
         {
-            asked.retain(|one| one != key);
-            if asked.is_empty() {
-                kind.asked.remove(&place);
+            requested_by.retain(|one| one != key);
+            if requested_by.is_empty() {
+                kind.requested_by.remove(&template);
             }
         }
     }
 
-    /// Takes over what was read since, all at once. Returns the bindings that were asked about it.
+    /// Applies all pending updates at once and returns the affected bindings.
     pub fn publish(&self) -> Vec<BindingKey> {
-        let mut known = self.known();
-        let mut asked = Vec::new();
-        for (gvk, news) in std::mem::take(&mut known.news) {
-            if let Some(kind) = known.kinds.get_mut(&gvk) {
-                asked.extend(kind.learn(news));
+        let mut cache = self.cache();
+        let mut affected = Vec::new();
+        for (gvk, update) in std::mem::take(&mut cache.updates) {
+            if let Some(kind) = cache.kinds.get_mut(&gvk) {
+                affected.extend(kind.apply(update));
             }
         }
-        asked
+        affected
     }
 
-    /// Something was read; it counts once it is published.
-    fn tell(&self, gvk: &GroupVersionKind, news: News) {
-        self.known().news.push((gvk.clone(), news));
+    /// Adds an update, which takes effect in [`Self::publish`].
+    fn update(&self, gvk: &GroupVersionKind, update: Update) {
+        self.cache().updates.push((gvk.clone(), update));
         if let Some(source) = &self.source {
-            Permits::new("Templates", source.said.clone()).refresh();
+            (source.on_update)();
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Watches one kind and hands every change to the owner of the state.
+//! Watch of one kind that sends every change to a channel.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::guard::Guarded;
+use crate::lazy_object::LazyObject;
 
-/// The first pause after a watch broke; each further one doubles it.
+/// Pause after the first failure of a watch; doubled after each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// No pause is longer.
+/// Maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What a watch saw.
+/// A watch event.
 #[derive(Debug)]
-pub enum Seen<T> {
-    /// A new list begins: what it does not name until [`Seen::ListEnds`] is gone.
-    ListBegins,
-    /// An object is there, in this state.
-    Present(Box<Guarded<T>>),
-    /// An object is gone; only what names it is said.
-    Gone(Box<ObjectMeta>),
+pub(crate) enum WatchEvent<T> {
+    /// A new list begins. Objects that it does not contain are gone at [`WatchEvent::ListCompleted`].
+    ListStarted,
+    /// An object exists in this state.
+    Applied(Box<LazyObject<T>>),
+    /// An object was deleted. Only its identity is known.
+    Deleted(Box<ObjectMeta>),
     /// The list is complete.
-    ListEnds,
+    ListCompleted,
 }
 
-/// Watches until the token is cancelled or the owner is gone. A broken watch is begun again after a short
-/// pause, and one that is silent for longer than it may last counts as broken; a version that the server no
-/// longer has leads to a new list.
-pub async fn run<K, M>(
-    api: Api<Guarded<K>>,
+/// Watches until the token is cancelled or the receiver is dropped. A broken watch is restarted after a short
+/// pause; a watch without events for longer than its timeout counts as broken. An expired resourceVersion leads
+/// to a new list.
+pub(crate) async fn run<K, M>(
+    api: Api<LazyObject<K>>,
     sender: mpsc::Sender<M>,
-    wrap: fn(Seen<K>) -> M,
-    lasts: Duration,
+    wrap: fn(WatchEvent<K>) -> M,
+    timeout: Duration,
     cancel: CancellationToken,
 ) where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
     M: Send + 'static,
 {
     let mut pause = FIRST_PAUSE;
-    let seconds = u32::try_from(lasts.as_secs()).unwrap_or(u32::MAX);
+    let seconds = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
     let config = watcher::Config::default().any_semantic().timeout(seconds);
     let mut stream = watcher(api, config).boxed();
     loop {
@@ -54,7 +54,7 @@ pub async fn run<K, M>(
             () = cancel.cancelled() => return,
             event = stream.next() => event,
         };
-        let seen = match event {
+        let event = match event {
             None => return,
             Some(Err(error)) => {
                 let kind = K::kind(&());
@@ -73,18 +73,18 @@ pub async fn run<K, M>(
             Some(Ok(event)) => {
                 pause = FIRST_PAUSE;
                 match event {
-                    watcher::Event::Init => Seen::ListBegins,
-                    watcher::Event::InitDone => Seen::ListEnds,
+                    watcher::Event::Init => WatchEvent::ListStarted,
+                    watcher::Event::InitDone => WatchEvent::ListCompleted,
                     watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                        Seen::Present(Box::new(object))
+                        WatchEvent::Applied(Box::new(object))
                     }
                     watcher::Event::Delete(object) => {
-                        Seen::Gone(Box::new(object.metadata().clone()))
+                        WatchEvent::Deleted(Box::new(object.metadata().clone()))
                     }
                 }
             }
         };
-        if sender.send(wrap(seen)).await.is_err() {
+        if sender.send(wrap(event)).await.is_err() {
             return;
         }
     }

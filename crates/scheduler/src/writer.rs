@@ -1,8 +1,8 @@
-//! Carries out a plan: the result first, then the status, each with a precondition.
+//! Writer of plans: first the result, then the status, each with a precondition.
 //!
-//! Both patches name the resourceVersion that they are based on, so two writers never overwrite each
-//! other unseen. The status is based on what the result patch gave back, so it records the generation
-//! that our own write produced and no second cycle follows.
+//! Both patches carry the resourceVersion that they are based on, so concurrent writers never overwrite each
+//! other. The status patch is based on the response to the result patch. It therefore records the generation
+//! that our own write produced, and no second cycle follows.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,54 +17,55 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::{Binding, BindingKey};
-use crate::guard::Guarded;
+use crate::connect::RateLimit;
+use crate::connect::within;
+use crate::lazy_object::LazyObject;
 use crate::lease::Leadership;
-use crate::plan::Plan;
-use crate::rate_limit::RateLimit;
+use crate::rules::plan::Plan;
 
-/// How often the status is tried again when others write it at the same time.
+/// Attempts to write the status while other writers cause conflicts.
 const STATUS_ATTEMPTS: usize = 5;
 
-/// How carrying out a plan ended.
+/// Result of writing a plan.
 #[derive(Debug)]
 pub enum Report {
-    /// All of it was written.
+    /// Everything was written.
     Written(Box<Binding>),
-    /// Somebody else wrote first.
+    /// Another writer was first.
     Conflict {
-        /// What there is now, where it could be read.
+        /// The current object, if it could be read.
         current: Option<Box<Binding>>,
-        /// Whether the result was written before the status met the conflict.
+        /// True if the result was written before the conflict.
         landed: bool,
     },
-    /// The object is gone, or its namespace is going.
+    /// The object was deleted, or its namespace is terminating.
     Gone,
-    /// The API server refused the result with an answer that the user should see.
+    /// The API server rejected the result, and the user should see why.
     Refused {
-        /// The answer.
+        /// The response.
         status: Box<Status>,
         /// The object as last seen.
         binding: Box<Binding>,
     },
-    /// The API server could not be reached, or asked for patience.
+    /// The API server did not respond, or is overloaded.
     Unreachable {
-        /// What happened.
+        /// The error.
         error: String,
-        /// Whether the server answered at all.
+        /// True if the server responded at all.
         answered: bool,
-        /// How long the server asks to be left alone.
+        /// Retry delay that the server requested.
         after: Option<Duration>,
-        /// The object, where the result was written and only the status was not.
+        /// The object, if the result was written but the status was not.
         binding: Option<Box<Binding>>,
     },
-    /// A plugin stopped it before anything was written.
+    /// A plugin stopped the decision before anything was written.
     Stopped(PluginError),
-    /// We do not lead any more; nothing was sent.
+    /// This process no longer leads. Nothing was sent.
     NotLeading,
 }
 
 impl Report {
-    /// Whether the clusters of the plan are stored now.
+    /// Reports whether the clusters of the plan are stored.
     pub fn result_landed(&self) -> bool {
         match self {
             Self::Written(_) => true,
@@ -75,18 +76,18 @@ impl Report {
     }
 }
 
-/// Writes plans.
+/// Writer of plans. Cheap to clone.
 #[derive(Clone)]
-pub struct Writer {
-    /// For both kinds of binding.
+pub(crate) struct Writer {
+    /// Client of the control plane.
     pub client: kube::Client,
-    /// The client's own limit.
+    /// Client-side request limit.
     pub limit: Arc<RateLimit>,
     /// Checked before each request.
     pub leadership: Leadership,
-    /// How long an answer may take.
-    pub patience: Duration,
-    /// Cancelled when the service ends: no plan is begun any more, and those begun are finished at once.
+    /// Time limit for a response.
+    pub timeout: Duration,
+    /// Cancelled on shutdown: new plans are not started, and pending ones finish without waiting.
     pub stopping: CancellationToken,
 }
 
@@ -99,20 +100,21 @@ impl Debug for Writer {
 }
 
 impl Writer {
-    /// Carries out a plan for a binding.
-    pub async fn write(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
+    /// Writes a plan for a binding.
+    pub(crate) async fn write(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
         let client = self.client.clone();
         if let Some(namespace) = binding.key.namespace.clone() {
-            let api: Api<Guarded<berth_api::ResourceBinding>> = Api::namespaced(client, &namespace);
+            let api: Api<LazyObject<berth_api::ResourceBinding>> =
+                Api::namespaced(client, &namespace);
             self.write_to(&api, binding, plan).await
         } else {
-            let api: Api<Guarded<berth_api::ClusterResourceBinding>> = Api::all(client);
+            let api: Api<LazyObject<berth_api::ClusterResourceBinding>> = Api::all(client);
             self.write_to(&api, binding, plan).await
         }
     }
 
-    /// Carries out what is left of a plan when somebody else has stored its clusters.
-    pub async fn complete(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
+    /// Writes the rest of a plan after a Bind plugin has stored the clusters.
+    pub(crate) async fn complete(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
         match self.read(&binding.key).await {
             Ok(Some(stored)) => self.write(Arc::new(stored), &plan.without_clusters()).await,
             Ok(None) => Report::Gone,
@@ -124,23 +126,28 @@ impl Writer {
         if let Some(namespace) = &key.namespace {
             let api: Api<berth_api::ResourceBinding> =
                 Api::namespaced(self.client.clone(), namespace);
-            let found = self.answer(api.get_opt(&key.name)).await?;
+            let found = self.send(api.get_opt(&key.name)).await?;
             Ok(found.map(Into::into))
         } else {
             let api: Api<berth_api::ClusterResourceBinding> = Api::all(self.client.clone());
-            let found = self.answer(api.get_opt(&key.name)).await?;
+            let found = self.send(api.get_opt(&key.name)).await?;
             Ok(found.map(Into::into))
         }
     }
 
-    async fn write_to<K>(&self, api: &Api<Guarded<K>>, binding: Arc<Binding>, plan: &Plan) -> Report
+    async fn write_to<K>(
+        &self,
+        api: &Api<LazyObject<K>>,
+        binding: Arc<Binding>,
+        plan: &Plan,
+    ) -> Report
     where
         K: DeserializeOwned + Debug + Clone + Into<Binding>,
     {
         let name = binding.key.name.clone();
         let mut latest = Latest {
             base: binding,
-            answer: None,
+            response: None,
         };
         if let Some(result) = &plan.result {
             if !self.may_begin().await {
@@ -149,13 +156,13 @@ impl Writer {
             let patch = Patch::Merge(with_precondition(result, latest.resource_version()));
             let parameters = PatchParams::default();
             let sent = api.patch(&name, &parameters, &patch);
-            match self.answer(sent).await {
-                Ok(object) => latest.answer = Some(object),
+            match self.send(sent).await {
+                Ok(object) => latest.response = Some(object),
                 Err(error) => return self.failed(api, latest.base, error).await,
             }
         }
         let Some(status) = &plan.status else {
-            return Report::Written(latest.read());
+            return Report::Written(latest.binding());
         };
         let generation = latest.generation();
         for _ in 0..STATUS_ATTEMPTS {
@@ -168,27 +175,27 @@ impl Writer {
                 return Report::NotLeading;
             }
             let now = whole_seconds(jiff::Timestamp::now());
-            // The result does not change the status, so the base still says what that is.
+            // The result does not change the status, so the base has the current one.
             let patch = Patch::Merge(with_precondition(
                 &status.patch(&latest.base.status, generation, now),
                 latest.resource_version(),
             ));
             let parameters = PatchParams::default();
             let sent = api.patch_status(&name, &parameters, &patch);
-            match self.answer(sent).await {
+            match self.send(sent).await {
                 Ok(object) => {
-                    latest.answer = Some(object);
-                    return Report::Written(latest.read());
+                    latest.response = Some(object);
+                    return Report::Written(latest.binding());
                 }
                 Err(error) if !has_code(&error, 409) => {
-                    return after_result(latest.read(), error, plan.result.is_some());
+                    return after_result(latest.binding(), error, plan.result.is_some());
                 }
-                Err(_) => match self.answer(api.get_opt(&name)).await {
+                Err(_) => match self.send(api.get_opt(&name)).await {
                     Ok(None) => return Report::Gone,
                     Ok(Some(object)) => {
-                        latest.answer = Some(object);
-                        let current = latest.read();
-                        // The spec moved on: the next cycle decides on the new one.
+                        latest.response = Some(object);
+                        let current = latest.binding();
+                        // The spec changed: the next cycle decides on the new one.
                         if current.generation() != generation {
                             return Report::Conflict {
                                 current: Some(current),
@@ -197,22 +204,22 @@ impl Writer {
                         }
                         latest = Latest {
                             base: Arc::from(current),
-                            answer: None,
+                            response: None,
                         };
                     }
                     Err(error) => {
-                        return after_result(latest.read(), error, plan.result.is_some());
+                        return after_result(latest.binding(), error, plan.result.is_some());
                     }
                 },
             }
         }
         Report::Conflict {
-            current: Some(latest.read()),
+            current: Some(latest.binding()),
             landed: plan.result.is_some(),
         }
     }
 
-    /// Whether the first request of a plan may be sent, after its turn has come.
+    /// Waits for a token and reports whether the first request of a plan may be sent.
     async fn may_begin(&self) -> bool {
         tokio::select! {
             biased;
@@ -221,7 +228,7 @@ impl Writer {
         }
     }
 
-    /// Whether a further request of a plan may be sent. At the end it does not wait for its turn.
+    /// Reports whether a further request of a plan may be sent. During shutdown, it does not wait for a token.
     async fn may_go_on(&self) -> bool {
         tokio::select! {
             biased;
@@ -231,17 +238,17 @@ impl Writer {
         self.leadership.holds()
     }
 
-    /// The answer to a request, unless it takes too long.
-    async fn answer<T>(
+    /// Sends a request with the time limit.
+    async fn send<T>(
         &self,
         sent: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, kube::Error> {
-        in_time(self.patience, sent).await
+        within(self.timeout, sent).await
     }
 
     async fn failed<K>(
         &self,
-        api: &Api<Guarded<K>>,
+        api: &Api<LazyObject<K>>,
         binding: Arc<Binding>,
         error: kube::Error,
     ) -> Report
@@ -251,8 +258,8 @@ impl Writer {
         if !has_code(&error, 409) {
             return after_result(unshare(binding), error, false);
         }
-        let current = match self.answer(api.get_opt(&binding.key.name)).await {
-            Ok(Some(object)) => object.read().ok().map(|object| Box::new(object.into())),
+        let current = match self.send(api.get_opt(&binding.key.name)).await {
+            Ok(Some(object)) => object.decode().ok().map(|object| Box::new(object.into())),
             Ok(None) => return Report::Gone,
             Err(_) => None,
         };
@@ -263,16 +270,16 @@ impl Writer {
     }
 }
 
-/// A binding while its plan is carried out: what the plan was made for, and the newest answer about it.
+/// A binding during its write: the base of the plan, and the newest response.
 struct Latest<K> {
     base: Arc<Binding>,
-    answer: Option<Guarded<K>>,
+    response: Option<LazyObject<K>>,
 }
 
 impl<K: DeserializeOwned + Into<Binding>> Latest<K> {
     fn resource_version(&self) -> &str {
-        match &self.answer {
-            Some(answer) => answer
+        match &self.response {
+            Some(response) => response
                 .metadata()
                 .resource_version
                 .as_deref()
@@ -282,16 +289,16 @@ impl<K: DeserializeOwned + Into<Binding>> Latest<K> {
     }
 
     fn generation(&self) -> i64 {
-        match &self.answer {
-            Some(answer) => answer.metadata().generation.unwrap_or(0),
+        match &self.response {
+            Some(response) => response.metadata().generation.unwrap_or(0),
             None => self.base.generation(),
         }
     }
 
-    /// The binding as the server gave it last. An answer that cannot be read leaves it as it was; the watch
-    /// will say the same again, and that is where malformed objects are dealt with.
-    fn read(self) -> Box<Binding> {
-        match self.answer.map(|answer| answer.read()) {
+    /// Returns the newest state of the binding. If the response is malformed, returns the base; the watch
+    /// reports malformed objects.
+    fn binding(self) -> Box<Binding> {
+        match self.response.map(|response| response.decode()) {
             Some(Ok(object)) => Box::new(object.into()),
             _ => unshare(self.base),
         }
@@ -314,19 +321,6 @@ fn after_result(binding: Box<Binding>, error: kube::Error, result_written: bool)
             error: other.to_string(),
             binding: result_written.then_some(binding),
         },
-    }
-}
-
-/// The answer to a request; an error when it takes longer than this.
-pub(crate) async fn in_time<T>(
-    patience: Duration,
-    sent: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, kube::Error> {
-    match tokio::time::timeout(patience, sent).await {
-        Ok(answer) => answer,
-        Err(_) => Err(kube::Error::Service(
-            format!("no answer within {patience:?}").into(),
-        )),
     }
 }
 
@@ -360,7 +354,7 @@ fn unshare(binding: Arc<Binding>) -> Box<Binding> {
     Box::new(Arc::unwrap_or_clone(binding))
 }
 
-/// API times have whole seconds.
+/// Truncates to whole seconds, as required in API objects.
 fn whole_seconds(time: jiff::Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

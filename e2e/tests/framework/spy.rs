@@ -11,10 +11,9 @@ use berth_core::{
 use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
     Bind, Bound, Decided, Gate, Handle, Nomination, Permission, Permit, Plugin, PostBind,
-    PostFilter, PostFilterContext, PreBind, PreEnqueue, QueueSort, Rank, Registry, Reserve,
+    PostFilter, PostFilterContext, PreBind, PreEnqueue, QueueSort, Rank, Registry, Report, Reserve,
     Waiting,
 };
-use berth_scheduler::writer::Report;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::Client;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use berth::up::{ControlPlane, Part, UpArgs};
 use berth_e2e::eventually;
-use berth_scheduler::logging::LogArgs;
+use berth_scheduler::process::logging::LogArgs;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -29,7 +29,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::logging::init(&LogArgs::default(), "off");
+        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
         let arguments = UpArgs {
             port: 0,
             members: MEMBERS.len(),

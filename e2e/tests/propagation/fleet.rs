@@ -14,7 +14,7 @@ use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{RealServer, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::gates::ControllerGates;
-use berth_scheduler::logging::LogArgs;
+use berth_scheduler::process::logging::LogArgs;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
@@ -77,7 +77,7 @@ impl Fleet {
     /// The same without any Cluster, and without anything that runs.
     pub async fn bare(members: usize) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::logging::init(&LogArgs::default(), "off");
+        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
         let server = Server::start(ServerConfig {
             admission: vec![std::sync::Arc::new(KarmadaAdmission)],
             ..ServerConfig::default()

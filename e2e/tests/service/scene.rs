@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use berth_e2e::proxy::{Asked, Fault, Proxy};
 use berth_e2e::{Bare, Running};
 use berth_scheduler::connect::limit_silence;
-use berth_scheduler::{Options, Patience};
+use berth_scheduler::{Options, Timeouts};
 
 use crate::objects::{fleet, mixed};
 use crate::watching::{Placed, all_decided, all_placed, all_told, each_written_once};
 
 /// How long the scheduler of these tests waits for an answer.
-pub(crate) const PATIENCE: Patience = Patience {
+pub(crate) const TIMEOUTS: Timeouts = Timeouts {
     request: Duration::from_millis(500),
     watch: Duration::from_secs(1),
 };
@@ -28,7 +28,7 @@ pub(crate) struct Scene {
 /// The options of a scheduler that soon notices what is wrong.
 pub(crate) fn impatient() -> Options {
     Options {
-        patience: PATIENCE,
+        timeouts: TIMEOUTS,
         ..Options::embedded()
     }
 }
@@ -57,7 +57,7 @@ impl Scene {
         let proxy = Proxy::start(bare.client.clone());
         proxy.rule(rule);
         let mut config = proxy.config();
-        limit_silence(&mut config, options.patience);
+        limit_silence(&mut config, options.timeouts);
         let scheduler = Running::start(options, config.try_into().unwrap());
         let mut scene = Self {
             bare,

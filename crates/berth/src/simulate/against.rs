@@ -6,7 +6,7 @@ use berth_api::Cluster;
 use berth_controllers::binding_key::BindingKind;
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::estimator::EstimatorOptions;
-use berth_scheduler::filter;
+use berth_scheduler::rules::responsibility;
 use serde_json::Value;
 
 use super::args::SimulateArgs;
@@ -106,7 +106,7 @@ async fn decide_all(
         let decision = if triggers.decides(binding) {
             decider.decide(binding).await
         } else {
-            if old.is_none() && !filter::passes(binding, binding.spec.scheduler()) {
+            if old.is_none() && !responsibility::passes(binding, binding.spec.scheduler()) {
                 notes.push(format!(
                     "{} {key}: no scheduler takes it, because no policy has claimed it or scheduling is suspended",
                     key.kind()

@@ -8,9 +8,9 @@ use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_core::{
     Engine, Explanation, Fleet, Outcome, Plugins, Request, ScheduleError, TermExplanation,
 };
+use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::{Binding, BindingKey};
-use berth_scheduler::condition::Reason;
-use berth_scheduler::peers::Groups;
+use berth_scheduler::rules::condition::Reason;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ pub(crate) struct Decider {
     /// Asked for what they count, where the flags say so.
     estimators: Option<Estimators>,
     /// The members of affinity groups, where their gate is on.
-    groups: Option<Groups>,
+    groups: Option<AffinityGroups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
     /// Clusters whose capacity cannot be read, with the reason.
     pub(crate) capacity_faults: Vec<String>,
@@ -127,7 +127,7 @@ impl Decider {
         }
         let mut bindings = HashMap::new();
         let groups = options.gates.workload_affinity.then(|| {
-            let mut groups = Groups::default();
+            let mut groups = AffinityGroups::default();
             for (key, binding) in &state.bindings {
                 groups.replace(None, Some(binding));
                 bindings.insert(key.clone(), Arc::new(binding.clone()));
@@ -173,7 +173,7 @@ impl Decider {
         if let Some(groups) = &mut self.groups {
             // Decisions are serial: the next member of a group sees this one.
             let names = clusters.iter().map(|share| share.name.clone());
-            groups.assigning(&binding.key, names.collect());
+            groups.decided(&binding.key, names.collect());
         }
         Decision {
             key: binding.key.clone(),
@@ -296,5 +296,6 @@ pub(crate) fn binding(key: &BindingKey, object: &Value) -> Result<Binding, Strin
 
 /// Whether the last decision about a binding failed.
 pub(crate) fn has_failed(status: &BindingStatus) -> bool {
-    berth_scheduler::condition::stored(status).is_some_and(|condition| condition.status == "False")
+    berth_scheduler::rules::condition::stored(status)
+        .is_some_and(|condition| condition.status == "False")
 }

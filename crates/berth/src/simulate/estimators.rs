@@ -7,10 +7,10 @@ use std::sync::Arc;
 use berth_api::Cluster;
 use berth_core::Estimator;
 use berth_scheduler::binding::Binding;
+use berth_scheduler::connect::RateLimit;
 use berth_scheduler::estimator::{
     AnswerCache, Answers, EstimateRequest, EstimatorClient, EstimatorOptions,
 };
-use berth_scheduler::rate_limit::RateLimit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Rounds of questions beyond one for each affinity group, as the scheduler allows.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use berth_api::Cluster;
 use berth_api::canonical::placement_json;
 use berth_scheduler::binding::{Binding, BindingKey};
-use berth_scheduler::condition::{Reason, stored};
-use berth_scheduler::filter;
-use berth_scheduler::fleet_watch::{Concern, Meaning, Member};
-use berth_scheduler::need::schedule_type;
+use berth_scheduler::rules::cluster_change::{AffinityMatcher, ClusterDelta, ClusterState};
+use berth_scheduler::rules::condition::{Reason, stored};
+use berth_scheduler::rules::responsibility;
+use berth_scheduler::rules::schedule_trigger::schedule_type;
 
 use super::fleet_change::Clusters;
 
@@ -16,7 +16,7 @@ use super::fleet_change::Clusters;
 struct Change<'a> {
     old: Option<&'a Cluster>,
     new: &'a Cluster,
-    meaning: Meaning,
+    delta: ClusterDelta,
 }
 
 /// What happens to a control plane.
@@ -42,8 +42,9 @@ impl<'a> Triggers<'a> {
             if old == Some(new) {
                 return None;
             }
-            let meaning = Meaning::of(old.map(Member::new).as_ref(), &Member::new(new));
-            Some(Change { old, new, meaning })
+            let delta =
+                ClusterDelta::between(old.map(ClusterState::new).as_ref(), &ClusterState::new(new));
+            Some(Change { old, new, delta })
         });
         Self {
             before: before.1,
@@ -58,12 +59,12 @@ impl<'a> Triggers<'a> {
     pub(crate) fn decides(&self, binding: &Binding) -> bool {
         // Whoever is in charge: schedulers differ in their names only.
         let scheduler = binding.spec.scheduler();
-        let passes = filter::passes(binding, scheduler);
+        let passes = responsibility::passes(binding, scheduler);
         let looked_at = if self.everything {
             passes
         } else {
             (passes && self.is_news(binding))
-                || (filter::in_charge(binding, scheduler)
+                || (responsibility::in_charge(binding, scheduler)
                     && (self.is_concerned(binding) || self.is_woken(binding)))
         };
         looked_at && !binding.deleting() && self.needs_scheduling(binding)
@@ -73,7 +74,7 @@ impl<'a> Triggers<'a> {
     fn is_news(&self, binding: &Binding) -> bool {
         match self.before.get(&binding.key) {
             None => true,
-            Some(before) if !filter::passes(before, before.spec.scheduler()) => true,
+            Some(before) if !responsibility::passes(before, before.spec.scheduler()) => true,
             Some(before) => before.generation() != binding.generation(),
         }
     }
@@ -84,11 +85,11 @@ impl<'a> Triggers<'a> {
             return false;
         };
         self.changes.iter().any(|change| {
-            change.meaning.reconcile
+            change.delta.reconcile
                 && [change.old, Some(change.new)]
                     .into_iter()
                     .flatten()
-                    .any(|cluster| Concern::new(cluster).reconciles(binding, placement))
+                    .any(|cluster| AffinityMatcher::new(cluster).reconciles(binding, placement))
         })
     }
 
@@ -106,8 +107,8 @@ impl<'a> Triggers<'a> {
             return false;
         };
         self.changes.iter().any(|change| {
-            let helps = change.meaning.may_fit || (!no_fit && change.meaning.more_room);
-            helps && Concern::new(change.new).could_be_target(placement)
+            let helps = change.delta.may_fit || (!no_fit && change.delta.more_capacity);
+            helps && AffinityMatcher::new(change.new).could_be_target(placement)
         })
     }
 

@@ -1,7 +1,7 @@
 //! The types of the configuration file, in the form of kube-scheduler's.
 //!
 //! Fields that a flag can set are optional; the flag's value applies if they are absent. Names of plugins and their
-//! arguments are validated by [`crate::framework::profile`].
+//! arguments are validated by [`crate::config::plugin_lists`].
 
 use berth_core::Point;
 use schemars::JsonSchema;

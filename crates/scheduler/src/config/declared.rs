@@ -9,8 +9,8 @@ use berth_api::well_known::DEFAULT_SCHEDULER;
 
 use super::configuration::{PluginsConfig, ProfileConfig, SchedulerConfiguration};
 use super::document::{ConfigError, Document};
+use super::plugin_lists::{self, ProfileError};
 use crate::extender::config::ExtenderConfig;
-use crate::framework::profile::{self, ProfileError};
 use crate::framework::registry::Registry;
 
 /// The source name of errors without a file.
@@ -133,7 +133,7 @@ impl Declared {
     /// If a plugin is unknown.
     pub fn profiles(&self, registry: &Registry) -> Result<Vec<ProfileConfig>, ConfigError> {
         for (index, profile) in self.profiles.iter().enumerate() {
-            profile::check(profile, registry)
+            plugin_lists::check(profile, registry)
                 .map_err(|error| self.error(error.below(&format!("profiles[{index}]"))))?;
         }
         Ok(match self.profiles.as_slice() {
@@ -145,7 +145,7 @@ impl Declared {
             [profile] => vec![self.single_profile(profile, None, registry)?],
             several => several
                 .iter()
-                .map(|profile| profile::complete(profile, registry))
+                .map(|profile| plugin_lists::complete(profile, registry))
                 .collect(),
         })
     }
@@ -162,7 +162,7 @@ impl Declared {
             .plugins
             .as_deref()
             .or(default)
-            .map(|entries| profile::of_flag(entries, registry))
+            .map(|entries| plugin_lists::of_flag(entries, registry))
             .transpose()
             .map_err(|message| flag_error("--plugins", message))?;
         let mut profile = declared.clone();
@@ -170,7 +170,7 @@ impl Declared {
         if let Some(plugins) = by_flag {
             profile.plugins = plugins;
         }
-        Ok(profile::complete(&profile, registry))
+        Ok(plugin_lists::complete(&profile, registry))
     }
 
     /// Converts an error about a profile or an extender, with its position in the file.

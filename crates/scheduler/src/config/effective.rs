@@ -11,8 +11,8 @@ use berth_api::well_known::DEFAULT_SCHEDULER;
 use super::configuration::{
     ClientConnection, LeaderElection, ProfileConfig, ResourceLock, SchedulerConfiguration,
 };
+use crate::config::flags::SchedulerArgs;
 use crate::extender::config::ExtenderConfig;
-use crate::flags::SchedulerArgs;
 
 /// Returns the configuration in force, except for profiles and extenders.
 pub(crate) fn process(args: &SchedulerArgs) -> SchedulerConfiguration {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::configuration::SchedulerConfiguration;
 use super::document::{ConfigError, Document};
-use crate::flags::SchedulerArgs;
+use crate::config::flags::SchedulerArgs;
+use crate::config::options::BindAddress;
 use crate::go_duration::go_duration;
-use crate::options::BindAddress;
 
 /// Sets the flags that are not explicit from the file. Ignores profiles and extenders.
 ///

@@ -17,7 +17,7 @@ use super::last_known::LastKnown;
 use super::metrics::EstimatorMetrics;
 use super::options::EstimatorOptions;
 use super::request::{EstimateRequest, Message};
-use crate::rate_limit::RateLimit;
+use crate::connect::RateLimit;
 
 /// Concurrent calls, over all requests.
 const CALLS_IN_FLIGHT: usize = 1024;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, ConnectionState, Connector};
 use super::options::EstimatorOptions;
 use super::resolve::Resolver;
-use crate::rate_limit::RateLimit;
+use crate::connect::RateLimit;
 
 /// The number of connections in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use kube::Api;
 use tokio::sync::Semaphore;
 
 use super::options::EstimatorOptions;
-use crate::rate_limit::RateLimit;
+use crate::connect::RateLimit;
 
 /// Time limit for the API server's response.
 const TIMEOUT: Duration = Duration::from_secs(10);

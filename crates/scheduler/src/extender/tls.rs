@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use crate::any_certificate::AnyCertificate;
+use crate::connect::any_certificate::AnyCertificate;
 
 /// Security of the connections to an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,38 +1,38 @@
-//! The arguments of a plugin, as the configuration file gives them.
+//! Plugin arguments from the configuration file.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Arguments that a plugin does not understand.
+/// Invalid plugin arguments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
 pub struct ArgsError {
-    /// Where in the arguments, as `weights[2].name`; empty for the whole.
+    /// Path of the field, such as `weights[2].name`; empty for the arguments as a whole.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
-/// The arguments of a plugin. Nothing was given where the configuration names none.
+/// Arguments of a plugin. Empty if the configuration has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args(Option<Value>);
 
 impl Args {
-    /// The arguments of the configuration file.
+    /// Wraps the arguments of the configuration file.
     pub fn new(value: Option<Value>) -> Self {
         Self(value)
     }
 
-    /// Whether arguments were given.
+    /// Reports whether the configuration has arguments.
     pub fn are_given(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The arguments in the plugin's own type; its default where none are given. A type that refuses what
-    /// it does not know has `#[serde(deny_unknown_fields)]`.
+    /// Parses the arguments into the plugin's own type, or returns its default if there are none. Add
+    /// `#[serde(deny_unknown_fields)]` to the type to refuse unknown fields.
     ///
     /// # Errors
-    /// When they are of another shape; the error says where.
+    /// When the arguments do not match the type. The error names the field.
     pub fn parse<T: DeserializeOwned + Default>(&self) -> Result<T, ArgsError> {
         match &self.0 {
             None => Ok(T::default()),
@@ -40,10 +40,10 @@ impl Args {
         }
     }
 
-    /// The arguments in the plugin's own type, which has no default.
+    /// Parses the arguments into the plugin's own type, which needs no default.
     ///
     /// # Errors
-    /// When there are none, or they are of another shape.
+    /// When there are no arguments, or they do not match the type.
     pub fn parse_required<T: DeserializeOwned>(&self) -> Result<T, ArgsError> {
         let value = self.0.clone().ok_or_else(|| ArgsError {
             path: String::new(),
@@ -58,10 +58,10 @@ impl Args {
         })
     }
 
-    /// For a plugin that takes none.
+    /// Checks that a plugin without arguments has none.
     ///
     /// # Errors
-    /// When some are given.
+    /// When there are arguments.
     pub fn expect_none(&self) -> Result<(), ArgsError> {
         match &self.0 {
             None => Ok(()),
@@ -88,12 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn absent_arguments_are_the_default() {
+    fn missing_arguments_are_the_default() {
         assert_eq!(Args::default().parse::<Weights>(), Ok(Weights::default()));
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_name_the_field() {
         let args = Args::new(Some(json!({ "tiers": [1, "two"] })));
         let error = args.parse::<Weights>().unwrap_err();
         assert_eq!(error.path, "tiers[1]");

@@ -1,8 +1,8 @@
-//! EventsToRegister: which changes may help a binding that a plugin has stopped.
+//! Events that may make a stopped binding schedulable.
 //!
-//! A binding that a plugin stopped sleeps until something happens that the plugin has registered for, and
-//! whose hint says that it may help this binding. A slow flush looks at all of them from time to time, so a
-//! missing event costs time and never a placement.
+//! A binding that a plugin stopped waits for an event that the plugin registered, and whose hint returns
+//! [`Hint::Queue`]. All waiting bindings are also retried periodically, so a missed event delays a placement
+//! but never prevents it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use berth_api::Cluster;
 
 use crate::binding::Binding;
 
-/// Something that has changed.
+/// A change of a cluster or binding.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A cluster is new, or other than it was.
+    /// A cluster was added or changed.
     Cluster(Arc<Cluster>),
-    /// A cluster is gone.
+    /// A cluster was deleted.
     ClusterGone(String),
-    /// A binding is new, or other than it was. A placed one is told of once it is stored.
+    /// A binding was added or changed. Its clusters are the stored ones.
     Binding(Arc<Binding>),
-    /// A binding is gone.
+    /// A binding was deleted.
     BindingGone(Arc<Binding>),
 }
 
-/// Which kind of change.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// Clusters come and change.
+    /// Clusters were added or changed.
     Cluster,
-    /// Clusters go.
+    /// Clusters were deleted.
     ClusterGone,
-    /// Bindings come and change.
+    /// Bindings were added or changed.
     Binding,
-    /// Bindings go.
+    /// Bindings were deleted.
     BindingGone,
 }
 
 impl Event {
-    /// Which kind of change it is.
+    /// Returns the type of the event.
     pub fn kind(&self) -> EventKind {
         match self {
             Self::Cluster(_) => EventKind::Cluster,
@@ -49,21 +49,21 @@ impl Event {
     }
 }
 
-/// What a change means to a stopped binding.
+/// Effect of an event on a stopped binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// It may fit now.
+    /// The binding may be schedulable now: requeue it.
     Queue,
-    /// It does not help.
+    /// The event does not help.
     Skip,
 }
 
 type Ask = dyn Fn(&Binding, &Event) -> Hint + Send + Sync;
 
-/// A registration: a kind of change, and the question whether it helps a binding.
+/// Type of event that a plugin waits for, with a hint function.
 #[derive(Clone)]
 pub struct Registration {
-    /// The kind of change.
+    /// Type of event.
     pub kind: EventKind,
     hint: Arc<Ask>,
 }
@@ -77,12 +77,12 @@ impl fmt::Debug for Registration {
 }
 
 impl Registration {
-    /// Every change of this kind may help.
+    /// Registers every event of this type.
     pub fn any(kind: EventKind) -> Self {
         Self::hinted(kind, |_, _| Hint::Queue)
     }
 
-    /// A change of this kind may help where the hint says so.
+    /// Registers the events of this type for which the hint returns [`Hint::Queue`].
     pub fn hinted(
         kind: EventKind,
         hint: impl Fn(&Binding, &Event) -> Hint + Send + Sync + 'static,
@@ -93,7 +93,7 @@ impl Registration {
         }
     }
 
-    /// Whether the change may help the binding.
+    /// Reports whether the event may help the binding.
     pub fn helps(&self, binding: &Binding, event: &Event) -> bool {
         event.kind() == self.kind && (self.hint)(binding, event) == Hint::Queue
     }

@@ -1,22 +1,23 @@
-//! Plugins that keep an index of bindings are told of every one.
+//! Observer of all bindings, for plugins that index them.
 
 use std::fmt::Debug;
 
 use crate::binding::{Binding, BindingKey};
 
-/// Follows the bindings that the scheduler knows. Runs on the owner's task.
+/// Observes all bindings that the scheduler knows. Runs on the scheduler's task.
 #[diagnostic::on_unimplemented(message = "`{Self}` does not follow bindings")]
 pub trait Follow: Debug + Send + Sync {
-    /// A binding is there, in this state; told again at each change, before the binding is decided about, and
-    /// of all that are there when the plugin begins.
+    /// Handles a binding that was added or changed, before the binding is scheduled. At start, it is called for
+    /// all existing bindings.
     fn present(&self, binding: &Binding);
 
-    /// The plugin has asked to look again: it takes over what it has learned on other tasks. Returns the
-    /// bindings that this concerns, all of which are looked at before anything else is decided.
+    /// Applies what the plugin learned on other tasks, after
+    /// [`Permits::look_again`](super::Permits::look_again). Returns the affected bindings; they are requeued
+    /// before the next decision.
     fn refresh(&self) -> Vec<BindingKey> {
         Vec::new()
     }
 
-    /// A binding is gone.
+    /// Handles the deletion of a binding.
     fn gone(&self, key: &BindingKey);
 }

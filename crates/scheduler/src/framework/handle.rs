@@ -1,4 +1,4 @@
-//! What a plugin is given when it is made.
+//! Scheduler services available to plugins.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::permit::{PermitMessage, Permits};
 use super::state::State;
-use super::waiting::{Permits, Said};
 use crate::template::Templates;
 
-/// What a plugin may use besides what each extension point shows it.
+/// Scheduler services available to a plugin, besides the arguments of its extension points.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) scheduler_name: Arc<str>,
     pub(crate) gates: Gates,
     pub(crate) client: Client,
-    pub(crate) said: mpsc::UnboundedSender<Said>,
+    pub(crate) permits: mpsc::UnboundedSender<PermitMessage>,
     pub(crate) stopping: CancellationToken,
     pub(crate) templates: Templates,
     pub(crate) state: State,
@@ -32,38 +32,40 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// The name that the profile answers to.
+    /// Returns the scheduler name of the profile.
     pub fn scheduler_name(&self) -> &str {
         &self.scheduler_name
     }
 
-    /// The feature gates of the decision.
+    /// Returns the feature gates of the engine.
     pub fn gates(&self) -> Gates {
         self.gates
     }
 
-    /// The control plane. Not for points on the owner's task, which do no I/O.
+    /// Returns a client of the control plane. Extension points on the scheduler's task must not use it: they do
+    /// no I/O.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// For a plugin that lets waiting decisions pass from a task of its own.
+    /// Returns a handle to allow or reject parked bindings from the plugin's own tasks.
     pub fn permits(&self, plugin: &str) -> Permits {
-        Permits::new(plugin, self.said.clone())
+        Permits::new(plugin, self.permits.clone())
     }
 
-    /// What is known of the objects that bindings propagate. Kinds that no plugin asks for are not read.
+    /// Returns the labels and QoS classes of the objects that bindings propagate. Only the requested kinds are
+    /// watched.
     pub fn templates(&self) -> Templates {
         self.templates.clone()
     }
 
-    /// The fleet and the bindings as the scheduler knows them, for any point and any task.
+    /// Returns clusters and bindings as the scheduler knows them. Usable at any point and on any task.
     pub fn state(&self) -> State {
         self.state.clone()
     }
 
-    /// Cancelled when the profile ends, with the service or because the configuration has changed: tasks of
-    /// a plugin end then.
+    /// Returns a token that is cancelled when the profile ends, with the scheduler or after a configuration
+    /// change. The plugin's tasks must end then.
     pub fn stopping(&self) -> CancellationToken {
         self.stopping.clone()
     }

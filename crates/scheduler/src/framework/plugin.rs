@@ -1,4 +1,4 @@
-//! A plugin: a name, and what it does at each extension point.
+//! A plugin: a name, and an implementation of each extension point that it serves.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::events::Registration;
 use super::follow::Follow;
 use super::points::{Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve};
 
-/// A plugin, made by its factory: one object, or several, at one extension point or several.
+/// A plugin, created by its factory. One object may serve several extension points.
 ///
 /// ```ignore
 /// let plugin = Arc::new(CostAware { .. });
@@ -39,19 +39,19 @@ pub struct Plugin {
     pub(crate) needs: Needs,
 }
 
-/// What the Filter point of a plugin depends on.
+/// Implementation of the Filter point, by its inputs.
 #[derive(Clone, Debug)]
 pub(crate) enum FilterPoint {
     Placement(Arc<dyn PlacementFilter>),
     Binding(Arc<dyn BindingFilter>),
 }
 
-/// What a plugin needs that costs memory, or changes what the engine counts.
+/// Requirements of a plugin that cost memory or change the available capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// The objects of clusters, as [`berth_core::ClusterView::object`] gives them.
+    /// Cluster objects for [`berth_core::ClusterView::object`].
     pub(crate) objects: bool,
-    /// Decisions that wait, or are being written, take room.
+    /// Parked and unwritten decisions count against the capacity of clusters.
     pub(crate) assumed_capacity: bool,
 }
 
@@ -67,7 +67,7 @@ macro_rules! points {
 }
 
 impl Plugin {
-    /// A plugin that does nothing yet.
+    /// Creates a plugin without extension points.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -92,81 +92,81 @@ impl Plugin {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     points! {
-        /// Gates bindings.
+        /// Gates bindings before a cycle.
         pre_enqueue: PreEnqueue,
         /// Orders the queue.
         queue_sort: QueueSort,
-        /// Looks at the binding once, before any cluster.
+        /// Inspects the binding once, before any cluster.
         pre_filter: PreFilter,
-        /// Makes room where nothing fits.
+        /// Nominates victims if no cluster fits.
         post_filter: PostFilter,
-        /// Looks at the clusters that passed, before they are scored.
+        /// Inspects the clusters that passed the filters, before they are scored.
         pre_score: PreScore,
-        /// Prefers clusters.
+        /// Scores clusters.
         score: Score,
-        /// Selects clusters, in place of the in-tree plugin.
+        /// Selects clusters, instead of the in-tree plugin.
         select: Select,
-        /// Divides replicas, in place of the in-tree plugin.
+        /// Assigns replicas, instead of the in-tree plugin.
         assign: Assign,
-        /// Keeps books of decisions.
+        /// Reserves resources for a decision.
         reserve: Reserve,
-        /// Lets decisions pass, or not, or later.
+        /// Allows, denies or delays a decision.
         permit: Permit,
         /// Prepares the write.
         pre_bind: PreBind,
-        /// Writes.
+        /// Writes the decision.
         bind: Bind,
-        /// Learns of the write.
+        /// Runs after the write.
         post_bind: PostBind,
-        /// Says how many replicas fit. It belongs to no point that a profile can turn off by itself.
+        /// Estimates how many replicas fit. Not an extension point; a profile cannot disable it separately.
         estimator: Estimator,
-        /// Is told of every binding. It belongs to no point either.
+        /// Observes all bindings. Not an extension point; a profile cannot disable it separately.
         follow: Follow,
     }
 
-    /// Keeps clusters out, by what the binding is.
+    /// Filters clusters for a binding.
     #[must_use]
     pub fn filter(mut self, filter: Arc<dyn BindingFilter>) -> Self {
         self.filter = Some(FilterPoint::Binding(filter));
         self
     }
 
-    /// Keeps clusters out, by the placement alone: the answers are remembered with the placement.
+    /// Filters clusters by the placement alone. The results are cached per placement.
     #[must_use]
     pub fn placement_filter(mut self, filter: Arc<dyn PlacementFilter>) -> Self {
         self.filter = Some(FilterPoint::Placement(filter));
         self
     }
 
-    /// EventsToRegister: a change that may help a binding that this plugin stopped.
+    /// EventsToRegister: requeues bindings that this plugin stopped when the event may help.
     #[must_use]
     pub fn wakes_on(mut self, registration: Registration) -> Self {
         self.registrations.push(registration);
         self
     }
 
-    /// The plugin reads the objects of clusters; they are not kept otherwise.
+    /// Requests cluster objects, which are otherwise not kept.
     #[must_use]
     pub fn reads_objects(mut self) -> Self {
         self.needs.objects = true;
         self
     }
 
-    /// Decisions that wait for a permit, or for their write, count against the capacity of clusters, as
-    /// under the gate SchedulingOvercommitProtection.
+    /// Counts parked and unwritten decisions against the capacity of clusters, as the gate
+    /// SchedulingOvercommitProtection does.
     #[must_use]
     pub fn assumes_capacity(mut self) -> Self {
         self.needs.assumed_capacity = true;
         self
     }
 
-    /// A point where what acts has another name than the plugin, and that name.
+    /// Returns an extension point at which the implementation has a different name, and that name.
     pub(crate) fn misnamed(&self) -> Option<(Point, String)> {
         let filter = self.filter.as_ref().map(|filter| match filter {
             FilterPoint::Placement(filter) => filter.name(),
@@ -192,7 +192,7 @@ impl Plugin {
         })
     }
 
-    /// The points that it serves.
+    /// Returns the extension points that the plugin serves.
     pub fn points(&self) -> Vec<Point> {
         [
             (Point::PreEnqueue, self.pre_enqueue.is_some()),

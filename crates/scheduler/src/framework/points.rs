@@ -1,16 +1,18 @@
-//! The extension points around a decision, each a trait. Those of the decision itself are in `berth-core`.
+//! Traits of the extension points around a decision. Those of the decision itself are in `berth-core`.
 //!
-//! | point | when | where | an error means |
+//! | point | when | task | on error |
 //! |---|---|---|---|
-//! | [`PreEnqueue`] | a binding's turn has come, before a cycle is spent on it | owner's task | there is none: gated is not an error |
-//! | [`QueueSort`] | a binding becomes ready | owner's task | there is none |
-//! | [`PostFilter`] | no cluster fits | owner's task | the plugin is passed over |
-//! | [`Reserve`] | a result is found, before anything is written | owner's task | earlier ones are unreserved, the binding fails |
-//! | [`Permit`] | after every Reserve | owner's task | see [`Permission`] |
-//! | [`PreBind`], [`Bind`] | after Permit | the binding's own task | all is unreserved, the binding is tried again |
-//! | [`PostBind`] | the result is stored | the binding's own task | there is none: it only informs |
+//! | [`PreEnqueue`] | before the binding's cycle | scheduler | none: a closed gate is not an error |
+//! | [`QueueSort`] | the binding becomes ready | scheduler | none |
+//! | [`PostFilter`] | no cluster fits | scheduler | the next plugin runs |
+//! | [`Reserve`] | after a decision, before any write | scheduler | earlier plugins are unreserved, the binding
+//! fails |
+//! | [`Permit`] | after Reserve | scheduler | see [`Permission`] |
+//! | [`PreBind`], [`Bind`] | after Permit | the binding's own | all plugins are unreserved, the binding is
+//! retried |
+//! | [`PostBind`] | after the write | the binding's own | none |
 //!
-//! Points on the owner's task hold up every other decision while they run: they compute, and do no I/O.
+//! Points on the scheduler's task block all other decisions while they run: they must not do I/O.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,47 +22,48 @@ use berth_api::binding::TargetCluster;
 use berth_core::{CycleState, PluginError, Snapshot};
 use futures::future::BoxFuture;
 
+use super::permit::Waiting;
 use super::preempt::{Nomination, PostFilterContext};
-use super::waiting::Waiting;
 use crate::binding::Binding;
 pub use crate::queue::Rank;
 use crate::writer::Report;
 
-/// Decides whether a binding may be scheduled at all yet.
+/// Gates bindings before their cycle.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreEnqueue point")]
 pub trait PreEnqueue: Debug + Send + Sync {
-    /// Whether the binding is ready. A gated one waits for an event that the plugin has registered.
+    /// Reports whether the binding may be scheduled now. A gated binding waits for a registered event.
     fn pre_enqueue(&self, binding: &Binding) -> Gate;
 }
 
-/// Whether a binding may be scheduled yet.
+/// Result of a [`PreEnqueue`] plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// It may.
+    /// The binding may be scheduled.
     Open,
-    /// It has to wait; the text says for what, as users read it in the condition.
+    /// The binding has to wait. The text gives the reason for its condition.
     Closed(String),
-    /// The plugin cannot tell yet, and says so to nobody: it asks to look again when it can.
+    /// Unknown yet. The condition does not change; the plugin calls
+    /// [`Permits::look_again`](super::Permits::look_again) later.
     NotKnown,
 }
 
-/// Orders the bindings that are ready. There is exactly one, and all profiles share it.
+/// Orders ready bindings. Exactly one is enabled, and all profiles share it.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no QueueSort point")]
 pub trait QueueSort: Debug + Send + Sync {
-    /// Where the binding belongs: the greater rank goes first, and among equals the older binding.
+    /// Returns the binding's rank. The greater rank goes first; bindings of equal rank are ordered by age.
     ///
-    /// It is asked once each time the binding becomes ready, not at each comparison, so that no plugin can
-    /// put the queue into disorder.
+    /// It is called once each time the binding becomes ready, not for each comparison, so an inconsistent
+    /// plugin cannot corrupt the queue.
     fn rank(&self, binding: &Binding) -> Rank;
 }
 
-/// Makes room for a binding that fits nowhere.
+/// Nominates victims to make room for a binding that fits nowhere.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PostFilter point")]
 pub trait PostFilter: Debug + Send + Sync {
-    /// What has to go so that the binding fits; `None` where nothing helps.
+    /// Returns the victims to evict so that the binding fits, or `None` if eviction does not help.
     ///
     /// # Errors
-    /// When it cannot tell. The next plugin is asked.
+    /// When the plugin cannot decide. The next plugin runs.
     fn post_filter(
         &self,
         context: &mut PostFilterContext<'_>,
@@ -68,36 +71,36 @@ pub trait PostFilter: Debug + Send + Sync {
     ) -> Result<Option<Nomination>, PluginError>;
 }
 
-/// A result that is found and not stored yet.
+/// A decision that is not stored yet.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// The binding that it was found for.
+    /// The binding.
     pub binding: Arc<Binding>,
-    /// The clusters with their replicas.
+    /// The clusters and replicas.
     pub targets: Arc<[TargetCluster]>,
-    /// The fleet that it was found in.
+    /// The cluster snapshot that the decision is based on.
     pub snapshot: Arc<Snapshot>,
 }
 
-/// Keeps books of what a decision takes.
+/// Reserves resources for decisions.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no Reserve point")]
 pub trait Reserve: Debug + Send + Sync {
-    /// Takes what the decision needs.
+    /// Reserves what the decision needs.
     ///
     /// # Errors
-    /// When it cannot be had: the plugins before it are asked to give back, and the binding fails.
+    /// When it is unavailable. Earlier plugins are unreserved, and the binding fails.
     fn reserve(&self, decided: &Decided, state: &mut CycleState) -> Result<(), PluginError>;
 
-    /// Gives back what was taken, because the decision will not be stored. Must bear being called for a
-    /// decision that it has never reserved for.
+    /// Releases the reservation, because the decision will not be stored. It may be called without an earlier
+    /// [`Self::reserve`].
     fn unreserve(&self, decided: &Decided, state: &mut CycleState);
 }
 
-/// Lets a decision pass, stops it, or makes it wait.
+/// Allows, denies or delays decisions.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no Permit point")]
 pub trait Permit: Debug + Send + Sync {
-    /// Whether the decision may be stored. `waiting` holds the decisions that wait already: each can be
-    /// allowed or rejected on this plugin's behalf.
+    /// Returns the permission to store the decision. The plugin may also allow or reject the decisions in
+    /// `waiting`.
     fn permit(
         &self,
         decided: &Decided,
@@ -105,38 +108,37 @@ pub trait Permit: Debug + Send + Sync {
         waiting: &mut Waiting<'_>,
     ) -> Permission;
 
-    /// Whether the room that a rejected decision gives up may help another binding. Those that share its fate
-    /// gain nothing by it.
+    /// Reports whether another binding may benefit from the capacity that a rejected decision releases.
     fn gains(&self, rejected: &Binding, other: &Binding) -> bool {
         let _ = (rejected, other);
         true
     }
 
-    /// A waiting decision was rejected, by this plugin or another, or its time is over. Those that wait
-    /// with it can be rejected too.
+    /// Handles the rejection of a parked decision by any plugin or timeout. The plugin may reject other
+    /// decisions in `waiting`.
     fn rejected(&self, binding: &Binding, waiting: &mut Waiting<'_>) {
         let _ = (binding, waiting);
     }
 }
 
-/// What a [`Permit`] plugin says.
+/// Result of a [`Permit`] plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// It may pass.
+    /// The decision may be stored.
     Allow,
-    /// It may not; the text says why, as users read it in the condition.
+    /// The decision is rejected. The text gives the reason for the condition.
     Deny(String),
-    /// It waits until it is allowed, at most this long; after that it is rejected.
+    /// The decision waits to be allowed, and is rejected after this time.
     Wait(Duration),
 }
 
-/// Does what has to be done before a decision is stored.
+/// Prepares the write of a decision.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreBind point")]
 pub trait PreBind: Debug + Send + Sync {
-    /// Runs to its end before anything is written.
+    /// Runs to completion before anything is written.
     ///
     /// # Errors
-    /// When the decision must not be stored: all is unreserved, and the binding is tried again.
+    /// When the decision must not be stored. All plugins are unreserved, and the binding is retried.
     fn pre_bind<'a>(
         &'a self,
         decided: &'a Decided,
@@ -144,13 +146,13 @@ pub trait PreBind: Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<(), PluginError>>;
 }
 
-/// Stores a decision. The first that does not skip has stored it; the last one is Berth's own writer.
+/// Stores decisions. Plugins run in order until one stores the decision; the built-in writer is the last.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no Bind point")]
 pub trait Bind: Debug + Send + Sync {
     /// Stores the clusters of the decision in `spec.clusters` of the binding.
     ///
     /// # Errors
-    /// When it could not: all is unreserved, and the binding is tried again.
+    /// When the write failed. All plugins are unreserved, and the binding is retried.
     fn bind<'a>(
         &'a self,
         decided: &'a Decided,
@@ -158,19 +160,19 @@ pub trait Bind: Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Bound, PluginError>>;
 }
 
-/// What became of a [`Bind`].
+/// Result of a [`Bind`] plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// It is stored. The status is still written by Berth.
+    /// The clusters are stored. The scheduler still writes the status.
     Stored,
-    /// Somebody else's business.
+    /// The plugin does not handle this binding.
     Skip,
 }
 
-/// Learns that a decision is stored.
+/// Observes stored decisions.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PostBind point")]
 pub trait PostBind: Debug + Send + Sync {
-    /// The decision is stored.
+    /// Runs after the decision is stored.
     fn post_bind<'a>(
         &'a self,
         decided: &'a Decided,

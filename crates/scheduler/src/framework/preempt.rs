@@ -1,22 +1,25 @@
-//! What a PostFilter plugin works with: a fleet that it can try without some of the work in it.
+//! Arguments of PostFilter plugins, with a trial decision in a cluster snapshot without some workloads.
 
 use std::fmt;
 use std::sync::Arc;
 
 use berth_core::{Outcome, Request, Snapshot};
 
-use super::waiting::Bindings;
+use super::permit::Bindings;
 use crate::binding::{Binding, BindingKey};
 
-/// What is known of a binding that fits nowhere.
+/// Event and eviction task reason of preempted bindings.
+pub(crate) const PREEMPTED: &str = "Preempted";
+
+/// Context of a binding that fits nowhere.
 pub struct PostFilterContext<'a> {
     /// The binding.
     pub binding: &'a Arc<Binding>,
-    /// The same, as the engine reads it.
+    /// The engine's request for the binding.
     pub request: &'a Request,
-    /// The fleet.
+    /// The cluster snapshot.
     pub snapshot: &'a Arc<Snapshot>,
-    /// Every binding that the scheduler knows.
+    /// All bindings that the scheduler knows.
     pub bindings: &'a dyn Bindings,
     pub(crate) attempt: &'a mut dyn FnMut(&[Victim]) -> Outcome,
 }
@@ -30,24 +33,24 @@ impl fmt::Debug for PostFilterContext<'_> {
 }
 
 impl PostFilterContext<'_> {
-    /// What would be decided if the victims' replicas had left their clusters.
+    /// Decides as if the victims' replicas had left their clusters.
     pub fn without(&mut self, victims: &[Victim]) -> Outcome {
         (self.attempt)(victims)
     }
 }
 
-/// One assignment that has to go: a binding's replicas in one cluster.
+/// An assignment to evict: a binding's replicas in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Victim {
     /// The binding.
     pub key: BindingKey,
-    /// The cluster that it leaves.
+    /// The cluster to leave.
     pub cluster: String,
 }
 
-/// What makes room.
+/// Victims to evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nomination {
-    /// What has to go. Not empty.
+    /// The victims. Not empty.
     pub victims: Vec<Victim>,
 }

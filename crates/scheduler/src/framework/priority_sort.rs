@@ -1,14 +1,14 @@
-//! PrioritySort: the order of the queue where nothing else is configured.
+//! PrioritySort: the default queue order.
 
 use super::points::{QueueSort, Rank};
 use crate::binding::Binding;
 
-/// PrioritySort: bindings of higher priority go first.
+/// PrioritySort: orders bindings by priority.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrioritySort;
 
 impl PrioritySort {
-    /// The plugin's name.
+    /// Name of the plugin.
     pub const NAME: &'static str = "PrioritySort";
 }
 

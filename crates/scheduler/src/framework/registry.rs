@@ -1,4 +1,4 @@
-//! The registry: which plugins there are, and how they are made.
+//! Registry of available plugins and their factories.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,63 +8,63 @@ use super::args::{Args, ArgsError};
 use super::handle::Handle;
 use super::plugin::Plugin;
 
-/// Why a plugin cannot be made.
+/// Reason why a plugin cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactoryError {
-    /// Its arguments are wrong.
+    /// Its arguments are invalid.
     #[error(transparent)]
     Args(#[from] ArgsError),
-    /// Something else, in the plugin's words.
+    /// Any other error.
     #[error("{0}")]
     Other(String),
 }
 
-/// Makes a plugin of its arguments. It is called once for each profile that uses the plugin, and again
-/// after the configuration has changed.
+/// Creates a plugin from its arguments. Called once for each profile that uses the plugin, and again after a
+/// configuration change.
 pub type Factory = Arc<dyn Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync>;
 
-/// A plugin that cannot be registered or taken out.
+/// Failure to register or remove a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// Two plugins have the same name.
     #[error("a plugin named {0:?} is registered already")]
     Duplicate(String),
-    /// No plugin has the name.
+    /// No plugin has this name.
     #[error(transparent)]
     Unknown(#[from] UnknownPlugin),
 }
 
-/// A name that no plugin has.
+/// An unknown plugin name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no plugin is named {name:?}: there are {}", known.join(", "))]
 pub struct UnknownPlugin {
-    /// The name.
+    /// The unknown name.
     pub name: String,
-    /// The names that plugins have.
+    /// The known names.
     pub known: Vec<String>,
 }
 
-/// Where a plugin runs without being named.
+/// Default use of a plugin that is not named in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// In every profile, and `--plugins` says nothing about it: no decision can be made without one of its
-    /// sort. It gives way to another plugin that does the same.
+pub enum Enablement {
+    /// In every profile, regardless of `--plugins`, because every decision needs such a plugin. Replaced by
+    /// another enabled plugin of the same point.
     Base,
     /// In every profile.
     Default,
-    /// Where `--plugins` says `*`, but in no profile of a configuration file.
+    /// With `--plugins=*`, but in no profile of a configuration file.
     OutOfTree,
-    /// Nowhere.
+    /// None.
     Optional,
 }
 
 #[derive(Clone)]
 struct Entry {
     factory: Factory,
-    standing: Standing,
+    enablement: Enablement,
 }
 
-/// The plugins there are, by name, in the order in which they were registered.
+/// Available plugins by name, in registration order.
 #[derive(Clone, Default)]
 pub struct Registry {
     entries: BTreeMap<Arc<str>, Entry>,
@@ -78,12 +78,12 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// No plugins.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a plugin, as [`Standing::OutOfTree`].
+    /// Registers a plugin as [`Enablement::OutOfTree`].
     ///
     /// # Errors
     /// When the name is taken.
@@ -92,37 +92,42 @@ impl Registry {
         name: &str,
         factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
     ) -> Result<(), RegistryError> {
-        self.register_as(Standing::OutOfTree, name, factory)
+        self.register_as(Enablement::OutOfTree, name, factory)
     }
 
-    /// Adds a plugin.
+    /// Registers a plugin.
     ///
     /// # Errors
     /// When the name is taken.
     pub fn register_as(
         &mut self,
-        standing: Standing,
+        enablement: Enablement,
         name: &str,
         factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
     ) -> Result<(), RegistryError> {
         if self.contains(name) {
             return Err(RegistryError::Duplicate(name.to_owned()));
         }
-        self.put(standing, name.into(), Arc::new(factory));
+        self.put(enablement, name.into(), Arc::new(factory));
         Ok(())
     }
 
-    /// Adds a plugin whose name is not taken.
-    pub(super) fn put(&mut self, standing: Standing, name: Arc<str>, factory: Factory) {
-        self.entries
-            .insert(Arc::clone(&name), Entry { factory, standing });
+    /// Registers a plugin whose name is free.
+    pub(crate) fn put(&mut self, enablement: Enablement, name: Arc<str>, factory: Factory) {
+        self.entries.insert(
+            Arc::clone(&name),
+            Entry {
+                factory,
+                enablement,
+            },
+        );
         self.order.push(name);
     }
 
-    /// Takes a plugin out.
+    /// Removes a plugin.
     ///
     /// # Errors
-    /// When no plugin has the name.
+    /// When no plugin has this name.
     pub fn unregister(&mut self, name: &str) -> Result<(), UnknownPlugin> {
         self.known(name)?;
         self.order.retain(|known| &**known != name);
@@ -130,10 +135,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks that a plugin has the name.
+    /// Checks that a plugin is registered.
     ///
     /// # Errors
-    /// When none has; the error lists the names that there are.
+    /// When it is not. The error lists the registered names.
     pub fn known(&self, name: &str) -> Result<(), UnknownPlugin> {
         if self.contains(name) {
             return Ok(());
@@ -144,10 +149,10 @@ impl Registry {
         })
     }
 
-    /// Adds all plugins of another registry, after those of this one.
+    /// Adds all plugins of another registry after the existing ones.
     ///
     /// # Errors
-    /// When a name is taken; nothing is added then.
+    /// When a name is taken. Nothing is added then.
     pub fn merge(&mut self, other: Self) -> Result<(), RegistryError> {
         if let Some(taken) = other.order.iter().find(|name| self.contains(name)) {
             return Err(RegistryError::Duplicate(taken.to_string()));
@@ -158,28 +163,28 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether a plugin is registered.
+    /// Reports whether a plugin is registered.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// The names, in the order in which they were registered.
+    /// Returns the names in registration order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|name| &**name)
     }
 
-    /// The names of those that stand so, in the order in which they were registered.
-    pub fn standing(&self, standing: Standing) -> impl Iterator<Item = &str> {
+    /// Returns the names of the plugins with this default use, in registration order.
+    pub fn with_enablement(&self, enablement: Enablement) -> impl Iterator<Item = &str> {
         self.names()
-            .filter(move |name| self.standing_of(name) == Some(standing))
+            .filter(move |name| self.enablement_of(name) == Some(enablement))
     }
 
-    /// Where a plugin runs without being named.
-    pub fn standing_of(&self, name: &str) -> Option<Standing> {
-        self.entries.get(name).map(|entry| entry.standing)
+    /// Returns the default use of a plugin.
+    pub fn enablement_of(&self, name: &str) -> Option<Enablement> {
+        self.entries.get(name).map(|entry| entry.enablement)
     }
 
-    /// How a plugin is made.
+    /// Returns the factory of a plugin.
     pub fn factory(&self, name: &str) -> Option<&Factory> {
         self.entries.get(name).map(|entry| &entry.factory)
     }
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique() {
+    fn duplicate_names_are_refused() {
         let mut one = registry(&["B", "A"]);
         let error = one.register("A", |_, _| Ok(Plugin::new("A"))).unwrap_err();
         assert_eq!(error, RegistryError::Duplicate("A".into()));
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_plugins_come_after() {
+    fn merged_plugins_come_last() {
         let mut one = registry(&["B", "A"]);
         one.merge(registry(&["D", "C"])).unwrap();
         assert_eq!(one.names().collect::<Vec<_>>(), ["B", "A", "D", "C"]);

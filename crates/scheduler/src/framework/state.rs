@@ -1,7 +1,7 @@
-//! Shared read-only state: the fleet and the bindings, as any plugin may look at them from any task.
+//! Cluster and binding state, readable by any plugin on any task.
 //!
-//! Its one writer is the task that decides. Nothing is lent but shared pointers to values that never change,
-//! so no lock is held by a plugin, across an await or otherwise.
+//! Only the scheduler's task writes it. Readers get shared pointers to immutable values, so plugins never hold
+//! a lock.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,61 +10,63 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use berth_api::binding::TargetCluster;
 use berth_core::{Fleet, Snapshot};
 
-use super::waiting::Bindings;
+use super::permit::Bindings;
 use crate::binding::{Binding, BindingKey};
 
-/// The fleet and the bindings as the scheduler knows them. Cheap to clone; all clones see the same.
+/// Clusters and bindings as the scheduler knows them. Cheap to clone; clones share their content.
 ///
-/// It is empty when a plugin is made, and filled before the first decision. Each question is answered as things
-/// are at that moment: two answers may belong to different moments, and one that is kept grows old. At the
-/// points that run on the owner's task nothing changes until the point returns, and [`State::fleet`] is the
-/// very fleet of the decision at hand.
+/// It is empty while plugins are created, and filled before the first decision. Each call returns the current
+/// content, so two calls may return different states. At the points on the scheduler's task, nothing changes
+/// until the point returns, and [`State::fleet`] is the snapshot of the current decision.
 #[derive(Clone)]
-pub struct State(Arc<RwLock<Shown>>);
+pub struct State(Arc<RwLock<Content>>);
 
-struct Shown {
+struct Content {
     fleet: Arc<Snapshot>,
-    /// As they are stored.
+    /// Bindings as stored.
     bindings: HashMap<BindingKey, Arc<Binding>>,
-    /// Decisions that are on their way to the control plane.
+    /// Decisions that are not stored yet.
     decided: HashMap<BindingKey, Decision>,
 }
 
-impl Shown {
-    /// A binding with what is decided for it.
+impl Content {
+    /// Returns a binding with its decided clusters.
     fn current(&self, stored: &Arc<Binding>) -> Arc<Binding> {
         match self.decided.get(&stored.key) {
             None => Arc::clone(stored),
-            Some(decision) => decision.over(stored),
+            Some(decision) => decision.applied_to(stored),
         }
     }
 }
 
 struct Decision {
     targets: Arc<[TargetCluster]>,
-    /// The binding with these clusters, made when somebody asks: most decisions are stored before.
-    shown: OnceLock<Arc<Binding>>,
+    /// The binding with these clusters, created on first use: most decisions are stored before that.
+    with_targets: OnceLock<Arc<Binding>>,
 }
 
 impl Decision {
     fn new(targets: Arc<[TargetCluster]>) -> Self {
-        let shown = OnceLock::new();
-        Self { targets, shown }
+        let with_targets = OnceLock::new();
+        Self {
+            targets,
+            with_targets,
+        }
     }
 
-    fn over(&self, stored: &Arc<Binding>) -> Arc<Binding> {
-        let shown = self.shown.get_or_init(|| {
+    fn applied_to(&self, stored: &Arc<Binding>) -> Arc<Binding> {
+        let with_targets = self.with_targets.get_or_init(|| {
             let mut binding = Binding::clone(stored);
             binding.spec.clusters = self.targets.to_vec();
             Arc::new(binding)
         });
-        Arc::clone(shown)
+        Arc::clone(with_targets)
     }
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self(Arc::new(RwLock::new(Shown {
+        Self(Arc::new(RwLock::new(Content {
             fleet: Fleet::new().snapshot(),
             bindings: HashMap::new(),
             decided: HashMap::new(),
@@ -74,93 +76,93 @@ impl Default for State {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.read();
+        let content = self.read();
         f.debug_struct("State")
-            .field("clusters", &shown.fleet.len())
-            .field("bindings", &shown.bindings.len())
+            .field("clusters", &content.fleet.len())
+            .field("bindings", &content.bindings.len())
             .finish()
     }
 }
 
 impl State {
-    /// The clusters, as of the newest decision.
+    /// Returns the clusters as of the latest decision.
     pub fn fleet(&self) -> Arc<Snapshot> {
         Arc::clone(&self.read().fleet)
     }
 
-    /// One binding. Where it is decided and the decision is not stored yet, because it waits for a plugin or is being
-    /// written, its clusters are those of the decision; they are the stored ones again if that fails.
+    /// Returns a binding. If a decision for it is parked or being written, the binding has the decided
+    /// clusters. If the decision fails, it has the stored ones again.
     pub fn binding(&self, key: &BindingKey) -> Option<Arc<Binding>> {
-        let shown = self.read();
-        let stored = shown.bindings.get(key)?;
-        Some(shown.current(stored))
+        let content = self.read();
+        let stored = content.bindings.get(key)?;
+        Some(content.current(stored))
     }
 
-    /// All bindings of the control plane, in no particular order, whatever their scheduler, each as
-    /// [`State::binding`] has it.
+    /// Returns all bindings of the control plane with any scheduler name, in no particular order, each as
+    /// [`State::binding`] returns it.
     pub fn bindings(&self) -> Vec<Arc<Binding>> {
-        let shown = self.read();
-        let stored = shown.bindings.values();
-        stored.map(|stored| shown.current(stored)).collect()
+        let content = self.read();
+        let stored = content.bindings.values();
+        stored.map(|stored| content.current(stored)).collect()
     }
 
-    /// A binding as it is stored, whatever is decided for it meanwhile.
+    /// Returns a binding as stored, without its pending decision.
     pub(crate) fn stored(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         self.read().bindings.get(key).cloned()
     }
 
-    /// Whether decisions are on their way to the control plane.
+    /// Reports whether there are decisions that are not stored yet.
     pub(crate) fn has_decisions(&self) -> bool {
         !self.read().decided.is_empty()
     }
 
-    pub(crate) fn show_fleet(&self, fleet: &Arc<Snapshot>) {
-        self.write().fleet = Arc::clone(fleet);
+    pub(crate) fn set_fleet(&self, snapshot: &Arc<Snapshot>) {
+        self.write().fleet = Arc::clone(snapshot);
     }
 
-    pub(crate) fn show(&self, binding: &Arc<Binding>) {
-        let mut shown = self.write();
-        if let Some(decision) = shown.decided.get_mut(&binding.key) {
-            decision.shown.take();
+    pub(crate) fn set_binding(&self, binding: &Arc<Binding>) {
+        let mut content = self.write();
+        if let Some(decision) = content.decided.get_mut(&binding.key) {
+            decision.with_targets.take();
         }
         let (key, binding) = (binding.key.clone(), Arc::clone(binding));
-        shown.bindings.insert(key, binding);
+        content.bindings.insert(key, binding);
     }
 
-    pub(crate) fn forget(&self, key: &BindingKey) {
-        let mut shown = self.write();
-        shown.bindings.remove(key);
-        shown.decided.remove(key);
+    pub(crate) fn remove_binding(&self, key: &BindingKey) {
+        let mut content = self.write();
+        content.bindings.remove(key);
+        content.decided.remove(key);
     }
 
-    /// These clusters are decided for a binding, until [`State::settled`].
+    /// Shows a decision until [`State::complete`].
     pub(crate) fn decided(&self, key: &BindingKey, targets: Arc<[TargetCluster]>) {
         let decision = Decision::new(targets);
         self.write().decided.insert(key.clone(), decision);
     }
 
-    /// What was decided for a binding is stored, or will not be.
-    pub(crate) fn settled(&self, key: &BindingKey, landed: bool) {
-        let mut shown = self.write();
-        let Some(decision) = shown.decided.remove(key) else {
+    /// Ends a decision, stored or not.
+    pub(crate) fn complete(&self, key: &BindingKey, written: bool) {
+        let mut content = self.write();
+        let Some(decision) = content.decided.remove(key) else {
             return;
         };
-        // The stored binding comes in a moment; until then nobody sees the clusters of before.
-        if landed && let Some(stored) = shown.bindings.get_mut(key) {
-            *stored = decision.over(stored);
+        // Show the decided clusters until the watch delivers the stored binding.
+        if written && let Some(stored) = content.bindings.get_mut(key) {
+            *stored = decision.applied_to(stored);
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Shown> {
+    fn read(&self) -> RwLockReadGuard<'_, Content> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Shown> {
+    fn write(&self) -> RwLockWriteGuard<'_, Content> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// As they are stored: what is not there yet cannot be taken away.
+/// Stored bindings without pending decisions: only stored assignments can be evicted.
 impl Bindings for State {
     fn get(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         self.stored(key)
@@ -215,31 +217,31 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_is_seen_until_it_is_stored_or_given_up() {
+    fn a_pending_decision_is_visible_until_it_is_stored_or_fails() {
         let state = State::default();
         let key = stored(&[]).key.clone();
-        state.show(&stored(&[]));
+        state.set_binding(&stored(&[]));
         assert_eq!(seen(&state), both(&[], &[]));
         state.decided(&key, targets(&["m1"]));
         assert_eq!(seen(&state), both(&["m1"], &[]));
-        // Somebody else writes meanwhile.
-        state.show(&stored(&["old"]));
+        // Another writer changes the binding meanwhile.
+        state.set_binding(&stored(&["old"]));
         assert_eq!(seen(&state), both(&["m1"], &["old"]));
-        state.settled(&key, false);
+        state.complete(&key, false);
         assert_eq!(seen(&state), both(&["old"], &["old"]));
 
         state.decided(&key, targets(&["m2"]));
-        state.settled(&key, true);
+        state.complete(&key, true);
         assert_eq!(seen(&state), both(&["m2"], &["m2"]));
-        state.show(&stored(&["m2"]));
+        state.set_binding(&stored(&["m2"]));
         assert_eq!(seen(&state), both(&["m2"], &["m2"]));
 
-        // A result that is withdrawn is a decision, too.
+        // A withdrawn result is a decision, too.
         state.decided(&key, targets(&[]));
         assert_eq!(seen(&state), both(&[], &["m2"]));
-        state.forget(&key);
+        state.remove_binding(&key);
         assert!(state.bindings().is_empty());
-        state.show(&stored(&["again"]));
+        state.set_binding(&stored(&["again"]));
         assert_eq!(seen(&state), both(&["again"], &["again"]));
     }
 }

@@ -1,7 +1,8 @@
-//! All members of a gang, or none.
+//! Coscheduling: placement of all members of a gang, or none.
 //!
-//! A member is held until enough of them exist; its decision waits for those of enough others, and what it
-//! takes counts meanwhile. A member that fits nowhere, or whose wait ends, sends those back that wait with it.
+//! A member is gated until enough members exist. Its decision is parked until those of enough members exist;
+//! parked decisions count against the capacity of clusters. A member that fits nowhere, or whose permit times
+//! out, causes the rejection of the parked members.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use berth_core::{CycleState, PluginError};
 use serde::Deserialize;
 
-use super::books::{Books, Standing};
+use super::gang_state::{GangState, MemberState};
 use super::membership::Membership;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::{
@@ -18,25 +19,26 @@ use crate::framework::{
 };
 use crate::template::Templates;
 
-/// Gangs up to this size are told of each new member; greater ones when there are enough.
-const TOLD_OF_EACH: usize = 16;
+/// Up to this size, each new member requeues the gated ones to update their message; larger gangs are requeued
+/// once they are complete.
+const SMALL_GANG: usize = 16;
 
-/// Coscheduling: bindings with the labels `podGroup` and `minAvailable` are placed together or not at all.
+/// Coscheduling: places bindings with the labels `podGroup` and `minAvailable` together or not at all.
 #[derive(Debug)]
-pub struct Coscheduling {
+pub(crate) struct Coscheduling {
     scheduler_name: Arc<str>,
-    patience: Duration,
+    timeout: Duration,
     templates: Templates,
     permits: Permits,
-    books: Mutex<Books>,
+    state: Mutex<GangState>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct GangArgs {
-    /// How long a member waits for the others.
+    /// Maximum wait of a member for the others.
     permit_waiting_time_seconds: u64,
-    /// Whether labels of templates count.
+    /// Read labels of templates.
     read_templates: bool,
 }
 
@@ -50,8 +52,8 @@ impl Default for GangArgs {
 }
 
 impl Coscheduling {
-    /// The plugin's name.
-    pub const NAME: &'static str = "Coscheduling";
+    /// Name of the plugin.
+    pub(crate) const NAME: &'static str = "Coscheduling";
 
     pub(crate) fn plugin(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
         let args: GangArgs = args.parse()?;
@@ -77,21 +79,21 @@ impl Coscheduling {
 
     fn new(
         scheduler_name: &str,
-        patience: Duration,
+        timeout: Duration,
         templates: Templates,
         permits: Permits,
     ) -> Self {
         Self {
             scheduler_name: scheduler_name.into(),
-            patience,
+            timeout,
             templates,
             permits,
-            books: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, GangState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,20 +103,20 @@ impl Follow for Coscheduling {
             return self.gone(&binding.key);
         }
         let membership = Membership::of(binding, &self.templates);
-        let mut books = self.books();
+        let mut gangs = self.state();
         match membership {
             Membership::Member(gang, min) => {
                 let placed = !binding.spec.clusters.is_empty();
-                let gated = books.enter(&binding.key, gang, min, placed);
-                let helped = books
+                let gated = gangs.add(&binding.key, gang, min, placed);
+                let helped = gangs
                     .gang_of(&binding.key)
-                    .is_some_and(|(_, gang, min)| gang.len() >= min || gang.len() <= TOLD_OF_EACH);
-                drop(books);
+                    .is_some_and(|(_, gang, min)| gang.len() >= min || gang.len() <= SMALL_GANG);
+                drop(gangs);
                 if helped {
                     self.permits.look_again(gated);
                 }
             }
-            _ => books.strike(&binding.key),
+            _ => gangs.remove(&binding.key),
         }
     }
 
@@ -124,7 +126,7 @@ impl Follow for Coscheduling {
 
     fn gone(&self, key: &BindingKey) {
         self.templates.forget(key);
-        self.books().strike(key);
+        self.state().remove(key);
     }
 }
 
@@ -145,34 +147,34 @@ impl PreEnqueue for Coscheduling {
             }
             Membership::Member(..) => {}
         }
-        let mut books = self.books();
-        let Some((name, gang, min)) = books.gang_of(&binding.key) else {
+        let mut gangs = self.state();
+        let Some((name, gang, min)) = gangs.gang_of(&binding.key) else {
             return Gate::Open;
         };
         let exist = gang.len();
-        if exist >= min || books.standing(&binding.key) == Some(Standing::Placed) {
+        if exist >= min || gangs.state_of(&binding.key) == Some(MemberState::Placed) {
             return Gate::Open;
         }
         let why = format!("{exist} of {min} members of group {:?} exist", name.group);
-        books.comes_to(&binding.key, Standing::Gated);
+        gangs.set_state(&binding.key, MemberState::Gated);
         Gate::Closed(why)
     }
 }
 
 impl PostFilter for Coscheduling {
-    /// Makes no room: where too few members are left that may fit, those that wait are sent back.
+    /// Evicts nothing. If too few members can still fit, the parked ones are rejected.
     fn post_filter(
         &self,
         context: &mut PostFilterContext<'_>,
         _state: &mut CycleState,
     ) -> Result<Option<Nomination>, PluginError> {
         let key = &context.binding.key;
-        let mut books = self.books();
-        books.comes_to(key, Standing::Failed);
-        if let Some((name, gang, min)) = books.gang_of(key)
-            && gang.obstacle(min).is_some()
+        let mut gangs = self.state();
+        gangs.set_state(key, MemberState::Failed);
+        if let Some((name, gang, min)) = gangs.gang_of(key)
+            && gang.blocking_member(min).is_some()
         {
-            for member in gang.of(&[Standing::Reserved]) {
+            for member in gang.of(&[MemberState::Reserved]) {
                 self.permits.reject(&member, does_not_fit(key, &name.group));
             }
         }
@@ -182,13 +184,14 @@ impl PostFilter for Coscheduling {
 
 impl Reserve for Coscheduling {
     fn reserve(&self, decided: &Decided, _state: &mut CycleState) -> Result<(), PluginError> {
-        self.books()
-            .comes_to(&decided.binding.key, Standing::Reserved);
+        self.state()
+            .set_state(&decided.binding.key, MemberState::Reserved);
         Ok(())
     }
 
     fn unreserve(&self, decided: &Decided, _state: &mut CycleState) {
-        self.books().comes_to(&decided.binding.key, Standing::Idle);
+        self.state()
+            .set_state(&decided.binding.key, MemberState::Idle);
     }
 }
 
@@ -200,12 +203,12 @@ impl Permit for Coscheduling {
         waiting: &mut Waiting<'_>,
     ) -> Permission {
         let key = &decided.binding.key;
-        let books = self.books();
-        let Some((name, gang, min)) = books.gang_of(key) else {
+        let gangs = self.state();
+        let Some((name, gang, min)) = gangs.gang_of(key) else {
             return Permission::Allow;
         };
-        // What is placed holds nobody up, and nobody holds it up.
-        if books.standing(key) == Some(Standing::Placed) {
+        // Placed members neither wait nor block others.
+        if gangs.state_of(key) == Some(MemberState::Placed) {
             return Permission::Allow;
         }
         if gang.decided() >= min {
@@ -214,29 +217,29 @@ impl Permit for Coscheduling {
                 .map(|decided| decided.binding.key.clone())
                 .collect();
             for key in keys {
-                if books.gang_of(&key).is_some_and(|(other, ..)| other == name) {
+                if gangs.gang_of(&key).is_some_and(|(other, ..)| other == name) {
                     waiting.allow(&key);
                 }
             }
             return Permission::Allow;
         }
-        if let Some(obstacle) = gang.obstacle(min) {
-            return Permission::Deny(does_not_fit(&obstacle, &name.group));
+        if let Some(member) = gang.blocking_member(min) {
+            return Permission::Deny(does_not_fit(&member, &name.group));
         }
         self.permits
-            .look_again(gang.of(&[Standing::Idle, Standing::Gated]));
-        Permission::Wait(self.patience)
+            .look_again(gang.of(&[MemberState::Idle, MemberState::Gated]));
+        Permission::Wait(self.timeout)
     }
 
     fn gains(&self, rejected: &Binding, other: &Binding) -> bool {
-        let books = self.books();
-        let gang = |key| books.gang_of(key).map(|(name, ..)| name);
+        let gangs = self.state();
+        let gang = |key| gangs.gang_of(key).map(|(name, ..)| name);
         gang(&rejected.key).is_none_or(|ours| gang(&other.key) != Some(ours))
     }
 
     fn rejected(&self, binding: &Binding, waiting: &mut Waiting<'_>) {
-        let books = self.books();
-        let Some((name, ..)) = books.gang_of(&binding.key) else {
+        let gangs = self.state();
+        let Some((name, ..)) = gangs.gang_of(&binding.key) else {
             return;
         };
         let why = format!(
@@ -246,7 +249,7 @@ impl Permit for Coscheduling {
         let keys: Vec<BindingKey> = waiting
             .iter()
             .map(|decided| decided.binding.key.clone())
-            .filter(|key| books.gang_of(key).is_some_and(|(other, ..)| other == name))
+            .filter(|key| gangs.gang_of(key).is_some_and(|(other, ..)| other == name))
             .collect();
         for key in keys {
             waiting.reject(&key, why.clone());
@@ -259,5 +262,4 @@ fn does_not_fit(member: &BindingKey, group: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "coscheduling_tests.rs"]
 mod tests;

@@ -1,41 +1,41 @@
-//! Which gang a binding belongs to, as its labels say.
+//! Gang membership of a binding, derived from its labels.
 
 use std::sync::Arc;
 
 use crate::binding::Binding;
 use crate::template::{Lookup, Templates};
 
-/// The label that names the gang.
+/// Label with the name of the gang.
 const GROUP: &str = "podGroup";
-/// The label that says how many members it needs.
+/// Label with the minimum number of members.
 const MIN_AVAILABLE: &str = "minAvailable";
 
-/// A gang: its members' namespace and its name.
+/// Namespace and name of a gang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct GangName {
     pub(super) namespace: Option<Arc<str>>,
     pub(super) group: Arc<str>,
 }
 
-/// What the labels say.
+/// ClusterDelta of the gang labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
     /// The binding belongs to no gang.
     Alone,
-    /// It belongs to this one, which needs so many members.
+    /// The binding belongs to this gang with this minimum number of members.
     Member(GangName, usize),
-    /// The labels mean nothing, for this reason.
+    /// The labels are invalid for this reason.
     Wrong(String),
-    /// The template is not read yet.
+    /// The template has not been read yet.
     NotKnown,
-    /// The template does not exist, or is not seen yet.
+    /// The template does not exist, or has not been seen yet.
     NoTemplate,
-    /// The template cannot be read, for this reason.
+    /// The template cannot be read for this reason.
     Unreadable(String),
 }
 
 impl Membership {
-    /// What is known of a binding now.
+    /// Returns the current membership of a binding.
     pub(super) fn of(binding: &Binding, templates: &Templates) -> Self {
         let own = |name: &str| binding.metadata.labels.as_ref()?.get(name);
         if let (Some(group), Some(min)) = (own(GROUP), own(MIN_AVAILABLE)) {

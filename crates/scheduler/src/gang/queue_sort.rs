@@ -1,4 +1,4 @@
-//! The order of gangs in the queue.
+//! Queue order of gangs.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::framework::{
 };
 use crate::template::{Facts, Lookup, Templates};
 
-/// The label whose greater number goes first.
+/// Label with the priority; the greater number goes first.
 const GROUP_PRIORITY: &str = "groupPriority";
 
-/// GroupQueueSort: bindings with a greater label `groupPriority` go first; among equals those whose pods are
-/// Guaranteed, then Burstable, then BestEffort; then the older.
+/// GroupQueueSort: bindings with a greater label `groupPriority` go first; then those whose pods are
+/// Guaranteed, Burstable, BestEffort; then the older.
 #[derive(Debug)]
-pub struct GroupQueueSort {
+pub(crate) struct GroupQueueSort {
     templates: Templates,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct SortArgs {
-    /// Whether labels and limits of templates count.
+    /// Read labels and limits of templates.
     read_templates: bool,
 }
 
@@ -36,8 +36,8 @@ impl Default for SortArgs {
 }
 
 impl GroupQueueSort {
-    /// The plugin's name.
-    pub const NAME: &'static str = "GroupQueueSort";
+    /// Name of the plugin.
+    pub(crate) const NAME: &'static str = "GroupQueueSort";
 
     pub(crate) fn plugin(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
         let args: SortArgs = args.parse()?;
@@ -73,7 +73,7 @@ impl QueueSort for GroupQueueSort {
 }
 
 impl PreEnqueue for GroupQueueSort {
-    /// Nothing is decided while the order is not known: at the start, kinds are still being read.
+    /// Holds bindings back until the rank is known: at start, templates are still being read.
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
         match self.templates.of(binding) {
             Lookup::Pending => Gate::NotKnown,
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greater_label_goes_first_and_what_is_no_number_counts_as_none() {
+    fn the_greater_label_goes_first_and_an_invalid_one_counts_as_none() {
         let sort = GroupQueueSort {
             templates: Templates::unread(),
         };

@@ -1,4 +1,5 @@
-//! The watch of one Lease, for a standby. It must not decide anything: without it the lease is read periodically.
+//! Watch of a Lease for standbys. It only wakes the standby early; without it, the Lease is still read
+//! periodically.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, WatchEvent, WatchParams};
 use tokio::time::Instant;
 
-/// How long a watch that failed is not begun again: the right to watch may be missing.
+/// Pause after a failed watch: the permission to watch may be missing.
 const HOLD_OFF: Duration = Duration::from_secs(10);
 
 /// Changes of one Lease.
@@ -25,7 +26,7 @@ enum State {
     Idle,
     Beginning(BoxFuture<'static, Result<Events, kube::Error>>),
     Watching(Events),
-    /// It is not watched before this instant.
+    /// The watch is not restarted before this time.
     Failed(Instant),
 }
 
@@ -38,20 +39,20 @@ impl Changes {
         }
     }
 
-    /// Reports whether changes are being watched.
+    /// Reports whether the watch is established.
     pub(super) fn are_watched(&self) -> bool {
         matches!(self.state, State::Watching(_))
     }
 
-    /// Returns the lease in its next state, `None` when it was deleted. Pending while it cannot be watched. May be
-    /// dropped at any time without losing a change.
+    /// Returns the next state of the Lease, `None` if it was deleted. Pending while the watch is down.
+    /// Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Lease> {
         loop {
             match &mut self.state {
                 State::Failed(until) if Instant::now() < *until => std::future::pending().await,
                 State::Idle | State::Failed(_) => {
                     let (api, parameters) = (self.api.clone(), self.parameters.clone());
-                    // From any version: the watch begins with the lease as it is.
+                    // From any version: the watch starts with the current Lease.
                     let begin = async move { Ok(api.watch(&parameters, "0").await?.boxed()) };
                     self.state = State::Beginning(begin.boxed());
                 }

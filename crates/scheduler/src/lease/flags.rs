@@ -1,5 +1,5 @@
-//! The flags of leader election, with the names and defaults of Karmada's programs. The name of the lease is each
-//! program's own.
+//! Flags of leader election, with the names and defaults of Karmada's programs. Each program names its own
+//! Lease.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::go_duration::go_duration;
 /// Flags of leader election.
 #[derive(Args, Clone, Debug)]
 pub struct ElectionFlags {
-    /// Elect a leader among those of the same lease before working
+    /// Elect a leader before working
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub leader_elect: bool,
@@ -20,24 +20,24 @@ pub struct ElectionFlags {
     #[arg(long, value_name = "NAMESPACE", default_value = berth_api::well_known::NAMESPACE_SYSTEM)]
     pub leader_elect_resource_namespace: String,
 
-    /// How long standbys wait before they take over from a leader that is not heard of
+    /// Time after which standbys replace a leader that does not renew
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = go_duration)]
     pub leader_elect_lease_duration: Duration,
 
-    /// How long the leader tries to renew its lease before it gives up
+    /// Time after which a leader that cannot renew its lease gives up
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
     pub leader_elect_renew_deadline: Duration,
 
-    /// How often candidates try to take or renew the lease
+    /// Interval between attempts to acquire or renew the lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = go_duration)]
     pub leader_elect_retry_period: Duration,
 }
 
 impl ElectionFlags {
-    /// The lease of this name; none where no leader is elected.
+    /// Returns the options of the named Lease; `None` if leader election is off.
     ///
     /// # Errors
-    /// When the durations make no sense together.
+    /// When the durations contradict each other.
     pub fn lease(self, name: String) -> Result<Option<LeaseOptions>, LeaseOptionsError> {
         if !self.leader_elect {
             return Ok(None);

@@ -10,8 +10,8 @@ use super::histogram::{Histogram, exponential};
 use super::labels::{self, CycleResult, Incoming, PluginResult};
 use super::steps::Step;
 use super::workqueue::WorkQueue;
-use crate::need::ScheduleType;
 use crate::queue::Depth;
+use crate::rules::schedule_trigger::ScheduleType;
 
 static CYCLE: [f64; 15] = exponential(0.001, 2.0);
 static POINT: [f64; 12] = exponential(0.0001, 2.0);

@@ -1,33 +1,34 @@
-//! Which assignments a binding may take the room of, and which of them it would rather take.
+//! Candidates for preemption, in order of preference.
 
 use std::cmp::Reverse;
 
 use berth_core::Bits;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{REASON, is_preemptible};
+use super::is_preemptible;
 use crate::binding::Binding;
+use crate::framework::preempt::PREEMPTED;
 use crate::framework::{PostFilterContext, Victim};
 
-/// Assignments, those that matter least first.
+/// Assignments, the least important first.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// On their way out, for this binding or another: they cost nothing.
-    pub(super) going: Vec<Victim>,
-    /// Still in place.
-    pub(super) staying: Vec<Victim>,
+    /// Being evicted already, for any binding. They cost nothing.
+    pub(super) evicting: Vec<Victim>,
+    /// In place.
+    pub(super) placed: Vec<Victim>,
 }
 
 impl Candidates {
     pub(super) fn is_empty(&self) -> bool {
-        self.going.is_empty() && self.staying.is_empty()
+        self.evicting.is_empty() && self.placed.is_empty()
     }
 }
 
-/// Where an assignment stands among the others: the lowest priority first, then the youngest, then by name.
-type Place = (i32, Reverse<Option<Time>>, Victim);
+/// Sort key of an assignment: the lowest priority first, then the youngest, then by name.
+type SortKey = (i32, Reverse<Option<Time>>, Victim);
 
-/// What could make room for the binding.
+/// Returns the assignments that could be evicted for the binding.
 pub(super) fn of(context: &PostFilterContext<'_>) -> Candidates {
     let binding = context.binding;
     let priority = binding.spec.priority();
@@ -42,11 +43,11 @@ pub(super) fn of(context: &PostFilterContext<'_>) -> Candidates {
             && other.spec.is_workload()
             && other.spec.scheduler() == binding.spec.scheduler()
     });
-    let (mut going, mut staying): (Vec<Place>, Vec<Place>) = (Vec::new(), Vec::new());
+    let (mut evicting, mut placed): (Vec<SortKey>, Vec<SortKey>) = (Vec::new(), Vec::new());
     for other in lesser {
         for task in &other.spec.graceful_eviction_tasks {
-            if task.reason == REASON && is_useful(&task.from_cluster) {
-                going.push(place(&other, &task.from_cluster));
+            if task.reason == PREEMPTED && is_useful(&task.from_cluster) {
+                evicting.push(sort_key(&other, &task.from_cluster));
             }
         }
         if !is_preemptible(&other) {
@@ -55,17 +56,17 @@ pub(super) fn of(context: &PostFilterContext<'_>) -> Candidates {
         for target in &other.spec.clusters {
             let takes_room = target.replicas > 0 || !other.spec.components.is_empty();
             if takes_room && is_useful(&target.name) {
-                staying.push(place(&other, &target.name));
+                placed.push(sort_key(&other, &target.name));
             }
         }
     }
     Candidates {
-        going: sorted(going),
-        staying: sorted(staying),
+        evicting: sorted(evicting),
+        placed: sorted(placed),
     }
 }
 
-fn place(binding: &Binding, cluster: &str) -> Place {
+fn sort_key(binding: &Binding, cluster: &str) -> SortKey {
     let victim = Victim {
         key: binding.key.clone(),
         cluster: cluster.to_owned(),
@@ -74,12 +75,12 @@ fn place(binding: &Binding, cluster: &str) -> Place {
     (binding.spec.priority(), Reverse(created), victim)
 }
 
-fn sorted(mut places: Vec<Place>) -> Vec<Victim> {
-    places.sort_unstable();
-    places.into_iter().map(|(_, _, victim)| victim).collect()
+fn sorted(mut keys: Vec<SortKey>) -> Vec<Victim> {
+    keys.sort_unstable();
+    keys.into_iter().map(|(_, _, victim)| victim).collect()
 }
 
-/// The clusters that some affinity of the placement names: room anywhere else does not help.
+/// Returns the clusters that some affinity of the placement selects. Capacity of other clusters does not help.
 fn could_be_targets(context: &PostFilterContext<'_>) -> Bits {
     let (snapshot, placement) = (context.snapshot, context.request.placement());
     let terms = placement.terms();

@@ -1,53 +1,53 @@
-//! The smallest set of assignments whose removal helps, in a bounded number of trials.
+//! Search for the smallest set of assignments to evict, with a bounded number of trials.
 //!
-//! Sets are tried by size; among those of a size, one that spares the better assignments comes first. Where
-//! there are too many, the cheapest assignments that suffice together are taken, and as many of them as possible
-//! are spared again, the best first. Either way the same bindings lead to the same victims.
+//! Sets are tried in order of size; among sets of equal size, less important assignments are evicted first. If
+//! there are too many sets, the search takes the shortest sufficient prefix of the candidates and then spares
+//! as many of them as possible, the most important first. The result is deterministic.
 
 use super::candidates::Candidates;
 use crate::framework::Victim;
 
-/// How many sets are tried for the smallest one.
+/// Maximum trials for the smallest set.
 const EXACT_TRIALS: usize = 256;
-/// How many assignments are tried to be spared where the smallest set was not found.
+/// Maximum trials to spare single assignments.
 const SPARING_TRIALS: usize = 256;
 
-/// The victims; `None` where nothing helps. What is going already is taken before anything else.
+/// Returns the victims, or `None` if no eviction helps. Assignments that are being evicted are used first.
 pub(super) fn smallest(
     candidates: Candidates,
     mut fits: impl FnMut(&[Victim]) -> bool,
 ) -> Option<Vec<Victim>> {
-    let Candidates { going, staying } = candidates;
-    let with = |chosen: &[Victim]| [going.as_slice(), chosen].concat();
-    if !fits(&with(&staying)) {
+    let Candidates { evicting, placed } = candidates;
+    let with = |chosen: &[Victim]| [evicting.as_slice(), chosen].concat();
+    if !fits(&with(&placed)) {
         return None;
     }
-    if !going.is_empty() && fits(&going) {
-        return Some(spare(Vec::new(), going, &mut fits));
+    if !evicting.is_empty() && fits(&evicting) {
+        return Some(spare(Vec::new(), evicting, &mut fits));
     }
-    let chosen = exact(&staying, |chosen| fits(&with(chosen)));
+    let chosen = exact(&placed, |chosen| fits(&with(chosen)));
     let chosen = chosen.unwrap_or_else(|| {
-        let enough = shortest_prefix(&staying, |chosen| fits(&with(chosen)));
-        spare(going.clone(), enough, &mut fits)
+        let enough = shortest_prefix(&placed, |chosen| fits(&with(chosen)));
+        spare(evicting.clone(), enough, &mut fits)
             .into_iter()
-            .filter(|victim| !going.contains(victim))
+            .filter(|victim| !evicting.contains(victim))
             .collect()
     });
-    Some(spare(chosen, going, &mut fits))
+    Some(spare(chosen, evicting, &mut fits))
 }
 
-/// The first set that helps, by size; `None` when too many have been tried.
-fn exact(staying: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Option<Vec<Victim>> {
+/// Returns the first sufficient set in order of size, or `None` after too many trials.
+fn exact(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Option<Vec<Victim>> {
     let mut left = EXACT_TRIALS;
-    for size in 1..=staying.len() {
-        let mut places: Vec<usize> = (0..size).collect();
+    for size in 1..=placed.len() {
+        let mut indices: Vec<usize> = (0..size).collect();
         loop {
             left = left.checked_sub(1)?;
-            let chosen: Vec<Victim> = places.iter().map(|&place| staying[place].clone()).collect();
+            let chosen: Vec<Victim> = indices.iter().map(|&index| placed[index].clone()).collect();
             if fits(&chosen) {
                 return Some(chosen);
             }
-            if !advance(&mut places, staying.len()) {
+            if !advance(&mut indices, placed.len()) {
                 break;
             }
         }
@@ -55,15 +55,15 @@ fn exact(staying: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Option<
     None
 }
 
-/// The next set of the same size, so that the best assignment of it is as cheap as possible; false after the
-/// last one.
-fn advance(places: &mut [usize], count: usize) -> bool {
-    for index in 0..places.len() {
-        let limit = places.get(index + 1).copied().unwrap_or(count);
-        if places[index] + 1 < limit {
-            places[index] += 1;
-            for (place, value) in places[..index].iter_mut().enumerate() {
-                *value = place;
+/// Advances to the next combination of the same size, ordered by its most important assignment. Returns `false`
+/// after the last one.
+fn advance(indices: &mut [usize], count: usize) -> bool {
+    for index in 0..indices.len() {
+        let limit = indices.get(index + 1).copied().unwrap_or(count);
+        if indices[index] + 1 < limit {
+            indices[index] += 1;
+            for (position, value) in indices[..index].iter_mut().enumerate() {
+                *value = position;
             }
             return true;
         }
@@ -71,21 +71,22 @@ fn advance(places: &mut [usize], count: usize) -> bool {
     false
 }
 
-/// As few of the cheapest assignments as suffice; all of them are known to.
-fn shortest_prefix(staying: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Vec<Victim> {
-    let (mut too_few, mut enough) = (0, staying.len());
+/// Returns the shortest sufficient prefix. The whole list must be sufficient.
+fn shortest_prefix(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Vec<Victim> {
+    let (mut too_few, mut enough) = (0, placed.len());
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
-        if fits(&staying[..middle]) {
+        if fits(&placed[..middle]) {
             enough = middle;
         } else {
             too_few = middle;
         }
     }
-    staying[..enough].to_vec()
+    placed[..enough].to_vec()
 }
 
-/// Drops from `spared` what is not needed beside `kept`, the best first. Returns what remains of both.
+/// Removes unneeded assignments from `spared`, the most important first. Returns `kept` and the rest of
+/// `spared`.
 fn spare(
     kept: Vec<Victim>,
     mut spared: Vec<Victim>,
@@ -119,18 +120,18 @@ mod tests {
         }
     }
 
-    fn candidates(going: &[&str], staying: &[&str]) -> Candidates {
+    fn candidates(evicting: &[&str], placed: &[&str]) -> Candidates {
         let victims = |names: &[&str]| names.iter().map(|name| victim(name)).collect();
         Candidates {
-            going: victims(going),
-            staying: victims(staying),
+            evicting: victims(evicting),
+            placed: victims(placed),
         }
     }
 
-    /// What is found where each letter in a name leaves one place, and so many are needed.
-    fn found(going: &[&str], staying: &[&str], needed: usize) -> Option<Vec<String>> {
+    /// Returns the victims if each letter of a name frees one place, and `needed` places are required.
+    fn found(evicting: &[&str], placed: &[&str], needed: usize) -> Option<Vec<String>> {
         let size = |victims: &[Victim]| victims.iter().map(|v| v.key.name.len()).sum::<usize>();
-        let found = smallest(candidates(going, staying), |victims| {
+        let found = smallest(candidates(evicting, placed), |victims| {
             size(victims) >= needed
         })?;
         Some(found.iter().map(|v| v.key.name.to_string()).collect())
@@ -141,25 +142,25 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_set_is_found_and_among_equals_the_one_that_matters_least() {
-        let staying = ["a", "bb", "c", "dd", "eeee"];
-        assert_eq!(found(&[], &staying, 1), Some(names(&["a"])));
-        assert_eq!(found(&[], &staying, 2), Some(names(&["bb"])));
-        assert_eq!(found(&[], &staying, 3), Some(names(&["eeee"])));
+    fn the_smallest_and_least_important_set_is_found() {
+        let placed = ["a", "bb", "c", "dd", "eeee"];
+        assert_eq!(found(&[], &placed, 1), Some(names(&["a"])));
+        assert_eq!(found(&[], &placed, 2), Some(names(&["bb"])));
+        assert_eq!(found(&[], &placed, 3), Some(names(&["eeee"])));
         assert_eq!(
             found(&[], &["a", "bb", "c", "dd"], 3),
             Some(names(&["a", "bb"]))
         );
-        assert_eq!(found(&[], &staying, 6), Some(names(&["bb", "eeee"])));
+        assert_eq!(found(&[], &placed, 6), Some(names(&["bb", "eeee"])));
         assert_eq!(
-            found(&[], &staying, 10),
+            found(&[], &placed, 10),
             Some(names(&["a", "bb", "c", "dd", "eeee"]))
         );
-        assert_eq!(found(&[], &staying, 11), None);
+        assert_eq!(found(&[], &placed, 11), None);
     }
 
     #[test]
-    fn what_is_going_already_is_counted_first_and_only_where_it_helps() {
+    fn ongoing_evictions_are_used_first_if_they_help() {
         assert_eq!(found(&["gg"], &["a", "bb"], 2), Some(names(&["gg"])));
         assert_eq!(found(&["g", "hh"], &["a"], 2), Some(names(&["hh"])));
         assert_eq!(found(&["g"], &["a", "bb"], 3), Some(names(&["bb", "g"])));
@@ -170,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn among_too_many_sets_a_sufficient_one_is_found_in_bounded_trials() {
+    fn a_large_search_finds_a_sufficient_set_in_bounded_trials() {
         let many: Vec<String> = (0..2000).map(|number| format!("{number:04}")).collect();
-        let staying: Vec<&str> = many.iter().map(String::as_str).collect();
+        let placed: Vec<&str> = many.iter().map(String::as_str).collect();
         let mut trials = 0;
-        let victims = smallest(candidates(&[], &staying), |victims| {
+        let victims = smallest(candidates(&[], &placed), |victims| {
             trials += 1;
             victims.len() >= 50
         })
         .unwrap();
-        let expected: Vec<Victim> = staying[..50].iter().map(|name| victim(name)).collect();
+        let expected: Vec<Victim> = placed[..50].iter().map(|name| victim(name)).collect();
         assert_eq!(victims, expected, "the cheapest fifty");
         assert!(trials <= EXACT_TRIALS + SPARING_TRIALS + 16, "{trials}");
     }

@@ -1,35 +1,35 @@
-//! When keys that have failed come back, which depends on the order in which keys are served.
+//! Backoff of failed keys, which depends on the queue order.
 
 use std::time::{Duration, Instant};
 
-/// The first retry comes after this long; each further one doubles it.
-pub const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-/// No retry waits longer.
-pub const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// Backoff after the first failure; doubled after each further failure.
+pub(crate) const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+/// Maximum backoff.
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// In which order keys are served, and how failed ones come back.
+/// Order of ready keys and retry policy of failed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// The greater rank first, then the older; failed keys come back after 1 to 10 s, and those that wait
-    /// for the fleet when it changes.
+    /// Higher rank first, then older. Failed keys are retried after 1 to 10 s, waiting keys after a cluster
+    /// change.
     #[default]
     Priority,
-    /// The older first, whatever its rank; every failed key comes back after an exponential delay, and
-    /// no more often than a rate (the gate PriorityBasedScheduling is off).
+    /// Older first, regardless of rank. Every failed key is retried after an exponential, rate-limited delay
+    /// (gate PriorityBasedScheduling off).
     Arrival {
-        /// The first delay; each further one doubles it.
+        /// Initial delay; doubled after each further failure.
         base: Duration,
-        /// No delay is longer.
+        /// Maximum delay.
         max: Duration,
-        /// Failed keys that come back each second.
+        /// Maximum retries per second.
         qps: u32,
-        /// Failed keys that come back at once.
+        /// Maximum burst of retries.
         burst: u32,
     },
 }
 
 impl QueueOrder {
-    /// By arrival, with Karmada's defaults for failed keys.
+    /// Arrival order with Karmada's defaults.
     pub const ARRIVAL: Self = Self::Arrival {
         base: Duration::from_millis(5),
         max: Duration::from_secs(1000),
@@ -38,11 +38,11 @@ impl QueueOrder {
     };
 }
 
-/// How long failed keys wait.
+/// Backoff calculation.
 #[derive(Debug, Default)]
 pub(super) struct Backoffs {
     order: QueueOrder,
-    /// When the bucket of [`QueueOrder::Arrival`] would be full again.
+    /// Time at which the token bucket of [`QueueOrder::Arrival`] is full again.
     bucket_full_at: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ impl Backoffs {
         self.order
     }
 
-    /// How long a key waits after so many attempts; it takes its turn among those that fail by arrival.
+    /// Returns the backoff after this number of attempts, and takes a token in arrival order.
     pub(super) fn delay(&mut self, attempts: u32, now: Instant) -> Duration {
         let doublings = attempts.saturating_sub(1).min(31);
         match self.order {

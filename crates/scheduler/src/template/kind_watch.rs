@@ -1,4 +1,4 @@
-//! Reads the templates of one kind, and goes on watching them.
+//! Watch of the templates of one kind.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, watcher};
 
 use super::qos::QosClass;
-use super::{Facts, LABELS, News, Place, Source, Templates};
+use super::{Facts, LABELS, Source, TemplateKey, Templates, Update};
 
-/// The first pause after something went wrong; each further one doubles it.
+/// Pause after the first failure; doubled after each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// No pause is longer.
+/// Maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Watches until the service ends.
+/// Watches until the token is cancelled.
 pub(super) async fn run(templates: Templates, source: Source, gvk: GroupVersionKind) {
     let stopping = source.stopping.clone();
     tokio::select! {
@@ -27,89 +27,94 @@ pub(super) async fn run(templates: Templates, source: Source, gvk: GroupVersionK
 }
 
 async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
-    let mut trouble = Trouble::of(gvk);
+    let mut failure = Failure::of(gvk);
     let resource = loop {
         match kube::discovery::pinned_kind(&source.client, gvk).await {
             Ok((resource, _)) => break resource,
             Err(error) => {
                 let why = error.to_string();
-                trouble.with(templates, &why, is_unreachable(&error)).await;
+                failure
+                    .report(templates, &why, is_unreachable(&error))
+                    .await;
             }
         }
     };
     let api: Api<DynamicObject> = Api::all_with(source.client.clone(), &resource);
     let mut stream = watcher(api, watcher::Config::default()).boxed();
-    let mut list: HashMap<Place, Facts> = HashMap::new();
+    let mut list: HashMap<TemplateKey, Facts> = HashMap::new();
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => {
-                // The beginning of a list says nothing of its end.
+                // The start of a list does not prove that it succeeds.
                 if !matches!(event, watcher::Event::Init) {
-                    trouble.is_over();
+                    failure.reset();
                 }
                 match event {
                     watcher::Event::Init => list.clear(),
                     watcher::Event::InitApply(object) => {
-                        list.insert(place_of(&object), facts_of(&object));
+                        list.insert(key_of(&object), facts_of(&object));
                     }
                     watcher::Event::InitDone => {
-                        templates.tell(gvk, News::All(std::mem::take(&mut list)));
+                        templates.update(gvk, Update::All(std::mem::take(&mut list)));
                     }
                     watcher::Event::Apply(object) => {
-                        templates.tell(gvk, News::One(place_of(&object), Some(facts_of(&object))));
+                        templates
+                            .update(gvk, Update::One(key_of(&object), Some(facts_of(&object))));
                     }
                     watcher::Event::Delete(object) => {
-                        templates.tell(gvk, News::One(place_of(&object), None));
+                        templates.update(gvk, Update::One(key_of(&object), None));
                     }
                 }
             }
             Err(error) => {
-                let why = in_words(&error, &resource);
-                trouble.with(templates, &why, is_unreachable(&error)).await;
+                let why = describe(&error, &resource);
+                failure
+                    .report(templates, &why, is_unreachable(&error))
+                    .await;
             }
         }
     }
 }
 
-/// What keeps a kind from being read. It is told once, however often it is met.
-struct Trouble<'a> {
+/// Failure of a watch. Each error is logged once, even if it repeats.
+struct Failure<'a> {
     gvk: &'a GroupVersionKind,
     pause: Duration,
-    told: String,
+    logged: String,
 }
 
-impl<'a> Trouble<'a> {
+impl<'a> Failure<'a> {
     fn of(gvk: &'a GroupVersionKind) -> Self {
         Self {
             gvk,
             pause: FIRST_PAUSE,
-            told: String::new(),
+            logged: String::new(),
         }
     }
 
-    /// Tells why the kind cannot be read, and pauses.
-    async fn with(&mut self, templates: &Templates, why: &str, unreachable: bool) {
-        if self.told != why {
+    /// Logs and reports a failure, then pauses.
+    async fn report(&mut self, templates: &Templates, why: &str, unreachable: bool) {
+        if self.logged != why {
             let kind = &self.gvk.kind;
             if unreachable {
                 tracing::debug!(kind, error = why, "cannot read templates; trying again");
             } else {
                 tracing::warn!(kind, error = why, "cannot read templates; trying again");
             }
-            templates.tell(self.gvk, News::Failed(why.to_owned()));
-            why.clone_into(&mut self.told);
+            templates.update(self.gvk, Update::Failed(why.to_owned()));
+            why.clone_into(&mut self.logged);
         }
         tokio::time::sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
-    fn is_over(&mut self) {
+    fn reset(&mut self) {
         *self = Self::of(self.gvk);
     }
 }
 
-/// Why a kind cannot be read, for people: a missing right is named with what grants it.
-fn in_words(error: &watcher::Error, resource: &ApiResource) -> String {
+/// Describes a watch error. A missing permission is named together with the manifest that grants it.
+fn describe(error: &watcher::Error, resource: &ApiResource) -> String {
     let verb = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => "list",
         watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 403 => "watch",
@@ -124,7 +129,7 @@ fn in_words(error: &watcher::Error, resource: &ApiResource) -> String {
     )
 }
 
-fn place_of(object: &DynamicObject) -> Place {
+fn key_of(object: &DynamicObject) -> TemplateKey {
     let metadata = &object.metadata;
     (
         metadata.namespace.clone().unwrap_or_default(),

@@ -1,23 +1,23 @@
-//! The QoS class of a template's pods, as Kubernetes defines it.
+//! Kubernetes QoS class of a template's pods.
 
 use berth_api::quantity::Quantity;
 use serde_json::Value;
 
-/// The class of a pod; the greater goes first.
+/// QoS class of a pod; the greater class goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QosClass {
-    /// No container asks for anything.
+    /// No container has requests or limits.
     #[default]
     BestEffort,
-    /// Some container asks for something.
+    /// Some container has requests or limits.
     Burstable,
-    /// Every container has limits of cpu and memory, and asks for just as much.
+    /// Every container has CPU and memory limits equal to its requests.
     Guaranteed,
 }
 
 impl QosClass {
-    /// The class of the pods of an object: of its pod template, or of itself where it is a pod. What has no
-    /// pods is of the least class.
+    /// Returns the class of an object's pod template, or of the object itself if it is a pod. Objects without
+    /// pods are BestEffort.
     pub fn of_template(object: &Value) -> Self {
         [
             "/spec/jobTemplate/spec/template/spec",
@@ -53,7 +53,7 @@ impl QosClass {
     }
 }
 
-/// An amount that is more than nothing.
+/// Parses a quantity greater than 0.
 fn quantity(value: &Value) -> Option<Quantity> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_follows_from_requests_and_limits() {
+    fn the_class_follows_from_requests_and_limits() {
         let full = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
         let equal = json!({"limits": {"cpu": 1, "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}});
         let less = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}});

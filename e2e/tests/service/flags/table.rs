@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use berth_scheduler::Options;
+use berth_scheduler::QueueOrder;
+use berth_scheduler::config::BindAddress;
+use berth_scheduler::config::flags::SchedulerArgs;
+use berth_scheduler::connect::Rate;
 use berth_scheduler::estimator::{ClientIdentity, EstimatorOptions, Tls};
-use berth_scheduler::flags::SchedulerArgs;
-use berth_scheduler::options::BindAddress;
-use berth_scheduler::queue::QueueOrder;
-use berth_scheduler::rate_limit::Rate;
 use clap::{CommandFactory as _, Parser};
 
 #[derive(Parser)]

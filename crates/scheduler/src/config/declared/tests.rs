@@ -1,11 +1,11 @@
 use super::*;
-use crate::framework::{Plugin, Standing};
+use crate::framework::{Enablement, Plugin};
 
 const HEAD: &str = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
 
 fn registry() -> Registry {
     let mut registry = Registry::new();
-    for (standing, name) in [(Standing::Default, "A"), (Standing::OutOfTree, "B")] {
+    for (standing, name) in [(Enablement::Default, "A"), (Enablement::OutOfTree, "B")] {
         registry
             .register_as(standing, name, |_, _| Ok(Plugin::new("unused")))
             .unwrap();

@@ -1,0 +1,211 @@
+//! Command-line flags of the scheduler, with Karmada's names and defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+
+use crate::config::config_map::ConfigMapName;
+use crate::config::explicit_flags::ExplicitFlags;
+use crate::config::options::BindAddress;
+use crate::estimator::EstimatorArgs;
+use crate::gates::{self, FeatureGates};
+use crate::go_duration::go_duration;
+use crate::lease::flags::ElectionFlags;
+
+/// Flags of `berth scheduler`.
+#[derive(Args, Clone, Debug)]
+pub struct SchedulerArgs {
+    #[command(flatten)]
+    pub(crate) explicit: ExplicitFlags,
+
+    /// Configuration file with profiles, plugin arguments and extenders; flags override it
+    ///
+    /// docs/plugins.md describes it; docs/schemas/scheduler-configuration.json is its JSON Schema.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// ConfigMap whose key config.yaml declares profiles and extenders; changes apply without a restart
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub config_map: Option<ConfigMapName>,
+
+    /// Path to the kubeconfig file of the control plane
+    ///
+    /// If unset or empty: KUBECONFIG, the kubeconfig of `berth up` (only for `berth scheduler`),
+    /// ~/.kube/config, then the in-cluster configuration.
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Address of the API server; overrides the kubeconfig
+    #[arg(long, value_name = "URL")]
+    pub master: Option<String>,
+
+    /// Name of this scheduler; it schedules the bindings with this spec.schedulerName
+    #[arg(long, value_name = "NAME", default_value = berth_api::well_known::DEFAULT_SCHEDULER,
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub scheduler_name: String,
+
+    /// Plugins to enable: `*` for all, NAME to add one, -NAME to remove one
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "*",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub plugins: Vec<String>,
+
+    /// Feature gates, as Name=true,Name=false
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
+    /// Also propagate workloads to selected clusters that get 0 replicas
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_empty_workload_propagation: bool,
+
+    /// Flags of leader election.
+    #[command(flatten)]
+    pub election: ElectionFlags,
+
+    /// Name of the lease; schedulers with different names need different leases
+    #[arg(long, value_name = "NAME", default_value = "karmada-scheduler")]
+    pub leader_elect_resource_name: String,
+
+    /// Address that serves /metrics; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub metrics_bind_address: BindAddress,
+
+    /// Address that serves /healthz, /livez and /readyz; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":10351")]
+    pub health_probe_bind_address: BindAddress,
+
+    /// Maximum requests to the API server per second; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "QPS",
+        default_value_t = 40.0,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_qps: f32,
+
+    /// Maximum burst of requests to the API server; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_burst: i32,
+
+    /// Initial delay before a failed binding is retried (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = go_duration)]
+    pub rate_limiter_base_delay: Duration,
+
+    /// Maximum delay before a failed binding is retried (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "DURATION", default_value = "1000s", value_parser = go_duration)]
+    pub rate_limiter_max_delay: Duration,
+
+    /// Maximum retries of failed bindings per second (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "QPS", default_value_t = 10)]
+    pub rate_limiter_qps: u32,
+
+    /// Maximum burst of retries of failed bindings (only with PriorityBasedScheduling=false)
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub rate_limiter_bucket_size: u32,
+
+    /// Deprecated: host of both --health-probe-bind-address and --metrics-bind-address
+    #[arg(long, value_name = "IP", hide = true)]
+    pub bind_address: Option<std::net::IpAddr>,
+
+    /// Deprecated: port of both --health-probe-bind-address and --metrics-bind-address
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub secure_port: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) estimator: EstimatorArgs,
+
+    #[command(flatten)]
+    pub(crate) meaningless: MeaninglessArgs,
+}
+
+/// Flags of Karmada's scheduler that have no effect here. They are accepted, so that a Deployment only has to
+/// change its image, and logged once. docs/compatibility.md gives the reasons.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MeaninglessArgs {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_pprof: Option<String>,
+    #[arg(long, hide = true)]
+    profiling_bind_address: Option<String>,
+    #[arg(long, hide = true)]
+    log_flush_frequency: Option<String>,
+    #[arg(long, hide = true)]
+    vmodule: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    log_json_split_stream: Option<String>,
+    #[arg(long, hide = true)]
+    log_json_info_buffer_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    log_text_split_stream: Option<String>,
+    #[arg(long, hide = true)]
+    log_text_info_buffer_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    add_dir_header: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    alsologtostderr: Option<String>,
+    #[arg(long, hide = true)]
+    log_backtrace_at: Option<String>,
+    #[arg(long, hide = true)]
+    log_dir: Option<String>,
+    #[arg(long, hide = true)]
+    log_file: Option<String>,
+    #[arg(long, hide = true)]
+    log_file_max_size: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    logtostderr: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    one_output: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_headers: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_log_headers: Option<String>,
+    #[arg(long, hide = true)]
+    stderrthreshold: Option<String>,
+}
+
+impl MeaninglessArgs {
+    /// Returns the names of the flags that were set.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        [
+            ("--enable-pprof", &self.enable_pprof),
+            ("--profiling-bind-address", &self.profiling_bind_address),
+            ("--log-flush-frequency", &self.log_flush_frequency),
+            ("--vmodule", &self.vmodule),
+            ("--log-json-split-stream", &self.log_json_split_stream),
+            (
+                "--log-json-info-buffer-size",
+                &self.log_json_info_buffer_size,
+            ),
+            ("--log-text-split-stream", &self.log_text_split_stream),
+            (
+                "--log-text-info-buffer-size",
+                &self.log_text_info_buffer_size,
+            ),
+            ("--add-dir-header", &self.add_dir_header),
+            ("--alsologtostderr", &self.alsologtostderr),
+            ("--log-backtrace-at", &self.log_backtrace_at),
+            ("--log-dir", &self.log_dir),
+            ("--log-file", &self.log_file),
+            ("--log-file-max-size", &self.log_file_max_size),
+            ("--logtostderr", &self.logtostderr),
+            ("--one-output", &self.one_output),
+            ("--skip-headers", &self.skip_headers),
+            ("--skip-log-headers", &self.skip_log_headers),
+            ("--stderrthreshold", &self.stderrthreshold),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| value.is_some().then_some(name))
+        .collect()
+    }
+}

@@ -1,0 +1,308 @@
+//! Validated options of the scheduler.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use berth_core::Gates;
+
+use super::config_map::ConfigMapName;
+use super::declared::{Declared, ProfileFlags};
+use super::document::{ConfigError, Document};
+use super::flags::SchedulerArgs;
+use super::{SchedulerConfiguration, effective, kube_scheduler, merge};
+use crate::connect::Rate;
+use crate::connect::{Target, Timeouts};
+use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
+use crate::framework::Registry;
+use crate::gates::FeatureGates;
+use crate::lease::{LeaseOptions, LeaseOptionsError};
+use crate::queue::QueueOrder;
+
+/// Validated options of the scheduler.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address and credentials of the control plane.
+    pub target: Target,
+    /// Out-of-tree plugins.
+    pub registry: Registry,
+    /// In-tree plugins to remove.
+    pub unregistered: Vec<String>,
+    /// Profiles and extenders, as declared by flags and a file.
+    pub declared: Declared,
+    /// ConfigMap that declares profiles and extenders. It is watched.
+    pub config_map: Option<ConfigMapName>,
+    /// All other settings of flags and file, as shown to users.
+    pub configuration: SchedulerConfiguration,
+    /// The feature gates.
+    pub gates: Gates,
+    /// True if clusters with 0 replicas stay in the result.
+    pub empty_workload_propagation: bool,
+    /// Leader election; `None` if it is off.
+    pub lease: Option<LeaseOptions>,
+    /// Address that serves metrics.
+    pub metrics: BindAddress,
+    /// Address that serves probes.
+    pub health: BindAddress,
+    /// Queue order and retry policy.
+    pub order: QueueOrder,
+    /// Flags that were set and have no effect.
+    pub meaningless: Vec<&'static str>,
+    /// The members' accurate estimators, if enabled.
+    pub estimator: Option<EstimatorOptions>,
+    /// Client-side request limit; `None` means no limit.
+    pub rate: Option<Rate>,
+    /// Limits on how long the API server may stay silent.
+    pub timeouts: Timeouts,
+}
+
+impl Options {
+    /// Options for a scheduler in the process of its control plane: no leader election, no request limit and no
+    /// listening port.
+    pub fn embedded() -> Self {
+        Self {
+            target: Target::default(),
+            registry: Registry::new(),
+            unregistered: Vec::new(),
+            declared: Declared::named(berth_api::well_known::DEFAULT_SCHEDULER),
+            config_map: None,
+            configuration: SchedulerConfiguration::default(),
+            gates: Gates::default(),
+            empty_workload_propagation: false,
+            lease: None,
+            metrics: BindAddress::Off,
+            health: BindAddress::Off,
+            rate: None,
+            order: QueueOrder::Priority,
+            meaningless: Vec::new(),
+            estimator: None,
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Sets the feature gates.
+    #[must_use]
+    pub fn with_gates(self, gates: FeatureGates) -> Self {
+        let order = if gates.priority_based_scheduling {
+            QueueOrder::Priority
+        } else {
+            QueueOrder::ARRIVAL
+        };
+        Self {
+            gates: gates.engine,
+            order,
+            ..self
+        }
+    }
+}
+
+/// Contradicting flags, or an unusable configuration file.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// The configuration file cannot be read.
+    #[error("--config {path}: {source}", path = .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The configuration file is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Profiles and extenders are declared in two places.
+    #[error(
+        "--config {path} has profiles or extenders, and --config-map {config_map} declares them too: leave them out of one",
+        path = .path.display()
+    )]
+    DeclaredTwice {
+        /// The file.
+        path: PathBuf,
+        /// The ConfigMap.
+        config_map: ConfigMapName,
+    },
+    /// An estimator flag is invalid.
+    #[error(transparent)]
+    Estimator(#[from] EstimatorOptionsError),
+    /// The durations of leader election contradict each other.
+    #[error(transparent)]
+    Lease(#[from] LeaseOptionsError),
+}
+
+impl TryFrom<SchedulerArgs> for Options {
+    type Error = OptionsError;
+
+    fn try_from(mut args: SchedulerArgs) -> Result<Self, OptionsError> {
+        let declared = declared(&mut args)?;
+        let configuration = effective::process(&args);
+        let lease = args.election.lease(args.leader_elect_resource_name)?;
+        let both = BindAddress::deprecated(args.bind_address, args.secure_port);
+        let order = if args.feature_gates.priority_based_scheduling {
+            QueueOrder::Priority
+        } else {
+            QueueOrder::Arrival {
+                base: args.rate_limiter_base_delay,
+                max: args.rate_limiter_max_delay,
+                qps: args.rate_limiter_qps,
+                burst: args.rate_limiter_bucket_size,
+            }
+        };
+        Ok(Self {
+            target: Target {
+                kubeconfig: args.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
+                context: None,
+                master: args.master.filter(|url| !url.is_empty()),
+            },
+            registry: Registry::new(),
+            unregistered: Vec::new(),
+            declared,
+            config_map: args.config_map,
+            configuration,
+            gates: args.feature_gates.engine,
+            empty_workload_propagation: args.enable_empty_workload_propagation,
+            lease,
+            metrics: both.unwrap_or(args.metrics_bind_address),
+            health: both.unwrap_or(args.health_probe_bind_address),
+            order,
+            meaningless: args.meaningless.given(),
+            estimator: args.estimator.options()?,
+            rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
+            timeouts: Timeouts::default(),
+        })
+    }
+}
+
+/// Reads the configuration file, if any, and applies the flags on top of it.
+fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
+    let flags = ProfileFlags {
+        scheduler_name: args
+            .explicit
+            .contains("scheduler_name")
+            .then(|| args.scheduler_name.clone()),
+        plugins: args
+            .explicit
+            .contains("plugins")
+            .then(|| args.plugins.clone()),
+    };
+    let Some(path) = args.config.clone() else {
+        return Ok(Declared::from_flags(flags));
+    };
+    let text = std::fs::read_to_string(&path).map_err(|source| OptionsError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let document = Document::read(&path.display().to_string(), &text)?;
+    let configuration = kube_scheduler::read(&document)?;
+    merge::file_into_flags(args, &document, &configuration)?;
+    let declared = Declared::from_document(document, configuration, flags)?;
+    match &args.config_map {
+        Some(config_map) if declared.is_by_file() => Err(OptionsError::DeclaredTwice {
+            path,
+            config_map: config_map.clone(),
+        }),
+        _ => Ok(declared),
+    }
+}
+
+/// Port of health and metrics if only `--bind-address` is set.
+const DEFAULT_SECURE_PORT: u16 = 10351;
+
+/// Listen address in Go's notation: `:8080`, `0.0.0.0:8080`, `[::1]:8080`, or `0` for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindAddress {
+    /// Nothing is served.
+    Off,
+    /// Listen here; port 0 means any free port.
+    At(SocketAddr),
+}
+
+impl BindAddress {
+    /// Returns the address for both probes and metrics given by the deprecated `--bind-address` and
+    /// `--secure-port`.
+    fn deprecated(host: Option<IpAddr>, port: Option<u16>) -> Option<Self> {
+        if host.is_none() && port.is_none() {
+            return None;
+        }
+        let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let port = port.unwrap_or(DEFAULT_SECURE_PORT);
+        Some(if port == 0 {
+            Self::Off
+        } else {
+            Self::At(SocketAddr::new(host, port))
+        })
+    }
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("0"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+impl FromStr for BindAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "0" {
+            return Ok(Self::Off);
+        }
+        let full = if text.starts_with(':') {
+            format!("0.0.0.0{text}")
+        } else {
+            text.replace("localhost:", "127.0.0.1:")
+        };
+        full.parse()
+            .map(Self::At)
+            .map_err(|_| "must be HOST:PORT with an IP address, :PORT, or 0 to turn it off".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed_as_in_go() {
+        let cases = [
+            (":8080", Some("0.0.0.0:8080")),
+            ("127.0.0.1:0", Some("127.0.0.1:0")),
+            ("localhost:10351", Some("127.0.0.1:10351")),
+            ("[::1]:9", Some("[::1]:9")),
+            ("0", None),
+        ];
+        for (text, expected) in cases {
+            let expected = expected.map_or(BindAddress::Off, |address| {
+                BindAddress::At(address.parse().unwrap())
+            });
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        assert!("8080".parse::<BindAddress>().is_err());
+    }
+
+    #[test]
+    fn gates_set_the_queue_order_of_embedded_and_standalone_schedulers() {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            flags: SchedulerArgs,
+        }
+        for (gates, order) in [
+            ("PriorityBasedScheduling=true", QueueOrder::Priority),
+            ("PriorityBasedScheduling=false", QueueOrder::ARRIVAL),
+        ] {
+            let flags = ["scheduler", "--feature-gates", gates];
+            let flags = <Program as clap::Parser>::parse_from(flags).flags;
+            assert_eq!(Options::try_from(flags).unwrap().order, order, "{gates}");
+            let parsed = crate::gates::parse(gates).unwrap();
+            let embedded = Options::embedded().with_gates(parsed);
+            assert_eq!(embedded.order, order, "{gates}");
+            assert_eq!(embedded.gates, parsed.engine, "{gates}");
+        }
+    }
+}

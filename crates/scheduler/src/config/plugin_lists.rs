@@ -1,0 +1,170 @@
+//! Plugins of a profile by name: validation, defaults, and the `--plugins` flag.
+//!
+//! The rules are kube-scheduler's. `multiPoint` enables a plugin at every point that it serves; the settings of
+//! a single point override it. The default plugins come first in `multiPoint`.
+
+use std::collections::BTreeSet;
+
+use berth_core::GATED;
+
+use super::configuration::{POINTS, PluginRef, PluginsConfig, PointConfig, ProfileConfig};
+use crate::framework::registry::{Enablement, Registry};
+
+/// Wildcard for all plugins.
+pub(crate) const ALL: &str = "*";
+
+/// An error in a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct ProfileError {
+    /// Path of the field, such as `profiles[0].plugins.filter.enabled[1].name`.
+    pub path: String,
+    /// The problem and its solution.
+    pub message: String,
+}
+
+impl ProfileError {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+
+    /// Prefixes the path with that of the parent.
+    pub(crate) fn below(self, parent: &str) -> Self {
+        Self {
+            path: format!("{parent}.{}", self.path),
+            message: self.message,
+        }
+    }
+}
+
+/// Converts the entries of `--plugins`: `*` enables everything that is not optional, `NAME` adds a plugin and
+/// `-NAME` removes one. `*` applies first, then the other entries in order.
+///
+/// # Errors
+/// When an entry names no plugin. Karmada ignores such an entry, which would turn a misspelt list into a
+/// scheduler without filters.
+pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<PluginsConfig, String> {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    if entries.iter().any(|entry| entry == ALL) {
+        names.extend(registry.with_enablement(Enablement::Default));
+        names.extend(registry.with_enablement(Enablement::OutOfTree));
+    }
+    for entry in entries
+        .iter()
+        .filter(|entry| !entry.is_empty() && *entry != ALL)
+    {
+        if let Some(name) = entry.strip_prefix('-') {
+            let name = name.trim_start_matches('-');
+            // A plugin behind a disabled gate does not run, as requested.
+            if !GATED.contains(&name) {
+                known(name, registry)?;
+            }
+            names.remove(name);
+        } else {
+            known(entry, registry)?;
+            names.insert(entry);
+        }
+    }
+    let in_use = |name: &&str| {
+        names.contains(name) || registry.enablement_of(name) == Some(Enablement::Base)
+    };
+    Ok(PluginsConfig {
+        multi_point: PointConfig {
+            enabled: registry
+                .names()
+                .filter(in_use)
+                .map(PluginRef::new)
+                .collect(),
+            disabled: vec![PluginRef::new(ALL)],
+        },
+        ..PluginsConfig::default()
+    })
+}
+
+/// Adds the default plugins at the beginning of `multiPoint`, unless they are disabled.
+pub(crate) fn complete(profile: &ProfileConfig, registry: &Registry) -> ProfileConfig {
+    let custom = &profile.plugins.multi_point;
+    let mut enabled: Vec<PluginRef> = Vec::new();
+    if !disables(custom, ALL) {
+        let default = [Some(Enablement::Base), Some(Enablement::Default)];
+        for name in registry
+            .names()
+            .filter(|name| default.contains(&registry.enablement_of(name)))
+        {
+            if let Some(plugin) = custom.enabled.iter().find(|plugin| plugin.name == name) {
+                enabled.push(plugin.clone());
+            } else if !disables(custom, name) {
+                enabled.push(PluginRef::new(name));
+            }
+        }
+    }
+    for plugin in &custom.enabled {
+        if !enabled.iter().any(|known| known.name == plugin.name) {
+            enabled.push(plugin.clone());
+        }
+    }
+    let mut complete = profile.clone();
+    complete.plugins.multi_point.enabled = enabled;
+    complete
+}
+
+/// Checks the plugin names of a profile.
+///
+/// # Errors
+/// When a name is unknown or repeated.
+pub(crate) fn check(profile: &ProfileConfig, registry: &Registry) -> Result<(), ProfileError> {
+    if profile.scheduler_name.as_deref() == Some("") {
+        return Err(ProfileError::new("schedulerName", "must not be empty"));
+    }
+    let points = POINTS.map(|(point, field)| (field, profile.plugins.point(point)));
+    let all = [("multiPoint", &profile.plugins.multi_point)]
+        .into_iter()
+        .chain(points);
+    for (field, config) in all {
+        for (list, refs) in [("enabled", &config.enabled), ("disabled", &config.disabled)] {
+            let mut seen = BTreeSet::new();
+            for (index, plugin) in refs.iter().enumerate() {
+                let at = || format!("plugins.{field}.{list}[{index}].name");
+                if !(list == "disabled" && plugin.name == ALL) {
+                    known(&plugin.name, registry)
+                        .map_err(|message| ProfileError::new(at(), message))?;
+                }
+                if !seen.insert(&plugin.name) {
+                    return Err(ProfileError::new(
+                        at(),
+                        format!("{} is named twice", plugin.name),
+                    ));
+                }
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for (index, plugin) in profile.plugin_config.iter().enumerate() {
+        let at = || format!("pluginConfig[{index}].name");
+        known(&plugin.name, registry).map_err(|message| ProfileError::new(at(), message))?;
+        if !seen.insert(&plugin.name) {
+            return Err(ProfileError::new(
+                at(),
+                format!("{} has arguments already", plugin.name),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn known(name: &str, registry: &Registry) -> Result<(), String> {
+    registry.known(name).map_err(|error| {
+        if GATED.contains(&name) {
+            format!("{name} needs --feature-gates=WorkloadAffinity=true")
+        } else {
+            error.to_string()
+        }
+    })
+}
+
+pub(crate) fn disables(config: &PointConfig, name: &str) -> bool {
+    config.disabled.iter().any(|plugin| plugin.name == name)
+}

@@ -1,0 +1,174 @@
+//! Tracking of whether the API server responds, logged once when it stops and once when it resumes.
+//!
+//! Every request of a client passes through one [`Reachability`], so watches and retries need not log each
+//! failure. Any response counts, whatever its status code.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use berth_apimachinery::api_error::root_cause;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+
+/// Time without any response before the server counts as unreachable. Single requests may fail because their
+/// connection was being closed.
+const DOUBT: Duration = Duration::from_secs(1);
+
+/// State of one server, shared by all requests of its client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Reachability(Arc<Server>);
+
+#[derive(Debug)]
+struct Server {
+    url: String,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Answering,
+    /// No request has been answered since this time.
+    Doubtful(Instant),
+    AwaySince(Instant),
+}
+
+impl Reachability {
+    pub(crate) fn of(url: impl Into<String>) -> Self {
+        Self(Arc::new(Server {
+            url: url.into(),
+            state: Mutex::new(State::Answering),
+        }))
+    }
+
+    fn answered(&self) {
+        let (before, _) = self.replace(|_| State::Answering);
+        if let State::AwaySince(since) = before {
+            let (url, away) = (&self.0.url, since.elapsed());
+            tracing::info!(url, "the API server answers again after {:.0?}", away);
+        }
+    }
+
+    fn failed(&self, error: &(dyn Error + 'static)) {
+        let next = |state| match state {
+            State::Answering => State::Doubtful(Instant::now()),
+            State::Doubtful(since) if since.elapsed() >= DOUBT => State::AwaySince(since),
+            same @ (State::Doubtful(_) | State::AwaySince(_)) => same,
+        };
+        let (before, after) = self.replace(next);
+        if matches!((before, after), (State::Doubtful(_), State::AwaySince(_))) {
+            let (url, error) = (&self.0.url, root_cause(error));
+            tracing::warn!(url, error, "the API server does not answer; trying again");
+        }
+    }
+
+    /// Returns the state before and after.
+    fn replace(&self, next: impl FnOnce(State) -> State) -> (State, State) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *state;
+        *state = next(before);
+        (before, *state)
+    }
+}
+
+impl<S> Layer<S> for Reachability {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed {
+            inner,
+            server: self.clone(),
+        }
+    }
+}
+
+/// A client whose responses are observed.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed<S> {
+    inner: S,
+    server: Reachability,
+}
+
+impl<S, B, A> Service<Request<B>> for Observed<S>
+where
+    S: Service<Request<B>, Response = Response<A>, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            match &answer {
+                Ok(_) => server.answered(),
+                Err(error) => server.failed(error.as_ref()),
+            }
+            answer
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Collects log output.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_logged_once_at_its_start_and_once_at_its_end() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let server = Reachability::of("https://here:6443");
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        server.answered();
+        // Failures of connections that were being closed.
+        server.failed(&refused);
+        server.failed(&refused);
+        server.answered();
+        for _ in 0..20 {
+            server.failed(&refused);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        server.answered();
+        server.answered();
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(lines.len(), 2, "{log}");
+        assert!(
+            lines[0].contains("WARN") && lines[0].contains("connection refused"),
+            "{log}"
+        );
+        assert!(lines[0].contains("https://here:6443"), "{log}");
+        assert!(lines[1].contains("answers again after"), "{log}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Members of all gangs, and the progress of each member.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::membership::GangName;
+use crate::binding::BindingKey;
+
+/// Progress of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemberState {
+    /// No attempt yet, or the last one was given up.
+    Idle,
+    /// Waiting for more members to exist.
+    Gated,
+    /// The last attempt found no fit.
+    Failed,
+    /// Decided, but not stored yet.
+    Reserved,
+    /// Stored.
+    Placed,
+}
+
+/// A gang.
+#[derive(Debug, Default)]
+pub(super) struct Gang {
+    members: BTreeMap<BindingKey, MemberState>,
+}
+
+impl Gang {
+    /// Returns the number of existing members.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns the members in these states.
+    pub(super) fn of(&self, states: &[MemberState]) -> Vec<BindingKey> {
+        let members = self.members.iter();
+        members
+            .filter(|(_, state)| states.contains(state))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// Returns the number of members with decided or stored clusters.
+    pub(super) fn decided(&self) -> usize {
+        self.of(&[MemberState::Reserved, MemberState::Placed]).len()
+    }
+
+    /// Returns a member without a fit if it leaves the gang with fewer than `min` members.
+    pub(super) fn blocking_member(&self, min: usize) -> Option<BindingKey> {
+        let failed = self.of(&[MemberState::Failed]);
+        if self.len() - failed.len() < min {
+            failed.into_iter().next()
+        } else {
+            None
+        }
+    }
+}
+
+/// All gangs.
+#[derive(Debug, Default)]
+pub(super) struct GangState {
+    gangs: HashMap<GangName, Gang>,
+    of: HashMap<BindingKey, (GangName, usize)>,
+}
+
+impl GangState {
+    /// Returns the gang of a binding and its minimum number of members.
+    pub(super) fn gang_of(&self, key: &BindingKey) -> Option<(&GangName, &Gang, usize)> {
+        let (name, min) = self.of.get(key)?;
+        Some((name, self.gangs.get(name)?, *min))
+    }
+
+    /// Adds a member. Returns the gated members, which may proceed now.
+    pub(super) fn add(
+        &mut self,
+        key: &BindingKey,
+        name: GangName,
+        min: usize,
+        placed: bool,
+    ) -> Vec<BindingKey> {
+        if self.of.get(key).is_some_and(|(before, _)| *before != name) {
+            self.remove(key);
+        }
+        self.of.insert(key.clone(), (name.clone(), min));
+        let gang = self.gangs.entry(name).or_default();
+        let before = gang.members.get(key).copied();
+        let state = match before {
+            _ if placed => MemberState::Placed,
+            None | Some(MemberState::Placed) => MemberState::Idle,
+            Some(before) => before,
+        };
+        gang.members.insert(key.clone(), state);
+        if before.is_some() {
+            return Vec::new();
+        }
+        gang.of(&[MemberState::Gated])
+    }
+
+    /// Removes a binding.
+    pub(super) fn remove(&mut self, key: &BindingKey) {
+        let Some((name, _)) = self.of.remove(key) else {
+            return;
+        };
+        if let Some(gang) = self.gangs.get_mut(&name) {
+            gang.members.remove(key);
+            if gang.members.is_empty() {
+                self.gangs.remove(&name);
+            }
+        }
+    }
+
+    /// Returns the state of a member.
+    pub(super) fn state_of(&self, key: &BindingKey) -> Option<MemberState> {
+        let (name, _) = self.of.get(key)?;
+        self.gangs.get(name)?.members.get(key).copied()
+    }
+
+    /// Sets the state of a member, unless it is placed.
+    pub(super) fn set_state(&mut self, key: &BindingKey, state: MemberState) {
+        let member = self.of.get(key).and_then(|(name, _)| {
+            let gang = self.gangs.get_mut(name)?;
+            gang.members.get_mut(key)
+        });
+        if let Some(member) = member
+            && *member != MemberState::Placed
+        {
+            *member = state;
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Building blocks of a program: command line, log output, signals and the async runtime.
+
+pub mod command_line;
+pub mod logging;
+pub mod runtime;
+pub mod signals;

@@ -1,0 +1,110 @@
+//! Log output: level and format.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::LazyLock;
+
+use clap::{Args, ValueEnum};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Format of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Human-readable text.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Flags of log output.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LogArgs {
+    /// Log verbosity: 1 to 3 informational, 4 and 5 debug, 6 and more trace
+    #[arg(
+        short,
+        long = "v",
+        value_name = "LEVEL",
+        default_value_t = 0,
+        default_missing_value = "1",
+        num_args = 0..=1,
+        global = true
+    )]
+    pub verbosity: u8,
+
+    /// Format of log lines
+    #[arg(
+        long,
+        visible_alias = "log-format",
+        value_name = "FORMAT",
+        default_value = "text",
+        global = true
+    )]
+    pub logging_format: Format,
+}
+
+/// Cancelled when a log line meets a closed pipe.
+static READER_GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+
+/// Waits until a log line meets a closed pipe, as with `berth scheduler 2>&1 | head`. The program then shuts
+/// down as on SIGTERM.
+pub(crate) async fn reader_gone() {
+    READER_GONE.cancelled().await;
+}
+
+/// Standard error as log output. Write errors are ignored: the logger would report them on standard error, and
+/// panic.
+struct LogOutput;
+
+impl Write for LogOutput {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(error) = io::stderr().write_all(line)
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            READER_GONE.cancel();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Logs each panic in one line. Most panics come from plugins; they fail only the current binding or
+/// configuration, which also reports them.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let text = panic.payload_as_str().unwrap_or("without a message");
+        tracing::error!(place, "a panic: {text:?}");
+    }));
+}
+
+/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. Further calls have no effect.
+pub fn init(args: &LogArgs, default_level: &str) {
+    let level = match args.verbosity {
+        0 => default_level,
+        1..=3 => "info",
+        4..=5 => "debug",
+        _ => "trace",
+    };
+    // The client library also logs failed requests and broken watches; the caller logs them with more context.
+    let client = if args.verbosity < 4 { "error" } else { "debug" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new(format!(
+            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client={client},\
+             kube_client::client::builder=off"
+        ))
+    });
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| LogOutput);
+    let _ = match args.logging_format {
+        Format::Text => builder
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .try_init(),
+        Format::Json => builder.json().try_init(),
+    };
+}

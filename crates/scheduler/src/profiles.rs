@@ -1,0 +1,101 @@
+//! Runtime representation of the profiles: engines, and the plugins around a decision.
+//!
+//! [`builder`] creates them from a configuration, [`reload`] watches the ConfigMap for changes.
+
+pub(crate) mod builder;
+mod in_tree;
+pub(crate) mod reload;
+mod selection;
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use berth_core::{Engine, PluginError};
+
+use crate::binding::Binding;
+use crate::framework::QueueSort;
+use crate::framework::extension_points::ExtensionPoints;
+use crate::queue::Rank;
+use crate::rules::responsibility;
+
+/// A profile at run time.
+#[derive(Debug)]
+pub(crate) struct Framework {
+    /// Scheduler name of the profile.
+    pub(crate) scheduler_name: Arc<str>,
+    /// Engine with the profile's plugins for the decision itself.
+    pub(crate) engine: Engine,
+    /// The profile's plugins around the decision.
+    pub(crate) points: Arc<ExtensionPoints>,
+    /// True if unreported decisions count against the capacity of clusters.
+    pub(crate) assumes_capacity: bool,
+    /// True if a plugin reads cluster objects.
+    pub(crate) reads_objects: bool,
+}
+
+/// All profiles, with unique names, and their common queue order.
+#[derive(Debug)]
+pub(crate) struct Frameworks {
+    list: Vec<Framework>,
+    by_name: HashMap<Arc<str>, usize>,
+    queue_sort: Arc<dyn QueueSort>,
+}
+
+impl Frameworks {
+    /// Creates the set from profiles with unique names.
+    pub(crate) fn new(list: Vec<Framework>, queue_sort: Arc<dyn QueueSort>) -> Self {
+        let by_name = list
+            .iter()
+            .enumerate()
+            .map(|(index, framework)| (Arc::clone(&framework.scheduler_name), index))
+            .collect();
+        Self {
+            list,
+            by_name,
+            queue_sort,
+        }
+    }
+
+    /// Returns the profile that a binding names.
+    pub(crate) fn of(&self, binding: &Binding) -> Option<&Framework> {
+        self.list.get(*self.by_name.get(binding.spec.scheduler())?)
+    }
+
+    /// Returns the profile that a binding names.
+    pub(crate) fn of_mut(&mut self, binding: &Binding) -> Option<&mut Framework> {
+        self.list
+            .get_mut(*self.by_name.get(binding.spec.scheduler())?)
+    }
+
+    /// Returns all profiles.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Framework> {
+        self.list.iter()
+    }
+
+    /// Reports whether a profile counts unreported decisions against the capacity of clusters.
+    pub(crate) fn assume_capacity(&self) -> bool {
+        self.list.iter().any(|framework| framework.assumes_capacity)
+    }
+
+    /// Reports whether a profile is responsible for the binding and scheduling is not suspended.
+    pub(crate) fn in_charge(&self, binding: &Binding) -> bool {
+        self.of(binding)
+            .is_some_and(|framework| responsibility::in_charge(binding, &framework.scheduler_name))
+    }
+
+    /// Reports whether events of the binding trigger scheduling.
+    pub(crate) fn passes(&self, binding: &Binding) -> bool {
+        self.of(binding)
+            .is_some_and(|framework| responsibility::passes(binding, &framework.scheduler_name))
+    }
+
+    /// Returns the queue rank of the binding. If the plugin panics, only the age counts.
+    pub(crate) fn rank(&self, binding: &Binding) -> Rank {
+        catch_unwind(AssertUnwindSafe(|| self.queue_sort.rank(binding))).unwrap_or_else(|panic| {
+            let error = PluginError::panicked(&*panic);
+            tracing::error!(binding = %binding.key, %error, "QueueSort failed");
+            Rank::default()
+        })
+    }
+}

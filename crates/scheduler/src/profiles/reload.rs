@@ -1,0 +1,169 @@
+//! Watch of the ConfigMap that declares profiles and extenders.
+//!
+//! A valid change is applied completely, an invalid one not at all. Either way, the leader records an event on
+//! the ConfigMap, in the name of the first active profile.
+
+use std::time::Duration;
+
+use berth_apimachinery::api_error::is_unreachable;
+use berth_events::{EventRecorder, Note, Severity};
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use kube::Resource as _;
+use kube::api::Api;
+use kube::runtime::watcher::{self, watcher};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::builder::{ActiveConfig, FrameworkBuilder};
+use crate::config::config_map::{ConfigMapName, declared_in, text_of};
+use crate::config::{Effective, ProfileFlags};
+
+/// Pause after a failure of the watch.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A new configuration for the scheduler.
+#[derive(Debug)]
+pub(crate) struct ConfigChange {
+    pub(crate) config: Box<ActiveConfig>,
+    /// Notified when the configuration applies to the next decision.
+    pub(crate) applied: oneshot::Sender<()>,
+}
+
+/// Watch of the ConfigMap.
+pub(crate) struct ConfigReload {
+    pub(crate) name: ConfigMapName,
+    pub(crate) flags: ProfileFlags,
+    pub(crate) builder: FrameworkBuilder,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) effective: Effective,
+    /// Only the leader records events.
+    pub(crate) leading: tokio::sync::watch::Receiver<bool>,
+    pub(crate) changes: mpsc::Sender<ConfigChange>,
+    /// Last text that was read, valid or not.
+    pub(crate) seen: Option<String>,
+    /// Duration of each watch request.
+    pub(crate) watch_timeout: Duration,
+}
+
+impl ConfigReload {
+    /// Watches until the token is cancelled or the receiver of changes is dropped.
+    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+        let api: Api<ConfigMap> =
+            Api::namespaced(self.builder.client.clone(), &self.name.namespace);
+        let seconds = u32::try_from(self.watch_timeout.as_secs()).unwrap_or(u32::MAX);
+        let config = watcher::Config::default()
+            .fields(&format!("metadata.name={}", self.name.name))
+            .timeout(seconds);
+        let mut events = watcher(api, config).boxed();
+        loop {
+            let event = tokio::select! {
+                () = cancel.cancelled() => return,
+                event = events.next() => event,
+            };
+            match event {
+                None => return,
+                Some(Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object))) => {
+                    tokio::select! {
+                        () = cancel.cancelled() => return,
+                        () = self.apply(&object) => {}
+                    }
+                }
+                Some(Ok(watcher::Event::Delete(_))) => {
+                    tracing::warn!(name = %self.name, "the ConfigMap is gone; its last configuration stays in force");
+                }
+                Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
+                Some(Err(error)) => {
+                    if is_unreachable(&error) {
+                        tracing::debug!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
+                    } else {
+                        tracing::warn!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
+                    }
+                    tokio::select! {
+                        () = cancel.cancelled() => return,
+                        () = tokio::time::sleep(PAUSE) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Builds a changed configuration and sends it to the scheduler.
+    async fn apply(&mut self, object: &ConfigMap) {
+        let text = text_of(object).map(str::to_owned);
+        if text == self.seen {
+            return;
+        }
+        self.seen = text;
+        let built = declared_in(&self.name, object, &self.flags)
+            .and_then(|declared| self.builder.build(&declared));
+        let config = match built {
+            Ok(config) => Box::new(config),
+            Err(error) => {
+                tracing::error!(%error, "the configuration was refused; the one before stays in force");
+                let scheduler_name = self.effective.first_name();
+                self.note(
+                    &scheduler_name,
+                    object,
+                    Severity::Warning,
+                    "ConfigurationRefused",
+                    format!("{error}; the configuration before stays in force"),
+                );
+                return;
+            }
+        };
+        let (profiles, extenders) = (
+            config.profiles.clone(),
+            config.declared.extenders().to_vec(),
+        );
+        let names: Vec<&str> = profiles
+            .iter()
+            .filter_map(|profile| profile.scheduler_name.as_deref())
+            .collect();
+        let names = names.join(", ");
+        let (applied, is_applied) = oneshot::channel();
+        let sent = self.changes.send(ConfigChange { config, applied }).await;
+        if sent.is_err() || is_applied.await.is_err() {
+            // The scheduler is shutting down.
+            return;
+        }
+        self.effective.set(profiles, extenders);
+        tracing::info!(
+            profiles = names,
+            "Using component config\n{}",
+            self.effective.yaml()
+        );
+        let message =
+            format!("the next decision is made by the new configuration (profiles: {names})");
+        let scheduler_name = self.effective.first_name();
+        self.note(
+            &scheduler_name,
+            object,
+            Severity::Normal,
+            "ConfigurationReloaded",
+            message,
+        );
+    }
+
+    /// Records an event in the name of a profile.
+    fn note(
+        &self,
+        scheduler_name: &str,
+        object: &ConfigMap,
+        severity: Severity,
+        reason: &'static str,
+        message: String,
+    ) {
+        if *self.leading.borrow() {
+            let reference: ObjectReference = object.object_ref(&());
+            let note = Note {
+                severity,
+                reason,
+                message,
+            };
+            self.recorder
+                .of(scheduler_name)
+                .record(note.about(reference));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+use super::backoff::INITIAL_BACKOFF;
+use super::*;
+
+impl Queue {
+    fn pop(&mut self) -> Option<BindingKey> {
+        self.pop_with_age().map(|(key, _)| key)
+    }
+}
+
+fn key(name: &str) -> BindingKey {
+    BindingKey {
+        namespace: Some("n".into()),
+        name: name.into(),
+    }
+}
+
+fn order(queue: &mut Queue) -> Vec<String> {
+    std::iter::from_fn(|| queue.pop())
+        .map(|key| key.name.to_string())
+        .collect()
+}
+
+#[test]
+fn a_cluster_change_during_a_write_is_kept() {
+    let now = Instant::now();
+    let cases = [
+        ("woken, waits", true, Verdict::Wait, true),
+        ("woken, retried", true, Verdict::Retry, true),
+        ("woken, done", true, Verdict::Done, false),
+        ("reconciled, done", false, Verdict::Done, true),
+    ];
+    for (name, woken, verdict, ready) in cases {
+        let mut queue = Queue::default();
+        queue.push(&key("a"), Rank::of(0), now);
+        queue.pop();
+        assert_eq!(queue.keys_in_processing().count(), 1, "{name}");
+        // The event of our own write is discarded; the cluster change is not.
+        queue.push(&key("a"), Rank::of(0), now);
+        if woken {
+            queue.wake(&key("a"), now);
+        } else {
+            queue.reconcile(&key("a"), Rank::of(0), now);
+        }
+        queue.clear_pending(&key("a"));
+        queue.done(&key("a"), verdict, now);
+        assert_eq!(queue.pop().is_some(), ready, "{name}");
+    }
+}
+
+#[test]
+fn higher_priority_first_then_older() {
+    let (mut queue, start) = (Queue::default(), Instant::now());
+    queue.push(&key("old"), Rank::of(0), start);
+    queue.push(&key("new"), Rank::of(0), start + Duration::from_millis(1));
+    queue.push(
+        &key("urgent"),
+        Rank::of(10),
+        start + Duration::from_millis(2),
+    );
+    assert_eq!(order(&mut queue), ["urgent", "old", "new"]);
+}
+
+#[test]
+fn a_priority_that_changes_while_queued_takes_effect() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.push(&key("b"), Rank::of(0), now);
+    queue.push(&key("b"), Rank::of(5), now);
+    assert_eq!(order(&mut queue), ["b", "a"]);
+}
+
+#[test]
+fn a_key_pushed_during_processing_returns_with_its_new_priority() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.push(&key("a"), Rank::of(0), now);
+    assert_eq!(queue.pop(), Some(key("a")));
+    queue.push(&key("a"), Rank::of(7), now);
+    queue.push(&key("b"), Rank::of(3), now);
+    queue.done(&key("a"), Verdict::Wait, now);
+    assert_eq!(order(&mut queue), ["a", "b"]);
+}
+
+#[test]
+fn our_own_write_does_not_requeue_the_key() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.pop();
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.clear_pending(&key("a"));
+    queue.done(&key("a"), Verdict::Done, now);
+    assert_eq!(queue.depth(), Depth::default());
+}
+
+#[test]
+fn retries_back_off_from_one_to_ten_seconds() {
+    let (mut queue, mut now) = (Queue::default(), Instant::now());
+    queue.push(&key("a"), Rank::of(0), now);
+    for expected in [1, 2, 4, 8, 10, 10] {
+        queue.pop();
+        queue.done(&key("a"), Verdict::Retry, now);
+        let wait = Duration::from_secs(expected);
+        assert_eq!(queue.next_flush(), Some(now + wait));
+        queue.flush(now + wait.saturating_sub(Duration::from_millis(1)));
+        assert!(!queue.has_ready());
+        now += wait;
+        queue.flush(now);
+        assert!(queue.has_ready());
+    }
+}
+
+#[test]
+fn a_retry_after_of_the_server_extends_the_backoff() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.pop();
+    queue.done(&key("a"), Verdict::Retry, now);
+    queue.postpone(&key("a"), now + Duration::from_secs(7));
+    assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(7)));
+    queue.postpone(&key("a"), now);
+    assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(7)));
+    assert_eq!(queue.depth().backoff, 1);
+}
+
+#[test]
+fn success_resets_the_attempts() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.pop();
+    queue.done(&key("a"), Verdict::Retry, now);
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.pop();
+    queue.done(&key("a"), Verdict::Done, now);
+    queue.push(&key("a"), Rank::of(0), now);
+    queue.pop();
+    queue.done(&key("a"), Verdict::Retry, now);
+    assert_eq!(queue.next_flush(), Some(now + INITIAL_BACKOFF));
+}
+
+#[test]
+fn a_waiting_key_returns_when_woken_pushed_or_after_five_minutes() {
+    let now = Instant::now();
+    let waiting = || {
+        let mut queue = Queue::default();
+        queue.push(&key("a"), Rank::of(0), now);
+        queue.pop();
+        queue.done(&key("a"), Verdict::Wait, now);
+        queue
+    };
+    let mut queue = waiting();
+    queue.flush(now + MAX_WAITING.saturating_sub(Duration::from_secs(1)));
+    assert!(!queue.has_ready());
+    queue.flush(now + MAX_WAITING);
+    assert_eq!(queue.pop(), Some(key("a")));
+    let mut queue = waiting();
+    queue.wake(&key("a"), now);
+    assert_eq!(queue.pop(), Some(key("a")));
+    let mut queue = waiting();
+    queue.push(&key("a"), Rank::of(0), now);
+    assert_eq!(queue.pop(), Some(key("a")));
+    assert_eq!(queue.delayed_keys().count(), 0);
+}
+
+#[test]
+fn woken_keys_go_behind_new_work_but_are_not_starved() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    for name in ["w0", "w1"] {
+        queue.push(&key(name), Rank::of(100), now);
+        queue.pop();
+        queue.done(&key(name), Verdict::Wait, now);
+        queue.wake(&key(name), now);
+    }
+    for name in ["f0", "f1", "f2", "f3", "f4"] {
+        queue.push(&key(name), Rank::of(0), now + Duration::from_secs(1));
+    }
+    queue.fresh_served = 0;
+    assert_eq!(
+        order(&mut queue),
+        ["f0", "f1", "f2", "f3", "w0", "f4", "w1"]
+    );
+}
+
+#[test]
+fn wake_later_replaces_waiting_by_backoff() {
+    let now = Instant::now();
+    for still_processing in [true, false] {
+        let mut queue = Queue::default();
+        queue.push(&key("a"), Rank::of(0), now);
+        queue.pop();
+        if still_processing {
+            queue.wake_later(&key("a"), now);
+            queue.done(&key("a"), Verdict::Wait, now);
+        } else {
+            queue.done(&key("a"), Verdict::Wait, now);
+            queue.wake_later(&key("a"), now);
+        }
+        assert_eq!((queue.depth().backoff, queue.depth().waiting), (1, 0));
+        assert_eq!(queue.next_flush(), Some(now + INITIAL_BACKOFF));
+    }
+}
+
+#[test]
+fn a_removed_key_is_removed_from_every_state() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    for (name, verdict) in [
+        ("ready", None),
+        ("backoff", Some(Verdict::Retry)),
+        ("waiting", Some(Verdict::Wait)),
+    ] {
+        queue.push(&key(name), Rank::of(0), now);
+        if let Some(verdict) = verdict {
+            queue.pop();
+            queue.done(&key(name), verdict, now);
+        }
+        queue.remove(&key(name));
+        assert_eq!(queue.depth(), Depth::default(), "{name}");
+    }
+}
+
+#[test]
+fn arrival_order_ignores_priority_and_limits_retries() {
+    let order = QueueOrder::Arrival {
+        base: Duration::from_millis(5),
+        max: Duration::from_millis(20),
+        qps: 10,
+        burst: 3,
+    };
+    let (mut queue, now) = (Queue::new(order), Instant::now());
+    queue.push(&key("old"), Rank::of(0), now);
+    queue.push(
+        &key("urgent"),
+        Rank::of(100),
+        now + Duration::from_millis(1),
+    );
+    assert_eq!(queue.pop(), Some(key("old")));
+    for expected in [5, 10, 20, 100] {
+        // The fourth failure exceeds the burst.
+        queue.done(&key("old"), Verdict::Wait, now);
+        assert_eq!(
+            queue.next_flush(),
+            Some(now + Duration::from_millis(expected))
+        );
+        queue.push(&key("old"), Rank::of(0), now);
+        assert_eq!(queue.pop(), Some(key("old")));
+    }
+}

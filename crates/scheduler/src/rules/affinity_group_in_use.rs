@@ -1,0 +1,123 @@
+//! Affinity group in use by a binding whose status may have been lost.
+//!
+//! A result that moves a binding to another group takes two writes. If the scheduler stops between them, the
+//! clusters belong to the new group while the status still names the old one. Without a correction, the next
+//! decision would start with the wrong group.
+
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_api::placement::{ClusterAffinityTerm, Placement};
+use berth_core::CompiledAffinity;
+
+use crate::binding::Binding;
+
+/// Returns the group that the status should name, or `None` if the status needs no correction. `cluster` looks
+/// up clusters by name.
+pub fn affinity_group_in_use(
+    binding: &Binding,
+    placement: &Placement,
+    cluster: impl Fn(&str) -> Option<Arc<Cluster>>,
+) -> Option<String> {
+    let (status, targets) = (&binding.status, &binding.spec.clusters);
+    let terms = &placement.cluster_affinities;
+    // A result bumps the generation: if the current one was observed, the status was written.
+    if terms.is_empty()
+        || targets.is_empty()
+        || status.scheduler_observed_generation == Some(binding.generation())
+    {
+        return None;
+    }
+    let targets: Vec<Arc<Cluster>> = targets
+        .iter()
+        .map(|target| cluster(&target.name))
+        .collect::<Option<_>>()?;
+    let with_overflow = binding.spec.is_workload();
+    let holds_all = |term: &ClusterAffinityTerm| {
+        let overflow = term.overflow_affinities.iter().filter(|_| with_overflow);
+        let affinities: Vec<CompiledAffinity> = std::iter::once(&term.affinity)
+            .chain(overflow.map(|tier| &tier.affinity))
+            .map(CompiledAffinity::new)
+            .collect();
+        targets
+            .iter()
+            .all(|target| affinities.iter().any(|affinity| affinity.matches(target)))
+    };
+    let observed = status.scheduler_observing_affinity_name.as_deref();
+    let place = terms
+        .iter()
+        .position(|term| Some(term.affinity_name.as_str()) == observed);
+    // AffinityGroups are tried from the one in use onwards, then from the first.
+    let (earlier, later) = terms.split_at(place.unwrap_or(0));
+    let group = later.iter().chain(earlier).find(|term| holds_all(term))?;
+    (Some(group.affinity_name.as_str()) != observed).then(|| group.affinity_name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Checks the correction for a binding on these clusters with the groups a (m1), b (m2) and c (m2, m3;
+    /// overflow to m4).
+    #[track_caller]
+    fn case(clusters: &[&str], status: Value, expected: Option<&str>) {
+        let targets: Vec<Value> = clusters
+            .iter()
+            .map(|name| json!({ "name": name, "replicas": 1 }))
+            .collect();
+        let binding: Binding = serde_json::from_value::<ResourceBinding>(json!({
+            "metadata": { "name": "b", "namespace": "n", "generation": 3 },
+            "spec": {
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+                "replicas": 1, "clusters": targets,
+                "placement": { "clusterAffinities": [
+                    { "affinityName": "a", "clusterNames": ["m1"] },
+                    { "affinityName": "b", "clusterNames": ["m2"] },
+                    { "affinityName": "c", "clusterNames": ["m2", "m3"], "overflowAffinities": [
+                        { "affinityName": "d", "clusterNames": ["m4"] }] },
+                ] },
+            },
+            "status": status,
+        }))
+        .unwrap()
+        .into();
+        let placement = binding.spec.placement.clone().unwrap();
+        let known = |name: &str| {
+            (name != "gone").then(|| {
+                Arc::new(
+                    serde_json::from_value(json!({
+                        "metadata": { "name": name }, "spec": { "syncMode": "Push" } }))
+                    .unwrap(),
+                )
+            })
+        };
+        let group = affinity_group_in_use(&binding, &placement, known);
+        assert_eq!(group.as_deref(), expected, "{clusters:?} {status}");
+    }
+
+    #[test]
+    fn only_a_lost_status_is_corrected() {
+        let observing = |group: &str, generation: i64| {
+            json!({ "schedulerObservingAffinityName": group,
+                "schedulerObservedGeneration": generation })
+        };
+        // The status of the move from a to b was lost.
+        case(&["m2"], observing("a", 2), Some("b"));
+        // The status was written: it has the generation of the result.
+        case(&["m2"], observing("a", 3), None);
+        // Another edit bumped the generation; the group still contains the clusters.
+        case(&["m1"], observing("a", 2), None);
+        case(&["m2"], observing("c", 2), None);
+        // Later groups are tried first; overflow groups belong to their group.
+        case(&["m3", "m4"], observing("a", 2), Some("c"));
+        case(&["m1"], observing("b", 2), Some("a"));
+        case(&["m2"], json!({}), Some("b"));
+        // No group contains the clusters, or a cluster is unknown.
+        case(&["m1", "m2"], observing("a", 2), None);
+        case(&["gone"], observing("a", 2), None);
+        case(&[], observing("a", 2), None);
+    }
+}

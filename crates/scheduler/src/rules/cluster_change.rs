@@ -1,0 +1,207 @@
+//! Last known state of each cluster, and the bindings that a change affects.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_api::cluster::{ClusterStatus, ResourceList, ResourceSummary};
+use berth_api::placement::{ClusterAffinity, Placement};
+use berth_api::quantity::Quantity;
+use berth_core::CompiledAffinity;
+
+use crate::binding::Binding;
+
+/// A cluster without its status, and the parts of the status that affect scheduling.
+#[derive(Clone, Debug)]
+pub struct ClusterState {
+    /// Metadata and spec.
+    pub cluster: Arc<Cluster>,
+    apis: BTreeMap<String, Vec<String>>,
+    capacity: Option<ResourceSummary>,
+}
+
+impl ClusterState {
+    /// Extracts the relevant parts of a cluster.
+    pub fn new(cluster: &Cluster) -> Self {
+        let mut slim = Cluster {
+            metadata: cluster.metadata.clone(),
+            spec: cluster.spec.clone(),
+            status: None,
+        };
+        slim.metadata.managed_fields = None;
+        slim.metadata.annotations = None;
+        slim.spec.resource_models = Vec::new();
+        let empty = ClusterStatus::default();
+        let status = cluster.status.as_ref().unwrap_or(&empty);
+        Self {
+            cluster: Arc::new(slim),
+            apis: apis(status),
+            capacity: status.resource_summary.clone(),
+        }
+    }
+
+    /// Reports whether the cluster is being deleted.
+    pub fn deleting(&self) -> bool {
+        self.cluster.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Reports whether the cluster reports a different capacity than before.
+    pub fn capacity_changed(&self, old: Option<&Self>) -> bool {
+        !self.deleting() && old.is_none_or(|old| old.capacity != self.capacity)
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self.cluster.metadata.generation
+    }
+}
+
+fn apis(status: &ClusterStatus) -> BTreeMap<String, Vec<String>> {
+    status
+        .api_enablements
+        .iter()
+        .map(|api| {
+            let mut kinds: Vec<String> = api
+                .resources
+                .iter()
+                .map(|resource| resource.kind.clone())
+                .collect();
+            kinds.sort_unstable();
+            (api.group_version.clone(), kinds)
+        })
+        .collect()
+}
+
+/// Consequences of a cluster change for bindings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterDelta {
+    /// Placed bindings with a matching affinity must be reconciled: labels or spec changed, or the cluster is
+    /// leaving.
+    pub reconcile: bool,
+    /// Bindings that had no fitting cluster may fit now.
+    pub may_fit: bool,
+    /// Bindings that lacked capacity may find more now.
+    pub more_capacity: bool,
+}
+
+impl ClusterDelta {
+    /// Compares two states of a cluster.
+    pub fn between(old: Option<&ClusterState>, new: &ClusterState) -> Self {
+        let Some(old) = old else {
+            return Self {
+                reconcile: false,
+                may_fit: !new.deleting(),
+                more_capacity: !new.deleting(),
+            };
+        };
+        let leaving = new.deleting() && !old.deleting();
+        let labels =
+            |state: &ClusterState| state.cluster.metadata.labels.clone().unwrap_or_default();
+        let spec_changed = labels(old) != labels(new) || old.generation() != new.generation();
+        let spec_matters = labels(old) != labels(new) || old.cluster.spec != new.cluster.spec;
+        let capacity = has_more_capacity(old.capacity.as_ref(), new.capacity.as_ref());
+        Self {
+            reconcile: leaving || spec_changed,
+            may_fit: !new.deleting() && (spec_matters || old.apis != new.apis),
+            more_capacity: !new.deleting() && (spec_matters || capacity),
+        }
+    }
+}
+
+/// Reports whether some resource has more free capacity than before, or the numbers cannot be compared.
+fn has_more_capacity(old: Option<&ResourceSummary>, new: Option<&ResourceSummary>) -> bool {
+    if old == new {
+        return false;
+    }
+    let (Some(old), Some(new)) = (old, new) else {
+        return true;
+    };
+    if old.allocatable_modelings != new.allocatable_modelings {
+        return true;
+    }
+    new.allocatable.keys().any(
+        |resource| match (free(old, resource), free(new, resource)) {
+            (Some(before), Some(now)) => now > before,
+            _ => true,
+        },
+    )
+}
+
+fn free(summary: &ResourceSummary, resource: &str) -> Option<Quantity> {
+    let amount = |list: &ResourceList| match list.get(resource) {
+        Some(text) => Quantity::parse(&text.0).ok(),
+        None => Some(Quantity::ZERO),
+    };
+    let allocatable = amount(&summary.allocatable)?;
+    let allocated = amount(&summary.allocated)?;
+    let allocating = amount(&summary.allocating)?;
+    Some(allocatable - allocated - allocating)
+}
+
+/// Matches one state of one cluster against placements. Thousands of bindings share a policy, so the result of
+/// each affinity is cached.
+#[derive(Debug)]
+pub struct AffinityMatcher<'a> {
+    cluster: &'a Cluster,
+    known: HashMap<ClusterAffinity, bool>,
+}
+
+impl<'a> AffinityMatcher<'a> {
+    /// Creates a matcher for this state of a cluster.
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Self {
+            cluster,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Reports whether a change of the cluster affects the binding. As in Karmada, only the affinity in use
+    /// counts, without its overflow groups.
+    pub fn reconciles(&mut self, binding: &Binding, placement: &Placement) -> bool {
+        if placement.cluster_affinities.is_empty() {
+            return placement
+                .cluster_affinity
+                .as_ref()
+                .is_none_or(|affinity| self.matches(affinity));
+        }
+        if binding.status.scheduler_observed_generation.unwrap_or(0) != binding.generation() {
+            return true;
+        }
+        let observed = binding
+            .status
+            .scheduler_observing_affinity_name
+            .as_deref()
+            .unwrap_or_default();
+        let terms = &placement.cluster_affinities;
+        let term = terms
+            .iter()
+            .find(|term| term.affinity_name == observed)
+            .or_else(|| terms.first());
+        term.is_some_and(|term| self.matches(&term.affinity))
+    }
+
+    /// Reports whether any affinity group of the placement selects the cluster.
+    pub fn could_be_target(&mut self, placement: &Placement) -> bool {
+        if placement.cluster_affinities.is_empty() {
+            return placement
+                .cluster_affinity
+                .as_ref()
+                .is_none_or(|affinity| self.matches(affinity));
+        }
+        placement.cluster_affinities.iter().any(|term| {
+            self.matches(&term.affinity)
+                || term
+                    .overflow_affinities
+                    .iter()
+                    .any(|tier| self.matches(&tier.affinity))
+        })
+    }
+
+    fn matches(&mut self, affinity: &ClusterAffinity) -> bool {
+        if let Some(known) = self.known.get(affinity) {
+            return *known;
+        }
+        let matches = CompiledAffinity::new(affinity).matches(self.cluster);
+        self.known.insert(affinity.clone(), matches);
+        matches
+    }
+}

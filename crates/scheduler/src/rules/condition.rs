@@ -1,0 +1,115 @@
+//! `Scheduled` condition: the result of a cycle in the API.
+
+use berth_api::binding::BindingStatus;
+use berth_api::condition_message;
+use berth_api::well_known::CONDITION_SCHEDULED;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// Reasons of the `Scheduled` condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The binding was scheduled.
+    Success,
+    /// The fitting clusters lack capacity for the replicas.
+    Unschedulable,
+    /// No cluster fits.
+    NoClusterFit,
+    /// A quota rejected the result.
+    QuotaExceeded,
+    /// Any other failure.
+    SchedulerError,
+}
+
+impl Reason {
+    /// Returns the reason as written to the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::Unschedulable => "Unschedulable",
+            Self::NoClusterFit => "NoClusterFit",
+            Self::QuotaExceeded => "QuotaExceeded",
+            Self::SchedulerError => "SchedulerError",
+        }
+    }
+}
+
+/// Message of the condition after a success.
+pub const SUCCESS_MESSAGE: &str = "Binding has been scheduled successfully.";
+
+/// Desired `Scheduled` condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Reason.
+    pub reason: Reason,
+    /// Message.
+    pub message: String,
+}
+
+impl Scheduled {
+    /// Creates the condition after a success.
+    pub fn success() -> Self {
+        Self {
+            reason: Reason::Success,
+            message: SUCCESS_MESSAGE.to_owned(),
+        }
+    }
+
+    /// Creates the condition after a failure.
+    pub fn failed(reason: Reason, message: String) -> Self {
+        let message = condition_message::truncate(message);
+        Self { reason, message }
+    }
+
+    fn status(&self) -> &'static str {
+        if self.reason == Reason::Success {
+            "True"
+        } else {
+            "False"
+        }
+    }
+
+    /// Reports whether the stored condition is equal.
+    pub fn is_stored(&self, status: &BindingStatus) -> bool {
+        stored(status).is_some_and(|condition| {
+            condition.status == self.status()
+                && condition.reason == self.reason.as_str()
+                && condition.message == self.message
+        })
+    }
+
+    /// Returns the stored conditions with this one set. The transition time changes only with the condition's
+    /// status.
+    pub fn merged_into(&self, status: &BindingStatus, now: jiff::Timestamp) -> Vec<Condition> {
+        let mut conditions = status.conditions.clone();
+        match conditions
+            .iter_mut()
+            .find(|condition| condition.type_ == CONDITION_SCHEDULED)
+        {
+            Some(condition) => {
+                if condition.status != self.status() {
+                    condition.last_transition_time = Time(now);
+                    self.status().clone_into(&mut condition.status);
+                }
+                self.reason.as_str().clone_into(&mut condition.reason);
+                condition.message.clone_from(&self.message);
+            }
+            None => conditions.push(Condition {
+                type_: CONDITION_SCHEDULED.to_owned(),
+                status: self.status().to_owned(),
+                reason: self.reason.as_str().to_owned(),
+                message: self.message.clone(),
+                last_transition_time: Time(now),
+                observed_generation: None,
+            }),
+        }
+        conditions
+    }
+}
+
+/// Returns the stored `Scheduled` condition.
+pub fn stored(status: &BindingStatus) -> Option<&Condition> {
+    status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == CONDITION_SCHEDULED)
+}

@@ -1,0 +1,224 @@
+//! Writes of a cycle, case by case.
+
+use std::sync::Arc;
+
+use berth_api::canonical::placement_json;
+use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_core::{FailedTerm, FitError, Placement as Placed, PluginError};
+use serde_json::Value;
+
+use super::*;
+use crate::rules::condition::SUCCESS_MESSAGE;
+
+const PLACEMENT: &str = r#"{"clusterAffinity":{"clusterNames":["m1","m2"]}}"#;
+
+fn binding(changes: Value) -> Binding {
+    let mut object = json!({
+        "metadata": { "name": "b", "namespace": "n", "generation": 1, "resourceVersion": "7" },
+        "spec": { "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "c" },
+            "placement": serde_json::from_str::<Value>(PLACEMENT).unwrap() },
+    });
+    json_patch::merge(&mut object, &changes);
+    serde_json::from_value::<ResourceBinding>(object)
+        .unwrap()
+        .into()
+}
+
+/// Returns a binding that [`placed`] does not change.
+fn scheduled() -> Value {
+    json!({
+        "metadata": { "generation": 2, "annotations": { APPLIED_PLACEMENT: PLACEMENT } },
+        "spec": { "clusters": [{ "name": "m2" }, { "name": "m1" }] },
+        "status": { "schedulerObservedGeneration": 2, "lastScheduledTime": "2024-01-01T00:00:00Z", "conditions": [
+            { "type": "FullyApplied", "status": "True", "reason": "x", "message": "",
+              "lastTransitionTime": "2024-01-01T00:00:00Z" },
+            { "type": "Scheduled", "status": "True", "reason": "Success", "message": SUCCESS_MESSAGE,
+              "lastTransitionTime": "2024-01-01T00:00:00Z" }] },
+    })
+}
+
+fn placed(clusters: &[(&str, i32)]) -> Outcome {
+    let targets = clusters
+        .iter()
+        .map(|(name, replicas)| Target {
+            name: Arc::from(*name),
+            replicas: *replicas,
+            components: Vec::new(),
+        })
+        .collect();
+    Outcome {
+        failed_terms: Vec::new(),
+        result: Ok(Placed {
+            targets,
+            affinity: None,
+        }),
+    }
+}
+
+fn unschedulable(text: &str) -> ScheduleError {
+    PluginError::unschedulable(text).into()
+}
+
+fn plan(binding: &Binding, outcome: &Outcome) -> Plan {
+    let json = placement_json(binding.spec.placement.as_ref().unwrap()).unwrap();
+    assert_eq!(json, PLACEMENT);
+    Plan::of(binding, &json, outcome)
+}
+
+fn messages(plan: &Plan) -> Vec<&str> {
+    plan.notes
+        .iter()
+        .map(|note| note.message.as_str())
+        .collect()
+}
+
+#[test]
+fn a_new_binding_gets_annotation_clusters_condition_and_an_event() {
+    let binding = binding(json!({}));
+    let plan = plan(&binding, &placed(&[("m1", 2), ("m2", 0)]));
+    assert_eq!(
+        plan.result,
+        Some(
+            json!({ "metadata": { "annotations": { APPLIED_PLACEMENT: PLACEMENT } },
+            "spec": { "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2" }] } })
+        )
+    );
+    let now = jiff::Timestamp::from_second(0).unwrap();
+    assert_eq!(
+        plan.status.as_ref().unwrap().patch(&binding.status, 2, now),
+        json!({ "status": {
+            "conditions": [{ "type": "Scheduled", "status": "True", "reason": "Success",
+                "message": SUCCESS_MESSAGE, "lastTransitionTime": "1970-01-01T00:00:00Z" }],
+            "schedulerObservedGeneration": 2, "lastScheduledTime": "1970-01-01T00:00:00Z" } })
+    );
+    assert_eq!(
+        messages(&plan),
+        ["Binding has been scheduled successfully. Result: {m1:2, m2:0}"]
+    );
+}
+
+#[test]
+fn a_stored_result_is_not_written_again_in_any_order() {
+    let plan = plan(&binding(scheduled()), &placed(&[("m1", 0), ("m2", 0)]));
+    assert!(plan.is_empty(), "{plan:?}");
+}
+
+#[test]
+fn an_equal_result_for_a_newer_generation_is_recorded_as_observed() {
+    let mut changes = scheduled();
+    changes["metadata"]["generation"] = json!(3);
+    let binding = binding(changes);
+    let plan = plan(&binding, &placed(&[("m1", 0), ("m2", 0)]));
+    assert_eq!(plan.result, None);
+    let now = jiff::Timestamp::from_second(0).unwrap();
+    assert_eq!(
+        plan.status.unwrap().patch(&binding.status, 3, now),
+        json!({ "status": { "schedulerObservedGeneration": 3, "lastScheduledTime": "1970-01-01T00:00:00Z" } })
+    );
+}
+
+#[test]
+fn a_requested_reschedule_is_recorded_even_if_nothing_changes() {
+    let mut changes = scheduled();
+    changes["spec"]["rescheduleTriggeredAt"] = json!("2024-01-02T00:00:00Z");
+    let plan = plan(&binding(changes), &placed(&[("m1", 0), ("m2", 0)]));
+    assert!(plan.result.is_none() && plan.status.is_some_and(|status| status.succeeded));
+}
+
+#[test]
+fn a_result_that_fits_nowhere_is_withdrawn_and_the_binding_waits() {
+    let error = FitError::new(1, vec![("m1".into(), "no room".into())]);
+    let outcome = Outcome {
+        failed_terms: Vec::new(),
+        result: Err(error.into()),
+    };
+    // Withdrawn results are decided again: filters accept the clusters that a binding already uses.
+    let withdrawn = plan(&binding(scheduled()), &outcome);
+    let cleared = json!({ "spec": { "clusters": null } });
+    assert_eq!(
+        (withdrawn.result, withdrawn.verdict),
+        (Some(cleared), Verdict::Again)
+    );
+    assert_eq!(
+        withdrawn.status.unwrap().scheduled.unwrap().reason,
+        Reason::NoClusterFit
+    );
+    // A binding without clusters waits.
+    let waiting = plan(&binding(json!({})), &outcome);
+    assert_eq!(waiting.verdict, Verdict::Wait);
+    assert_eq!(
+        messages(&waiting),
+        ["0/1 clusters are available: 1 no room."]
+    );
+}
+
+#[test]
+fn other_failures_are_retried_keep_the_result_and_are_reported_once() {
+    let error: ScheduleError = PluginError::failed("no region").into();
+    let outcome = Outcome {
+        failed_terms: Vec::new(),
+        result: Err(error),
+    };
+    let mut stored = scheduled();
+    let first = plan(&binding(stored.clone()), &outcome);
+    assert_eq!((first.result, first.verdict), (None, Verdict::Retry));
+    stored["status"]["conditions"][1] = json!({ "type": "Scheduled", "status": "False", "reason": "SchedulerError",
+        "message": "no region", "lastTransitionTime": "2024-01-01T00:00:00Z" });
+    let again = plan(&binding(stored), &outcome);
+    assert!(
+        again.is_empty() && again.verdict == Verdict::Retry,
+        "{again:?}"
+    );
+}
+
+#[test]
+fn insufficient_capacity_waits_and_keeps_the_result() {
+    let outcome = Outcome {
+        failed_terms: Vec::new(),
+        result: Err(unschedulable("too few")),
+    };
+    let plan = plan(&binding(scheduled()), &outcome);
+    assert_eq!((plan.result.is_none(), plan.verdict), (true, Verdict::Wait));
+    let scheduled = plan.status.unwrap().scheduled.unwrap();
+    assert_eq!(
+        (scheduled.reason, scheduled.message.as_str()),
+        (Reason::Unschedulable, "too few")
+    );
+}
+
+#[test]
+fn every_failed_affinity_group_gets_an_event() {
+    let failed_terms = vec![FailedTerm {
+        index: 0,
+        error: unschedulable("too few"),
+    }];
+    let mut outcome = placed(&[("m1", 1)]);
+    outcome.failed_terms = failed_terms;
+    let written = plan(&binding(json!({})), &outcome);
+    assert_eq!(
+        messages(&written),
+        [
+            "failed to schedule ResourceBinding(n/b) with clusterAffiliates index(0): too few",
+            "Binding has been scheduled successfully. Result: {m1:1}",
+        ]
+    );
+    // If all groups failed for other reasons than no fit, only their events are recorded.
+    outcome.result = Err(unschedulable("too few"));
+    let failed = plan(&binding(json!({})), &outcome);
+    assert_eq!(failed.notes.len(), 1);
+}
+
+#[test]
+fn cluster_scoped_bindings_have_their_own_message() {
+    let binding: Binding = serde_json::from_value::<ClusterResourceBinding>(json!({
+        "metadata": { "name": "b" },
+        "spec": { "resource": { "apiVersion": "v1", "kind": "Namespace", "name": "c" },
+            "placement": serde_json::from_str::<Value>(PLACEMENT).unwrap() } }))
+    .unwrap()
+    .into();
+    let plan = plan(&binding, &placed(&[("m1", 0)]));
+    assert_eq!(
+        messages(&plan),
+        ["Binding has been scheduled successfully. Result {m1:0}"]
+    );
+}

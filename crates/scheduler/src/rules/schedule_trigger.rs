@@ -1,0 +1,336 @@
+//! Rules that trigger scheduling of a binding, in the order of evaluation.
+
+use berth_api::binding::BindingSpec;
+use berth_api::placement::{Placement, ReplicaSchedulingType};
+use berth_api::well_known::{APPLIED_PLACEMENT, CONDITION_SCHEDULED};
+
+use crate::binding::Binding;
+
+/// Reason why a binding is scheduled, as reported in metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScheduleType {
+    /// The placement, a cluster, or a user's reschedule request requires it.
+    Reconcile,
+    /// The number of requested replicas differs from the assigned ones.
+    Scale,
+}
+
+impl ScheduleType {
+    /// Returns the value of the metric label `schedule_type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reconcile => "ReconcileSchedule",
+            Self::Scale => "ScaleSchedule",
+        }
+    }
+}
+
+/// Returns the type of the first rule that requires scheduling, or `None`.
+///
+/// `placement_json` is the canonical JSON of the placement. `cluster_is_leaving` reports whether the named
+/// cluster is being deleted.
+pub fn schedule_type(
+    binding: &Binding,
+    placement: &Placement,
+    placement_json: &str,
+    multiple_pod_templates: bool,
+    cluster_is_leaving: impl Fn(&str) -> bool,
+) -> Option<ScheduleType> {
+    if placement_changed(binding, placement, placement_json) {
+        return Some(ScheduleType::Reconcile);
+    }
+    if replicas_changed(&binding.spec, placement, multiple_pod_templates) {
+        return Some(ScheduleType::Scale);
+    }
+    if reschedule_required(binding)
+        || !binding.spec.is_workload()
+        || placement.scheduling_type() == ReplicaSchedulingType::Duplicated
+        || binding
+            .spec
+            .clusters
+            .iter()
+            .any(|target| cluster_is_leaving(&target.name))
+        || status_was_lost(binding)
+    {
+        return Some(ScheduleType::Reconcile);
+    }
+    None
+}
+
+/// Reports whether a reschedule was requested after the last scheduling.
+pub fn reschedule_required(binding: &Binding) -> bool {
+    match (
+        &binding.spec.reschedule_triggered_at,
+        &binding.status.last_scheduled_time,
+    ) {
+        (Some(triggered), Some(scheduled)) => triggered.0 > scheduled.0,
+        _ => false,
+    }
+}
+
+/// Reports whether the scheduler wrote a result but stopped before writing its status. The result bumped the
+/// generation, so the observed generation is behind and the `Scheduled` condition is not true.
+fn status_was_lost(binding: &Binding) -> bool {
+    binding.status.scheduler_observed_generation != Some(binding.generation())
+        && !binding
+            .status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == CONDITION_SCHEDULED && condition.status == "True")
+}
+
+/// Reports whether the placement differs from the applied one in a relevant way.
+///
+/// As in Karmada, an unreadable annotation counts as unchanged.
+pub fn placement_changed(binding: &Binding, placement: &Placement, placement_json: &str) -> bool {
+    let annotation = binding.annotation(APPLIED_PLACEMENT);
+    if annotation == placement_json {
+        return false;
+    }
+    if annotation.is_empty() {
+        return true;
+    }
+    let applied: Placement = match serde_json::from_str(annotation) {
+        Ok(applied) => applied,
+        Err(error) => {
+            tracing::warn!(binding = %binding.key, %error, "cannot read the applied placement");
+            return false;
+        }
+    };
+    if applied == *placement {
+        return false;
+    }
+    if applied.cluster_affinity != placement.cluster_affinity
+        || applied.cluster_tolerations != placement.cluster_tolerations
+        || applied.spread_constraints != placement.spread_constraints
+        || applied.replica_scheduling != placement.replica_scheduling
+    {
+        return true;
+    }
+    let observed = binding
+        .status
+        .scheduler_observing_affinity_name
+        .as_deref()
+        .unwrap_or_default();
+    if observed.is_empty() {
+        return true;
+    }
+    let term = |placement: &Placement| {
+        placement
+            .cluster_affinities
+            .iter()
+            .find(|term| term.affinity_name == observed)
+            .cloned()
+    };
+    match (term(&applied), term(placement)) {
+        (Some(before), Some(now)) => before != now,
+        _ => true,
+    }
+}
+
+/// Reports whether the assigned replicas differ from the requested ones.
+fn replicas_changed(
+    spec: &BindingSpec,
+    placement: &Placement,
+    multiple_pod_templates: bool,
+) -> bool {
+    let Some(scheduling) = &placement.replica_scheduling else {
+        return false;
+    };
+    if multiple_pod_templates && !spec.components.is_empty() && spec.clusters.is_empty() {
+        return true;
+    }
+    match &scheduling.replica_scheduling_type {
+        Some(ReplicaSchedulingType::Duplicated) => spec
+            .clusters
+            .iter()
+            .any(|target| target.replicas != spec.replicas),
+        Some(ReplicaSchedulingType::Divided) => {
+            let placed: i64 = spec
+                .clusters
+                .iter()
+                .map(|target| i64::from(target.replicas))
+                .sum();
+            placed != i64::from(spec.replicas)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use berth_api::canonical::placement_json;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Returns a scheduled binding of 2 Divided replicas on m1 with these changes merged into it.
+    fn scheduled_with(changes: Value) -> Binding {
+        let placement = json!({ "clusterAffinity": { "clusterNames": ["m1"] },
+            "replicaScheduling": { "replicaSchedulingType": "Divided" } });
+        let parsed: Placement = serde_json::from_value(placement.clone()).unwrap();
+        let mut object = json!({
+            "metadata": { "name": "b", "namespace": "n", "generation": 2,
+                "annotations": { APPLIED_PLACEMENT: placement_json(&parsed).unwrap() } },
+            "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" }, "replicas": 2,
+                "placement": placement, "clusters": [{ "name": "m1", "replicas": 2 }] },
+            "status": { "schedulerObservedGeneration": 2, "lastScheduledTime": "2024-01-01T00:00:00Z",
+                "conditions": [{ "type": "Scheduled", "status": "True", "reason": "Success", "message": "",
+                    "lastTransitionTime": "2024-01-01T00:00:00Z" }] },
+        });
+        merge(&mut object, changes);
+        serde_json::from_value::<ResourceBinding>(object)
+            .unwrap()
+            .into()
+    }
+
+    fn merge(target: &mut Value, patch: Value) {
+        match (target, patch) {
+            (Value::Object(target), Value::Object(patch)) => {
+                for (key, value) in patch {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                }
+            }
+            (target, patch) => *target = patch,
+        }
+    }
+
+    fn why(binding: &Binding) -> Option<ScheduleType> {
+        let placement = binding.spec.placement.clone().unwrap();
+        let json = placement_json(&placement).unwrap();
+        schedule_type(binding, &placement, &json, false, |name| name == "leaving")
+    }
+
+    #[test]
+    fn each_rule_triggers_scheduling() {
+        let annotation =
+            |text: &str| json!({ "metadata": { "annotations": { APPLIED_PLACEMENT: text } } });
+        let duplicated = json!({ "replicaSchedulingType": "Duplicated" });
+        let cases = [
+            ("unchanged", json!({}), None),
+            (
+                "never scheduled",
+                annotation(""),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "an unreadable annotation counts as unchanged",
+                annotation("{"),
+                None,
+            ),
+            (
+                "another placement",
+                annotation(r#"{"clusterAffinity":{}}"#),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "scaled up",
+                json!({ "spec": { "replicas": 3 } }),
+                Some(ScheduleType::Scale),
+            ),
+            (
+                "scaled to zero",
+                json!({ "spec": { "replicas": 0, "replicaRequirements": {} } }),
+                Some(ScheduleType::Scale),
+            ),
+            (
+                "a target is leaving",
+                json!({ "spec": { "clusters": [{ "name": "leaving", "replicas": 2 }] } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "a reschedule was requested",
+                json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:01Z" } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "a reschedule was requested in the same second",
+                json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:00Z" } }),
+                None,
+            ),
+            (
+                "no workload",
+                json!({ "spec": { "replicas": 0, "clusters": [] } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "duplicated",
+                json!({ "spec": { "placement": { "replicaScheduling": duplicated } } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "generation is behind, but the condition is true",
+                json!({ "metadata": { "generation": 3 } }),
+                None,
+            ),
+            (
+                "the status of a result was lost",
+                json!({ "metadata": { "generation": 3 }, "status": { "conditions": [] } }),
+                Some(ScheduleType::Reconcile),
+            ),
+        ];
+        for (name, changes, expected) in cases {
+            assert_eq!(why(&scheduled_with(changes)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_affinity_group_in_use_triggers_scheduling() {
+        let term =
+            |name: &str, cluster: &str| json!({ "affinityName": name, "clusterNames": [cluster] });
+        let applied: Placement = serde_json::from_value(
+            json!({ "clusterAffinities": [term("a", "m1"), term("b", "m2")] }),
+        )
+        .unwrap();
+        let cases = [
+            (
+                "the same",
+                "a",
+                vec![term("a", "m1"), term("b", "m2")],
+                false,
+            ),
+            (
+                "another group edited",
+                "a",
+                vec![term("a", "m1"), term("b", "m3")],
+                false,
+            ),
+            ("another group gone", "a", vec![term("a", "m1")], false),
+            (
+                "reordered",
+                "a",
+                vec![term("b", "m2"), term("a", "m1")],
+                false,
+            ),
+            (
+                "the group in use edited",
+                "b",
+                vec![term("a", "m1"), term("b", "m3")],
+                true,
+            ),
+            ("the group in use gone", "b", vec![term("a", "m1")], true),
+            (
+                "no group in use",
+                "",
+                vec![term("a", "m1"), term("b", "m3")],
+                true,
+            ),
+        ];
+        for (name, observed, terms, expected) in cases {
+            let mut binding = scheduled_with(json!({
+                "metadata": { "annotations": { APPLIED_PLACEMENT: placement_json(&applied).unwrap() } },
+                "status": { "schedulerObservingAffinityName": observed },
+            }));
+            let placement: Placement =
+                serde_json::from_value(json!({ "clusterAffinities": terms })).unwrap();
+            binding.spec.placement = Some(placement.clone());
+            let json = placement_json(&placement).unwrap();
+            assert_eq!(
+                placement_changed(&binding, &placement, &json),
+                expected,
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The scheduler: one task that owns all state and makes all decisions.
+//!
+//! ```text
+//! watch_events ──> clusters, bindings, queue, capacity book
+//!                                     │
+//!                  cycle <────────────┘
+//!                    │  ──> async_estimates: decide again with answers from outside
+//!                    v
+//!                  permit ──> bind ──> write_result
+//! ```
+//!
+//! Decisions are serial and pure; only I/O is concurrent. [`preemption`] and [`eviction`] make room for
+//! bindings that fit nowhere, [`event_hints`] requeues bindings that plugins stopped, and [`config_reload`]
+//! replaces the configuration.
+
+mod async_estimates;
+mod bind;
+mod bindings;
+mod clusters;
+mod config_reload;
+mod cycle;
+mod event_hints;
+mod eviction;
+mod object_references;
+mod permit;
+mod preemption;
+mod watch_events;
+mod write_result;
+
+use std::time::{Duration, Instant};
+
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_events::EventRecorder;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::async_estimates::AsyncEstimates;
+pub(crate) use self::async_estimates::EstimatorHandle;
+use self::bind::FinishedWrite;
+use self::bindings::Bindings;
+use self::clusters::Clusters;
+use self::eviction::Evictions;
+use self::permit::ParkedBindings;
+use self::preemption::PreemptionRetries;
+use self::watch_events::ListProgress;
+use crate::capacity_book::CapacityBook;
+use crate::config::Options;
+use crate::framework::State;
+use crate::framework::permit::PermitMessage;
+use crate::health::Probes;
+use crate::metrics::{Incoming, Metrics};
+use crate::profiles::Frameworks;
+use crate::profiles::builder::ActiveConfig;
+use crate::profiles::reload::ConfigChange;
+use crate::queue::Queue;
+use crate::watch::WatchEvent;
+use crate::writer::Writer;
+
+/// Maximum concurrent writes.
+const WRITES_IN_FLIGHT: usize = 64;
+/// Interval between updates of the age of the oldest ready key.
+const AGE_INTERVAL: Duration = Duration::from_millis(250);
+/// Time limit for pending writes on shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An event of one of the three watches.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Cluster(WatchEvent<Cluster>),
+    Binding(WatchEvent<ResourceBinding>),
+    ClusterBinding(WatchEvent<ClusterResourceBinding>),
+}
+
+/// Channels into the scheduler's task.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub(crate) watches: mpsc::Receiver<Input>,
+    pub(crate) permits: mpsc::UnboundedReceiver<PermitMessage>,
+    pub(crate) config_changes: mpsc::Receiver<ConfigChange>,
+    /// True while this process leads.
+    pub(crate) leading: tokio::sync::watch::Receiver<bool>,
+}
+
+/// The scheduler's state and services.
+pub(crate) struct Scheduler {
+    multiple_pod_templates: bool,
+    frameworks: Frameworks,
+    /// Ends the plugins' tasks when the frameworks are replaced.
+    plugin_tasks: DropGuard,
+    clusters: Clusters,
+    bindings: Bindings,
+    /// Clusters and bindings as shown to plugins.
+    plugin_state: State,
+    queue: Queue,
+    book: CapacityBook,
+    estimates: AsyncEstimates,
+    parked: ParkedBindings,
+    preemption_retries: PreemptionRetries,
+    evictions: Evictions,
+    lists: ListProgress,
+    leading: bool,
+    writer: Writer,
+    writes: JoinSet<FinishedWrite>,
+    recorder: EventRecorder,
+    metrics: Metrics,
+    /// Age of the oldest ready key, and the time of its last update.
+    oldest_ready: (Instant, Duration),
+    probes: Probes,
+}
+
+impl Scheduler {
+    pub(crate) fn new(
+        options: &Options,
+        config: ActiveConfig,
+        estimators: Option<EstimatorHandle>,
+        writer: Writer,
+        recorder: EventRecorder,
+        metrics: Metrics,
+        probes: Probes,
+    ) -> Self {
+        let ActiveConfig {
+            frameworks,
+            extenders,
+            plugin_state,
+            plugin_tasks,
+            ..
+        } = config;
+        // A later configuration may need the objects.
+        let keep_objects = options.config_map.is_some()
+            || frameworks.iter().any(|framework| framework.reads_objects);
+        let book = CapacityBook::new(
+            frameworks.assume_capacity(),
+            options.gates.workload_affinity,
+        );
+        Self {
+            multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
+            frameworks,
+            plugin_tasks,
+            clusters: Clusters::new(keep_objects),
+            bindings: Bindings::default(),
+            plugin_state,
+            queue: Queue::new(options.order),
+            book,
+            estimates: AsyncEstimates::new(estimators, extenders),
+            parked: ParkedBindings::default(),
+            preemption_retries: PreemptionRetries::default(),
+            evictions: Evictions::default(),
+            lists: ListProgress::default(),
+            leading: false,
+            writer,
+            writes: JoinSet::new(),
+            recorder,
+            metrics,
+            oldest_ready: (Instant::now(), Duration::ZERO),
+            probes,
+        }
+    }
+
+    /// Runs until the token is cancelled, then waits for pending writes and evictions.
+    pub(crate) async fn run(mut self, mut inputs: Inputs, cancel: CancellationToken) {
+        if *inputs.leading.borrow_and_update() {
+            self.start_leading();
+        }
+        loop {
+            let now = Instant::now();
+            self.queue.flush(now);
+            self.expire_assumed_capacity(now);
+            self.reject_overdue_permits(now);
+            self.decide(now);
+            self.report_queue(now);
+            let busy = self.may_decide();
+            self.recorder.set_busy(!self.writes.is_empty() || busy);
+            let deadlines = [
+                self.queue.next_flush(),
+                self.book.next_expiry(),
+                self.parked.next_deadline(),
+            ];
+            let next_deadline = deadlines.into_iter().flatten().min();
+            let pause = async {
+                if busy {
+                    return;
+                }
+                match next_deadline {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                Ok(()) = inputs.leading.changed() => {
+                    if *inputs.leading.borrow_and_update() {
+                        self.start_leading();
+                    }
+                }
+                Some(write) = self.writes.join_next(), if !self.writes.is_empty() => {
+                    self.handle_write_result(write);
+                }
+                Some(eviction) = self.evictions.join_next() => {
+                    self.handle_eviction_result(eviction);
+                }
+                answered = self.estimates.next() => self.decide_again(answered),
+                Some(message) = inputs.permits.recv() => {
+                    self.handle_permit_messages(vec![message], Instant::now());
+                }
+                Some(change) = inputs.config_changes.recv() => self.apply_config_change(change),
+                input = inputs.watches.recv() => {
+                    let Some(input) = input else { break };
+                    self.handle_watch_event(input);
+                }
+                () = pause => {}
+            }
+            // Handle both completely: under load, there is always another finished write.
+            while let Some(write) = self.writes.try_join_next() {
+                self.handle_write_result(write);
+            }
+            while let Ok(input) = inputs.watches.try_recv() {
+                self.handle_watch_event(input);
+            }
+        }
+        self.shut_down().await;
+    }
+
+    /// Waits for pending writes and evictions, and records their events.
+    async fn shut_down(&mut self) {
+        let drain = async {
+            while let Some(write) = self.writes.join_next().await {
+                if let Ok(write) = write {
+                    self.record_write_events(&write);
+                }
+            }
+            while let Some(eviction) = self.evictions.join_next().await {
+                if let Ok(eviction) = eviction {
+                    self.record_eviction_events(&eviction);
+                }
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, drain).await.is_err() {
+            tracing::warn!("stopped before all writes were answered");
+        }
+    }
+
+    fn may_decide(&self) -> bool {
+        self.leading
+            && self.lists.all_complete()
+            && self.writes.len() < WRITES_IN_FLIGHT
+            && self.estimates.has_capacity()
+            && self.queue.has_ready()
+    }
+
+    /// Updates the queue metrics. The age of the oldest key requires a scan of all ready keys, so it is updated
+    /// less often.
+    fn report_queue(&mut self, now: Instant) {
+        if !self.queue.has_ready() {
+            self.oldest_ready = (now, Duration::ZERO);
+        } else if now.saturating_duration_since(self.oldest_ready.0) >= AGE_INTERVAL {
+            let since = self.queue.oldest_ready().unwrap_or(now);
+            self.oldest_ready = (now, now.saturating_duration_since(since));
+        }
+        self.metrics.queue(self.queue.depth(), self.oldest_ready.1);
+    }
+
+    /// Starts to lead and queues every binding. Bindings that the last leader has not observed come first, in
+    /// order of creation, so that they need not wait for thousands of unchanged ones.
+    fn start_leading(&mut self) {
+        self.leading = true;
+        self.metrics.leading(true);
+        let now = Instant::now();
+        let all = self.bindings.iter();
+        let mut ours: Vec<_> = all
+            .filter(|(_, binding)| self.frameworks.passes(binding))
+            .collect();
+        ours.sort_by_cached_key(|(_, binding)| {
+            let observed = binding.status.scheduler_observed_generation.unwrap_or(0);
+            let created = binding.metadata.creation_timestamp.as_ref();
+            (
+                observed == binding.generation(),
+                created.map(|created| created.0),
+            )
+        });
+        for (key, binding) in ours {
+            self.queue.push(key, self.frameworks.rank(binding), now);
+            self.metrics.incoming(Incoming::BindingAdd);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::extender::tests::fake::Fake;
+use crate::extender::tests::harness::{Harness, everywhere, soon};
+
+/// An extender that answers once per permit of the gate.
+struct Fixture {
+    extender: Fake,
+    harness: Harness,
+    estimates: AsyncEstimates,
+    gate: Arc<Semaphore>,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let passes = Arc::clone(&gate);
+        let extender = Fake::with_async_reply(move |_, _| {
+            let gate = Arc::clone(&passes);
+            Box::pin(async move {
+                if let Ok(permit) = gate.acquire().await {
+                    permit.forget();
+                }
+                (
+                    StatusCode::OK,
+                    json!({ "clusterNames": ["m2"] }).to_string(),
+                )
+            })
+        })
+        .await;
+        let fields = json!({ "filterVerb": "filter", "httpTimeout": "1m" });
+        let harness = Harness::new(&[extender.config(fields)]);
+        let estimates = AsyncEstimates {
+            extenders: Some(harness.extenders.clone()),
+            ..AsyncEstimates::default()
+        };
+        Self {
+            extender,
+            harness,
+            estimates,
+            gate,
+        }
+    }
+
+    /// Decides once. Returns the number of clusters, the round and the missing answers.
+    fn decide(&mut self, binding: &Binding, round: Round) -> (usize, Round, Option<Wanted>) {
+        let harness = &mut self.harness;
+        self.estimates.decide(round, || {
+            let placed = harness.decide_once(binding).result;
+            placed.map_or(0, |placed| placed.targets.len())
+        })
+    }
+
+    fn ask(&mut self, binding: &Arc<Binding>) -> Asking {
+        let round = Round::first(binding, Instant::now());
+        let (_, round, wanted) = self.decide(binding, round);
+        let snapshot = Arc::clone(&self.harness.snapshot);
+        self.estimates.ask(
+            binding,
+            &snapshot,
+            wanted.unwrap(),
+            round,
+            &CapacityBook::default(),
+        )
+    }
+}
+
+#[tokio::test]
+async fn a_decision_is_repeated_with_the_answer() {
+    let mut fixture = Fixture::start().await;
+    let binding = everywhere();
+    assert!(matches!(fixture.ask(&binding), Asking::Asked));
+    fixture.gate.add_permits(1);
+    let Answered { key, round } = soon(fixture.estimates.next()).await;
+    assert_eq!(key, binding.key);
+    let (clusters, round, wanted) =
+        fixture.decide(&binding, round.unwrap().for_generation_of(&binding));
+    assert!(clusters == 1 && wanted.is_none());
+
+    // Answers for an older generation do not count.
+    let mut newer = Binding::clone(&binding);
+    newer.metadata.generation = Some(2);
+    let (_, _, wanted) = fixture.decide(&newer, round.for_generation_of(&newer));
+    assert!(wanted.is_some());
+}
+
+#[tokio::test]
+async fn too_many_waiting_decisions_do_not_block_others() {
+    let mut fixture = Fixture::start().await;
+    let binding = everywhere();
+    for _ in 0..WAITING {
+        assert!(matches!(fixture.ask(&binding), Asking::Asked));
+    }
+    assert!(matches!(fixture.ask(&binding), Asking::Later(_)));
+    assert!(
+        fixture.estimates.has_capacity(),
+        "decisions without extenders continue"
+    );
+    fixture.gate.add_permits(1);
+    soon(fixture.estimates.next()).await;
+    assert!(matches!(fixture.ask(&binding), Asking::Asked));
+}
+
+#[tokio::test]
+async fn answers_of_an_earlier_configuration_do_not_count() {
+    let mut fixture = Fixture::start().await;
+    let binding = everywhere();
+    fixture.gate.add_permits(1);
+    assert!(matches!(fixture.ask(&binding), Asking::Asked));
+    let Answered { round, .. } = soon(fixture.estimates.next()).await;
+    let fields = json!({ "filterVerb": "other" });
+    fixture.harness = Harness::new(&[fixture.extender.config(fields)]);
+    fixture.estimates.extenders = Some(fixture.harness.extenders.clone());
+    let (_, _, wanted) = fixture.decide(&binding, round.unwrap());
+    assert!(wanted.is_some());
+}
+
+#[tokio::test]
+async fn without_estimators_and_extenders_no_answers_are_missing() {
+    let mut estimates = AsyncEstimates::default();
+    let round = Round::first(&everywhere(), Instant::now());
+    let (decided, _, wanted) = estimates.decide(round, || 7);
+    assert!(decided == 7 && wanted.is_none() && estimates.has_capacity());
+    let next = tokio::time::timeout(Duration::from_millis(1), estimates.next());
+    assert!(next.await.is_err(), "no round is pending");
+}

@@ -1,0 +1,114 @@
+//! Bind: the task that writes a decision.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::Scheduler;
+use super::object_references::template_reference;
+use super::permit::{PermitOutcome, ReservedDecision};
+use crate::binding::{Binding, BindingKey};
+use crate::framework::Bound;
+use crate::rules::plan::Plan;
+use crate::rules::schedule_trigger::ScheduleType;
+use crate::writer::{Report, Writer};
+
+/// A scheduling cycle of a binding.
+#[derive(Clone, Debug)]
+pub(super) struct Cycle {
+    pub(super) binding: Arc<Binding>,
+    pub(super) schedule_type: ScheduleType,
+    pub(super) began: Instant,
+}
+
+impl Cycle {
+    pub(super) fn key(&self) -> &BindingKey {
+        &self.binding.key
+    }
+}
+
+/// A finished write of a plan.
+#[derive(Debug)]
+pub(super) struct FinishedWrite {
+    pub(super) cycle: Cycle,
+    /// The binding's template.
+    pub(super) resource: ObjectReference,
+    pub(super) plan: Plan,
+    pub(super) report: Report,
+    /// The decision, if plugins take part in its write.
+    pub(super) decision: Option<ReservedDecision>,
+}
+
+impl Scheduler {
+    /// Runs Reserve and Permit, if there is a decision, and stores the plan once all plugins allow it.
+    pub(super) fn carry_out(
+        &mut self,
+        cycle: Cycle,
+        plan: Plan,
+        decision: Option<ReservedDecision>,
+        now: Instant,
+    ) {
+        let Some(decision) = decision else {
+            return self.store(cycle, plan, None);
+        };
+        match self.reserve_and_permit(decision, now) {
+            PermitOutcome::Allowed(decision) => self.store(cycle, plan, Some(decision)),
+            PermitOutcome::Waiting(decision, waits_for) => {
+                self.park(decision, cycle, plan, waits_for);
+            }
+            PermitOutcome::Stopped(error) => {
+                self.complete_decision(cycle.key(), false);
+                self.report_stopped(cycle, &error, now);
+            }
+        }
+    }
+
+    /// Writes a plan in its own task.
+    pub(super) fn store(
+        &mut self,
+        cycle: Cycle,
+        plan: Plan,
+        mut decision: Option<ReservedDecision>,
+    ) {
+        self.bindings.begin_write(cycle.key());
+        let writer = self.writer.clone();
+        self.writes.spawn(async move {
+            let resource = template_reference(&cycle.binding);
+            let report = match &mut decision {
+                None => writer.write(cycle.binding.clone(), &plan).await,
+                Some(decision) => bind(&writer, &cycle, &plan, decision).await,
+            };
+            FinishedWrite {
+                cycle,
+                resource,
+                plan,
+                report,
+                decision,
+            }
+        });
+    }
+}
+
+/// Runs PreBind, Bind and PostBind of a decision. The built-in writer stores what no Bind plugin has stored.
+async fn bind(
+    writer: &Writer,
+    cycle: &Cycle,
+    plan: &Plan,
+    decision: &mut ReservedDecision,
+) -> Report {
+    let ReservedDecision {
+        points,
+        decided,
+        state,
+    } = decision;
+    let report = match points.bind(decided, state).await {
+        Err(error) => return Report::Stopped(error),
+        Ok(Bound::Skip) => writer.write(cycle.binding.clone(), plan).await,
+        Ok(Bound::Stored) => writer.complete(cycle.binding.clone(), plan).await,
+    };
+    if report.result_landed() {
+        points.post_bind(decided, state, &report).await;
+    }
+    report
+}

@@ -1,0 +1,65 @@
+//! Replacement of the configuration at run time.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use super::Scheduler;
+use crate::binding::BindingKey;
+use crate::metrics::Incoming;
+use crate::profiles::builder::ActiveConfig;
+use crate::profiles::reload::ConfigChange;
+
+impl Scheduler {
+    /// Applies a new configuration to all further decisions. Parked decisions are dropped and decided again; pending
+    /// writes finish with the old configuration.
+    pub(super) fn apply_config_change(&mut self, change: ConfigChange) {
+        let now = Instant::now();
+        let ActiveConfig {
+            frameworks,
+            extenders,
+            plugin_tasks,
+            ..
+        } = *change.config;
+        let ours_before: HashSet<BindingKey> = self
+            .bindings
+            .iter()
+            .filter(|(_, binding)| self.frameworks.passes(binding))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let parked: Vec<BindingKey> = self.parked.keys().cloned().collect();
+        for key in parked {
+            self.drop_parked(&key, now);
+        }
+        self.frameworks = frameworks;
+        self.estimates.extenders = extenders;
+        self.plugin_tasks = plugin_tasks;
+        if self.frameworks.assume_capacity() {
+            self.book.enable_assumed_capacity();
+        }
+        for (_, binding) in self.bindings.iter() {
+            self.notify_followers(binding);
+        }
+        let _ = change.applied.send(());
+        self.requeue_after_change(&ours_before, now);
+    }
+
+    /// Wakes waiting bindings, and updates the queue for bindings whose responsibility has changed.
+    fn requeue_after_change(&mut self, ours_before: &HashSet<BindingKey>, now: Instant) {
+        if !self.leading {
+            return;
+        }
+        let waiting: Vec<BindingKey> = self.queue.delayed_keys().cloned().collect();
+        for key in &waiting {
+            self.queue.wake(key, now);
+        }
+        for (key, binding) in self.bindings.iter() {
+            let ours = self.frameworks.passes(binding);
+            if ours && !ours_before.contains(key) {
+                self.queue.push(key, self.frameworks.rank(binding), now);
+                self.metrics.incoming(Incoming::BindingAdd);
+            } else if !ours && ours_before.contains(key) {
+                self.queue.remove(key);
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Scheduling cycle: decides whether a binding needs scheduling, and where it goes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_api::canonical::placement_json;
+use berth_core::Request;
+use berth_events::{Note, Severity};
+
+use super::Scheduler;
+use super::async_estimates::{Answered, Asking, Round};
+use super::bind::Cycle;
+use super::object_references::{binding_reference, template_reference};
+use super::permit::ReservedDecision;
+use super::preemption::Search;
+use crate::binding::{Binding, BindingKey};
+use crate::framework::Decided;
+use crate::framework::extension_points::Gated;
+use crate::metrics::{CycleResult, Incoming};
+use crate::queue::Verdict;
+use crate::rules::affinity_group_in_use::affinity_group_in_use;
+use crate::rules::condition::Reason;
+use crate::rules::plan::{Plan, REASON_FAILED};
+use crate::rules::schedule_trigger::{ScheduleType, schedule_type};
+
+/// Maximum decisions between two checks of the input channels.
+const DECISIONS_PER_TURN: usize = 64;
+
+/// Result of a cycle.
+struct CycleOutcome {
+    plan: Plan,
+    /// Trigger of the cycle; `None` if there was nothing to decide.
+    trigger: Option<ScheduleType>,
+    /// The decision, if plugins take part in its write.
+    decision: Option<ReservedDecision>,
+}
+
+impl CycleOutcome {
+    /// Creates an outcome without a decision.
+    fn of(plan: Plan, trigger: Option<ScheduleType>) -> Self {
+        Self {
+            plan,
+            trigger,
+            decision: None,
+        }
+    }
+
+    fn boxed(plan: Plan, trigger: Option<ScheduleType>) -> Box<Self> {
+        Box::new(Self::of(plan, trigger))
+    }
+}
+
+/// Input of a decision.
+struct ScheduleRequest {
+    trigger: ScheduleType,
+    request: Request,
+    /// Canonical JSON of the placement.
+    json: String,
+}
+
+impl Scheduler {
+    /// Decides ready keys while there is capacity for their writes.
+    pub(super) fn decide(&mut self, now: Instant) {
+        for _ in 0..DECISIONS_PER_TURN {
+            if !self.may_decide() {
+                return;
+            }
+            let Some((key, since)) = self.queue.pop_with_age() else {
+                return;
+            };
+            self.metrics
+                .taken(&key, now.saturating_duration_since(since), now);
+            self.run_cycle(&key, now, None);
+        }
+    }
+
+    /// Repeats a decision with the answers from outside.
+    pub(super) fn decide_again(&mut self, Answered { key, round }: Answered) {
+        let now = Instant::now();
+        match round {
+            Some(round) => self.run_cycle(&key, now, Some(round)),
+            None => self.end_cycle(&key, Verdict::Retry, now),
+        }
+    }
+
+    /// Runs a cycle of a key. `earlier` holds the answers that were already requested for it.
+    fn run_cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
+        let Some(binding) = self.bindings.get(key).cloned() else {
+            self.end_cycle(key, Verdict::Done, now);
+            return;
+        };
+        if binding.deleting() {
+            self.report_deleting(&binding);
+            self.end_cycle(key, Verdict::Done, now);
+            return;
+        }
+        // The binding may have been suspended, or assigned to another scheduler, while it was queued.
+        if !self.frameworks.in_charge(&binding) {
+            self.end_cycle(key, Verdict::Done, now);
+            return;
+        }
+        let round = match earlier {
+            Some(round) => round.for_generation_of(&binding),
+            None => Round::first(&binding, now),
+        };
+        let began = round.began;
+        let Some(outcome) = self.cycle_outcome(&binding, round) else {
+            return;
+        };
+        let CycleOutcome {
+            plan,
+            trigger,
+            decision,
+        } = outcome;
+        if plan.is_empty() {
+            if plan.verdict != Verdict::Done {
+                self.metrics.incoming(Incoming::ScheduleAttemptFailure);
+            }
+            if let Some(schedule_type) = trigger {
+                self.metrics
+                    .cycle(cycle_result(&plan), schedule_type, began.elapsed());
+            }
+            self.end_cycle(key, plan.verdict, now);
+            return;
+        }
+        self.assume_decision(&binding, &plan, now);
+        let cycle = Cycle {
+            binding,
+            schedule_type: trigger.unwrap_or(ScheduleType::Reconcile),
+            began,
+        };
+        self.carry_out(cycle, plan, decision, now);
+    }
+
+    /// Ends the processing of a key.
+    pub(super) fn end_cycle(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
+        self.metrics.ended(key, verdict == Verdict::Retry, now);
+        self.queue.done(key, verdict, now);
+    }
+
+    /// Makes a decision visible to all further decisions until [`Self::complete_decision`].
+    fn assume_decision(&mut self, binding: &Binding, plan: &Plan, now: Instant) {
+        let Some(targets) = &plan.targets else { return };
+        self.plugin_state.decided(&binding.key, Arc::clone(targets));
+        self.book.decided(binding, targets, now);
+    }
+
+    /// Completes an assumed decision after its write succeeded or was given up.
+    pub(super) fn complete_decision(&mut self, key: &BindingKey, written: bool) {
+        self.plugin_state.complete(key, written);
+        if written {
+            self.retry_preemption(key, Instant::now());
+        }
+        self.book.complete(key, written);
+    }
+
+    /// Returns the input of a decision, or the outcome of the cycle if there is nothing to decide.
+    fn schedule_request(
+        &self,
+        binding: &Arc<Binding>,
+    ) -> Result<ScheduleRequest, Box<CycleOutcome>> {
+        let Some(placement) = &binding.spec.placement else {
+            // Adding a placement is an update, which triggers another cycle.
+            return Err(CycleOutcome::boxed(Plan::nothing(Verdict::Done), None));
+        };
+        let json = placement_json(placement).map_err(|error| {
+            let text = error.to_string();
+            let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Wait);
+            CycleOutcome::boxed(plan, None)
+        })?;
+        let Some(trigger) = schedule_type(
+            binding,
+            placement,
+            &json,
+            self.multiple_pod_templates,
+            |name| self.clusters.is_leaving(name),
+        ) else {
+            let group = affinity_group_in_use(binding, placement, |name| self.clusters.get(name));
+            return Err(CycleOutcome::boxed(
+                Plan::observe_only(binding, group),
+                None,
+            ));
+        };
+        let key = &binding.key;
+        let request = Request::new(
+            key.namespace.as_deref(),
+            &key.name,
+            &binding.spec,
+            &binding.status,
+        )
+        .map_err(|error| {
+            // Only an update of the binding can help, which triggers another cycle.
+            let text = error.to_string();
+            let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
+            CycleOutcome::boxed(plan, Some(trigger))
+        })?;
+        let peers = self
+            .book
+            .peers(binding, |key| self.bindings.get(key).cloned());
+        let request = match peers {
+            Some(peers) => request.with_peers(peers),
+            None => request,
+        };
+        Ok(ScheduleRequest {
+            trigger,
+            request: request.with_object(binding.clone()),
+            json,
+        })
+    }
+
+    /// Returns the outcome of a cycle, or `None` if it continues with answers from outside.
+    fn cycle_outcome(&mut self, binding: &Arc<Binding>, round: Round) -> Option<CycleOutcome> {
+        let ScheduleRequest {
+            trigger,
+            request,
+            json,
+        } = match self.schedule_request(binding) {
+            Ok(request) => request,
+            Err(outcome) => return Some(*outcome),
+        };
+        let snapshot = self.clusters.snapshot(&self.plugin_state);
+        let Some(framework) = self.frameworks.of_mut(binding) else {
+            return Some(CycleOutcome::of(Plan::nothing(Verdict::Done), None));
+        };
+        let points = Arc::clone(&framework.points);
+        match points.gate(binding) {
+            None => {}
+            Some(Gated::NotKnown) => {
+                return Some(CycleOutcome::of(Plan::nothing(Verdict::Wait), None));
+            }
+            Some(Gated::Because(error)) => {
+                return Some(CycleOutcome::of(
+                    Plan::stopped(binding, &error),
+                    Some(trigger),
+                ));
+            }
+        }
+        let (now, assumes_capacity) = (Instant::now(), framework.assumes_capacity);
+        let taken = self.book.taken_for(binding, assumes_capacity, now);
+        let mut times = self.metrics.clock();
+        let engine = &mut framework.engine;
+        let search = Search {
+            binding,
+            request: &request,
+            snapshot,
+            book: &self.book,
+            assumes_capacity,
+            now,
+            plugin_state: &self.plugin_state,
+            points: &points,
+        };
+        let ((decision, room), round, wanted) = self.estimates.decide(round, || {
+            let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
+            let room = search.room(engine, &decision.outcome, &mut decision.state);
+            (decision, room)
+        });
+        self.metrics.decision(times);
+        if let Some(wanted) = wanted {
+            match self
+                .estimates
+                .ask(binding, snapshot, wanted, round, &self.book)
+            {
+                Asking::Asked => return None,
+                Asking::Final => {}
+                Asking::Later(reason) => {
+                    tracing::debug!(binding = %binding.key, reason, "decided later");
+                    let plan = Plan::nothing(Verdict::Retry);
+                    return Some(CycleOutcome::of(plan, Some(trigger)));
+                }
+            }
+        }
+        let mut plan = Plan::with_remark(
+            binding,
+            &json,
+            &decision.outcome,
+            room.remark().as_deref(),
+            room.note(),
+        );
+        if room.is_unknown() && plan.verdict == Verdict::Wait {
+            plan.verdict = Verdict::Retry;
+        }
+        // Withdrawing a result needs no permission.
+        let decided = plan
+            .targets
+            .as_ref()
+            .filter(|_| decision.outcome.result.is_ok() && !points.are_bare());
+        let reserved = decided.map(|targets| ReservedDecision {
+            decided: Decided {
+                binding: Arc::clone(binding),
+                targets: Arc::clone(targets),
+                snapshot: Arc::clone(snapshot),
+            },
+            state: decision.state,
+            points,
+        });
+        self.book.reserve(binding, room.place(), now);
+        self.note_failed_search(binding, &room);
+        self.evict(binding, room);
+        Some(CycleOutcome {
+            plan,
+            trigger: Some(trigger),
+            decision: reserved,
+        })
+    }
+
+    fn report_deleting(&self, binding: &Binding) {
+        let kind = match &binding.key.namespace {
+            Some(_) => "resourceBinding",
+            None => "clusterResourceBinding",
+        };
+        let message = format!("skip schedule deleting {kind}: {}", binding.key);
+        let note = Note {
+            severity: Severity::Warning,
+            reason: REASON_FAILED,
+            message,
+        };
+        let recorder = self.recorder.of(binding.spec.scheduler());
+        let reference = binding_reference(&binding.key, &binding.metadata);
+        recorder.record(note.clone().about(reference));
+        recorder.record(note.about(template_reference(binding)));
+    }
+}
+
+/// Returns the result of a plan as reported in metrics.
+pub(super) fn cycle_result(plan: &Plan) -> CycleResult {
+    let failed = plan.verdict == Verdict::Retry
+        || plan
+            .status
+            .as_ref()
+            .and_then(|status| status.scheduled.as_ref())
+            .is_some_and(|scheduled| {
+                !matches!(scheduled.reason, Reason::Success | Reason::NoClusterFit)
+            });
+    if failed {
+        CycleResult::Error
+    } else {
+        CycleResult::Scheduled
+    }
+}

@@ -1,0 +1,319 @@
+//! Evictions of the victims that a plugin has nominated.
+//!
+//! One write removes a victim from `spec.clusters` and adds an eviction task. If the write fails, the
+//! preempting binding reports it and is decided again after its backoff, including a new search.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_api::binding::GracefulEvictionTask;
+use berth_api::policy::PurgeMode;
+use berth_events::{Note, Severity};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::Scheduler;
+use super::object_references::{binding_reference, template_reference};
+use super::preemption::Room;
+use crate::binding::{Binding, BindingKey};
+use crate::framework::Victim;
+use crate::framework::preempt::PREEMPTED;
+use crate::queue::Verdict;
+use crate::rules::plan::Plan;
+use crate::writer::Report;
+
+/// Time in seconds that the old copy waits for a replacement elsewhere: the default termination grace period of
+/// a pod. If no other cluster fits, the capacity is only freed after this time.
+const GRACE_PERIOD_SECONDS: i32 = 30;
+/// Event reason on a binding whose victim could not be evicted.
+const REASON_FAILED: &str = "PreemptionFailed";
+
+/// A finished write of a victim.
+#[derive(Debug)]
+pub(super) struct FinishedEviction {
+    preemptor: Arc<Binding>,
+    victim: Arc<Binding>,
+    /// Message of the event on the victim.
+    message: String,
+    report: Report,
+}
+
+impl FinishedEviction {
+    /// Returns the message of the event on the preempting binding. `None` if the victim was evicted, or the search is
+    /// repeated immediately.
+    fn failure(&self) -> Option<String> {
+        let reason = match &self.report {
+            Report::Written(_) | Report::Conflict { .. } | Report::Gone | Report::NotLeading => {
+                return None;
+            }
+            Report::Refused { status, .. } => status.message.clone(),
+            Report::Unreachable { error, .. } => error.clone(),
+            Report::Stopped(error) => error.to_string(),
+        };
+        let victim = &self.victim.key;
+        Some(format!("cannot evict {victim}, and tries again: {reason}"))
+    }
+}
+
+/// Pending writes of victims.
+#[derive(Debug, Default)]
+pub(super) struct Evictions {
+    tasks: JoinSet<FinishedEviction>,
+    /// Task of each victim.
+    victims: HashMap<BindingKey, Id>,
+}
+
+impl Evictions {
+    /// Starts the write of a victim.
+    fn spawn(
+        &mut self,
+        victim: BindingKey,
+        write: impl Future<Output = FinishedEviction> + Send + 'static,
+    ) {
+        let task = self.tasks.spawn(write);
+        self.victims.insert(victim, task.id());
+    }
+
+    /// Waits for the next finished write; `None` if none is pending.
+    pub(super) async fn join_next(&mut self) -> Option<Result<FinishedEviction, JoinError>> {
+        let finished = self.tasks.join_next().await?;
+        match &finished {
+            Ok(eviction) => {
+                self.victims.remove(&eviction.victim.key);
+            }
+            Err(error) => self.victims.retain(|_, task| *task != error.id()),
+        }
+        Some(finished)
+    }
+}
+
+impl Scheduler {
+    /// Evicts the nominated victims. Victims that are being evicted already are skipped.
+    pub(super) fn evict(&mut self, preemptor: &Arc<Binding>, room: Room) {
+        let Room::Nominated(plugin, nomination, _) = room else {
+            return;
+        };
+        let mut by_victim: BTreeMap<BindingKey, Vec<String>> = BTreeMap::new();
+        for Victim { key, cluster } in nomination.victims {
+            by_victim.entry(key).or_default().push(cluster);
+        }
+        for (key, clusters) in by_victim {
+            let Some(victim) = self.bindings.get(&key).cloned() else {
+                continue;
+            };
+            let message = format!(
+                "preempted by {} {} of priority {}",
+                preemptor.key.kind(),
+                preemptor.key,
+                preemptor.spec.priority()
+            );
+            let now = jiff::Timestamp::now();
+            let Some(patch) = eviction_patch(&victim, &clusters, &plugin, &message, now) else {
+                continue;
+            };
+            if self.evictions.victims.contains_key(&key) {
+                continue;
+            }
+            let plan = Plan {
+                result: Some(patch),
+                ..Plan::nothing(Verdict::Done)
+            };
+            let (writer, preemptor) = (self.writer.clone(), Arc::clone(preemptor));
+            let message = format!("{message}: it leaves {}", clusters.join(", "));
+            self.evictions.spawn(key, async move {
+                let report = writer.write(Arc::clone(&victim), &plan).await;
+                FinishedEviction {
+                    preemptor,
+                    victim,
+                    message,
+                    report,
+                }
+            });
+        }
+    }
+
+    pub(super) fn handle_eviction_result(&mut self, finished: Result<FinishedEviction, JoinError>) {
+        let now = Instant::now();
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                tracing::error!(%error, "an eviction task panicked");
+                return;
+            }
+        };
+        self.record_eviction_events(&finished);
+        let FinishedEviction {
+            preemptor,
+            victim,
+            report,
+            ..
+        } = finished;
+        match report {
+            Report::Written(binding) => {
+                self.store_written(*binding, 0);
+                // The watch event is not news any more, and the victim needs another cluster.
+                if let Some(binding) = self.bindings.get(&victim.key)
+                    && self.frameworks.passes(binding)
+                {
+                    let rank = self.frameworks.rank(binding);
+                    self.queue.push(&victim.key, rank, now);
+                }
+            }
+            Report::Conflict { current, .. } => {
+                if let Some(current) = current {
+                    self.store_written(*current, 0);
+                }
+                // A new search may find other victims.
+                self.queue.wake(&preemptor.key, now);
+            }
+            Report::Gone => self.queue.wake(&preemptor.key, now),
+            Report::Unreachable { after, .. } => {
+                self.queue.wake_later(&preemptor.key, now);
+                if let Some(after) = after {
+                    self.queue.postpone(&preemptor.key, now + after);
+                }
+            }
+            Report::Refused { .. } | Report::Stopped(_) | Report::NotLeading => {
+                self.queue.wake_later(&preemptor.key, now);
+            }
+        }
+    }
+
+    /// Records the result of an eviction: a success on the victim and its template, a failure on the preempting
+    /// binding.
+    pub(super) fn record_eviction_events(&self, finished: &FinishedEviction) {
+        let (preemptor, victim) = (&finished.preemptor, &finished.victim);
+        let recorder = self.recorder.of(preemptor.spec.scheduler());
+        let note = |reason, message| Note {
+            severity: Severity::Warning,
+            reason,
+            message,
+        };
+        if let Report::Written(binding) = &finished.report {
+            let message = finished.message.clone();
+            tracing::info!(binding = %victim.key, message, "evicted");
+            let note = note(PREEMPTED, message);
+            let reference = binding_reference(&victim.key, &binding.metadata);
+            recorder.record(note.clone().about(reference));
+            recorder.record(note.about(template_reference(victim)));
+        }
+        if let Some(message) = finished.failure() {
+            tracing::warn!(binding = %preemptor.key, message, "no room was made");
+            let reference = binding_reference(&preemptor.key, &preemptor.metadata);
+            recorder.record(note(REASON_FAILED, message).about(reference));
+        }
+    }
+}
+
+/// Returns the patch that evicts a victim from clusters; `None` if it is on none of them.
+fn eviction_patch(
+    victim: &Binding,
+    clusters: &[String],
+    plugin: &str,
+    message: &str,
+    now: jiff::Timestamp,
+) -> Option<Value> {
+    let spec = &victim.spec;
+    let (leaving, remaining): (Vec<_>, Vec<_>) = spec
+        .clusters
+        .iter()
+        .partition(|target| clusters.contains(&target.name));
+    if leaving.is_empty() {
+        return None;
+    }
+    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let mut tasks = spec.graceful_eviction_tasks.clone();
+    tasks.extend(leaving.iter().map(|target| GracefulEvictionTask {
+        from_cluster: target.name.clone(),
+        purge_mode: Some(PurgeMode::Gracefully),
+        grace_period_seconds: Some(GRACE_PERIOD_SECONDS),
+        replicas: (target.replicas > 0).then_some(target.replicas),
+        reason: PREEMPTED.to_owned(),
+        message: Some(message.to_owned()),
+        producer: plugin.to_owned(),
+        creation_timestamp: Some(Time(now)),
+        ..GracefulEvictionTask::default()
+    }));
+    let clusters = if remaining.is_empty() {
+        Value::Null
+    } else {
+        json!(remaining)
+    };
+    Some(json!({ "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks } }))
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+
+    use super::*;
+
+    fn binding(name: &str, clusters: Value) -> Binding {
+        serde_json::from_value::<ResourceBinding>(json!({
+            "metadata": { "name": name, "namespace": "n" },
+            "spec": {
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name },
+                "clusters": clusters,
+            },
+        }))
+        .unwrap()
+        .into()
+    }
+
+    #[test]
+    fn an_eviction_replaces_the_cluster_by_a_task() {
+        let low = binding(
+            "low",
+            json!([{ "name": "m1", "replicas": 2 }, { "name": "m2", "replicas": 1 }]),
+        );
+        let now: jiff::Timestamp = "2024-05-06T07:08:09.5Z".parse().unwrap();
+        let m1 = ["m1".to_owned()];
+        let patch = eviction_patch(&low, &m1, "DefaultPreemption", "because", now);
+        assert_eq!(
+            patch,
+            Some(json!({ "spec": {
+                "clusters": [{ "name": "m2", "replicas": 1 }],
+                "gracefulEvictionTasks": [{ "fromCluster": "m1", "purgeMode": "Gracefully", "replicas": 2,
+                    "reason": "Preempted", "message": "because", "producer": "DefaultPreemption",
+                    "gracePeriodSeconds": 30, "creationTimestamp": "2024-05-06T07:08:09Z" }],
+            }}))
+        );
+        let all = ["m1".to_owned(), "m2".to_owned()];
+        let patch = eviction_patch(&low, &all, "p", "", now).unwrap();
+        assert_eq!(patch["spec"]["clusters"], Value::Null);
+        assert_eq!(eviction_patch(&low, &["m3".to_owned()], "p", "", now), None);
+    }
+
+    #[test]
+    fn only_rejected_and_lost_writes_are_failures() {
+        let binding = |name| Arc::new(binding(name, json!([])));
+        let failure = |report| {
+            let finished = FinishedEviction {
+                preemptor: binding("high"),
+                victim: binding("low"),
+                message: String::new(),
+                report,
+            };
+            finished.failure()
+        };
+        let unreachable = Report::Unreachable {
+            error: "no answer within 10s".to_owned(),
+            answered: false,
+            after: None,
+            binding: None,
+        };
+        assert_eq!(
+            failure(unreachable).as_deref(),
+            Some("cannot evict n/low, and tries again: no answer within 10s")
+        );
+        let conflict = Report::Conflict {
+            current: None,
+            landed: false,
+        };
+        for report in [conflict, Report::Gone, Report::NotLeading] {
+            assert_eq!(failure(report), None);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! PostFilter: search for capacity for a binding that fits nowhere.
+//!
+//! The capacity of a victim is free once its cluster reports so. Between the end of its eviction task and that
+//! report, nothing more is preempted for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_core::{
+    AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request, ScheduleError,
+    Snapshot,
+};
+use berth_events::{Note, Severity};
+
+use super::Scheduler;
+use crate::binding::{Binding, BindingKey};
+use crate::capacity_book::CapacityBook;
+use crate::capacity_book::assumed_capacity::assumed_workload;
+use crate::framework::extension_points::ExtensionPoints;
+use crate::framework::{Nomination, PostFilterContext, State, Victim};
+
+/// Event reason on a binding for which others are evicted.
+const REASON_PREEMPTING: &str = "Preempting";
+/// Maximum victims named in a message.
+const NAMED_VICTIMS: usize = 8;
+
+/// Result of the search for capacity.
+#[derive(Debug, Default)]
+pub(super) enum Room {
+    /// The binding needs no search, or no plugin preempts.
+    #[default]
+    None,
+    /// No set of stored assignments can be evicted so that the binding fits.
+    NotFound,
+    /// Capacity has been freed and is not reported yet.
+    Coming(Placement),
+    /// The binding fits, unless healthy workloads are still missing from their clusters' reports.
+    Unclear(Placement),
+    /// A plugin nominates these victims; the binding fits there afterwards.
+    Nominated(Arc<str>, Nomination, Placement),
+    /// A plugin failed and is called again later.
+    Unknown(PluginError),
+}
+
+impl Room {
+    /// Returns the addition to the condition's message.
+    pub(super) fn remark(&self) -> Option<String> {
+        match self {
+            Self::None | Self::NotFound => None,
+            Self::Unknown(error) => Some(format!("; no room was made: {error}")),
+            Self::Coming(_) => Some("; its room was made and is not reported yet".to_owned()),
+            Self::Unclear(_) => Some("; the next report may show room for it".to_owned()),
+            Self::Nominated(_, nomination, _) => {
+                let victims = &nomination.victims;
+                let named: Vec<String> = victims
+                    .iter()
+                    .take(NAMED_VICTIMS)
+                    .map(|victim| format!("{} in {}", victim.key, victim.cluster))
+                    .collect();
+                let more = match victims.len().saturating_sub(NAMED_VICTIMS) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let list = named.join(", ");
+                Some(format!("; preempts {list}{more}, and waits for the room"))
+            }
+        }
+    }
+
+    /// Returns the placement to reserve.
+    pub(super) fn place(&self) -> Option<&Placement> {
+        match self {
+            Self::None | Self::NotFound | Self::Unknown(_) => None,
+            Self::Coming(place) | Self::Unclear(place) | Self::Nominated(_, _, place) => {
+                Some(place)
+            }
+        }
+    }
+
+    /// Reports whether the search has to be repeated because a plugin failed.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+
+    /// Returns the event to record.
+    pub(super) fn note(&self) -> Option<Note> {
+        let Self::Nominated(plugin, nomination, _) = self else {
+            return None;
+        };
+        let count = nomination.victims.len();
+        let remark = self.remark().unwrap_or_default();
+        let message = format!("{plugin} found {count} to evict{remark}");
+        Some(Note {
+            severity: Severity::Normal,
+            reason: REASON_PREEMPTING,
+            message,
+        })
+    }
+}
+
+/// Bindings, by priority, that found no victims while decisions were pending. Such a decision may become a
+/// victim once it is stored.
+#[derive(Debug, Default)]
+pub(super) struct PreemptionRetries(BTreeMap<i32, BTreeSet<BindingKey>>);
+
+impl PreemptionRetries {
+    fn add(&mut self, binding: &Binding) {
+        let keys = self.0.entry(binding.spec.priority()).or_default();
+        keys.insert(binding.key.clone());
+    }
+
+    /// Removes and returns the bindings of higher priority.
+    fn take_above(&mut self, priority: i32) -> impl Iterator<Item = BindingKey> + use<> {
+        let above = priority.checked_add(1);
+        let taken = above.map(|above| self.0.split_off(&above));
+        taken.into_iter().flatten().flat_map(|(_, keys)| keys)
+    }
+
+    /// Removes a deleted binding.
+    pub(super) fn remove(&mut self, key: &BindingKey) {
+        self.0.retain(|_, keys| {
+            keys.remove(key);
+            !keys.is_empty()
+        });
+    }
+}
+
+/// Input of the search for capacity.
+pub(super) struct Search<'a> {
+    pub(super) binding: &'a Arc<Binding>,
+    pub(super) request: &'a Request,
+    pub(super) snapshot: &'a Arc<Snapshot>,
+    pub(super) book: &'a CapacityBook,
+    /// True if decisions that are not reported yet count against the capacity of clusters.
+    pub(super) assumes_capacity: bool,
+    pub(super) now: Instant,
+    pub(super) plugin_state: &'a State,
+    pub(super) points: &'a ExtensionPoints,
+}
+
+impl Search<'_> {
+    /// Searches for capacity if the outcome is a lack of it.
+    pub(super) fn room(
+        &self,
+        engine: &mut Engine,
+        outcome: &Outcome,
+        state: &mut CycleState,
+    ) -> Room {
+        let may_help = match &outcome.result {
+            Ok(_) => false,
+            Err(ScheduleError::NoFit(_)) => true,
+            Err(ScheduleError::Plugin(error)) => error.is_unschedulable(),
+        };
+        if !may_help || self.points.post_filter.is_empty() {
+            return Room::None;
+        }
+        // Workloads that may count twice must not cause evictions.
+        let (mut base, unclear) =
+            self.book
+                .surely_taken_for(self.binding, self.assumes_capacity, self.now);
+        let pending = self.book.pending_evictions();
+        pending.subtract_from(&mut base);
+        let mut attempt = |victims: &[Victim]| {
+            let mut taken = base.clone();
+            for victim in victims {
+                if !pending.contains(victim)
+                    && let Some(workload) = self.workload_of(victim)
+                {
+                    taken.free(&victim.cluster, workload);
+                }
+            }
+            engine.schedule_with(self.snapshot, self.request, &taken)
+        };
+        let coming = !pending.is_empty();
+        if (coming || unclear)
+            && let Ok(place) = attempt(&[]).result
+        {
+            return if coming {
+                Room::Coming(place)
+            } else {
+                Room::Unclear(place)
+            };
+        }
+        let mut context = PostFilterContext {
+            binding: self.binding,
+            request: self.request,
+            snapshot: self.snapshot,
+            bindings: self.plugin_state,
+            attempt: &mut attempt,
+        };
+        let (plugin, nomination) = match self.points.post_filter(&mut context, state) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Room::NotFound,
+            Err(error) => return Room::Unknown(error),
+        };
+        match attempt(&nomination.victims).result {
+            Ok(place) if !nomination.victims.is_empty() => {
+                Room::Nominated(plugin, nomination, place)
+            }
+            _ => Room::NotFound,
+        }
+    }
+
+    /// Returns the capacity of a victim in its cluster, whether placed or being evicted.
+    fn workload_of(&self, victim: &Victim) -> Option<AssumedWorkload> {
+        let binding = self.plugin_state.stored(&victim.key)?;
+        let spec = &binding.spec;
+        let placed = spec.clusters.iter().find(|t| t.name == victim.cluster);
+        let replicas = if let Some(target) = placed {
+            target.replicas
+        } else {
+            let mut tasks = spec.graceful_eviction_tasks.iter();
+            let task = tasks.find(|task| task.from_cluster == victim.cluster)?;
+            task.replicas.unwrap_or(spec.replicas)
+        };
+        assumed_workload(spec, replicas).ok()
+    }
+}
+
+impl Scheduler {
+    /// Notes a search without victims, to repeat it when a pending decision is stored.
+    pub(super) fn note_failed_search(&mut self, binding: &Binding, room: &Room) {
+        if matches!(room, Room::NotFound) && self.plugin_state.has_decisions() {
+            self.preemption_retries.add(binding);
+        }
+    }
+
+    /// Repeats the failed searches of bindings of higher priority than a stored one. They wait for their
+    /// backoff, so that a busy control plane does not search permanently.
+    pub(super) fn retry_preemption(&mut self, stored: &BindingKey, now: Instant) {
+        if let Some(binding) = self.bindings.get(stored) {
+            for key in self.preemption_retries.take_above(binding.spec.priority()) {
+                self.queue.wake_later(&key, now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

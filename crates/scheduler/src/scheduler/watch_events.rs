@@ -1,0 +1,382 @@
+//! Handling of watch events, and of the bindings that they affect.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_api::Cluster;
+use berth_events::{Note, Severity};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::bindings::AppliedBinding;
+use super::object_references::binding_reference;
+use super::{Input, Scheduler};
+use crate::binding::{Binding, BindingKey, RawBinding};
+use crate::framework::{Event, EventKind};
+use crate::lazy_object::LazyObject;
+use crate::metrics::Incoming;
+use crate::rules::cluster_change::{AffinityMatcher, ClusterDelta};
+use crate::rules::condition::{Reason, stored};
+use crate::rules::plan::REASON_FAILED;
+use crate::watch::WatchEvent;
+
+/// One of the three watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Clusters,
+    Bindings,
+    ClusterBindings,
+}
+
+/// Progress of the watches' lists.
+#[derive(Debug, Default)]
+pub(super) struct ListProgress {
+    /// Names in the lists that are not complete yet.
+    listed: HashMap<Source, HashSet<String>>,
+    /// Watches with at least one complete list.
+    synced: HashSet<Source>,
+}
+
+impl ListProgress {
+    fn start(&mut self, source: Source) {
+        self.listed.insert(source, HashSet::new());
+    }
+
+    /// Adds a name to the current list, if any.
+    fn add(&mut self, source: Source, name: impl FnOnce() -> String) {
+        if let Some(names) = self.listed.get_mut(&source) {
+            names.insert(name());
+        }
+    }
+
+    /// Completes a list and returns its names.
+    fn complete(&mut self, source: Source) -> HashSet<String> {
+        self.synced.insert(source);
+        self.listed.remove(&source).unwrap_or_default()
+    }
+
+    /// Reports whether every watch has completed a list.
+    pub(super) fn all_complete(&self) -> bool {
+        self.synced.len() == 3
+    }
+}
+
+impl Scheduler {
+    pub(super) fn handle_watch_event(&mut self, input: Input) {
+        match input {
+            Input::Cluster(event) => self.handle_cluster_event(event),
+            Input::Binding(event) => {
+                self.handle_binding_event(Source::Bindings, event, RawBinding::Namespaced);
+            }
+            Input::ClusterBinding(event) => {
+                self.handle_binding_event(
+                    Source::ClusterBindings,
+                    event,
+                    RawBinding::ClusterScoped,
+                );
+            }
+        }
+    }
+
+    /// Becomes ready after the first complete list of every watch.
+    fn report_readiness(&self) {
+        if self.lists.all_complete() && !self.probes.is_ready() {
+            self.probes.set_ready();
+            tracing::info!(
+                clusters = self.clusters.len(),
+                bindings = self.bindings.len(),
+                "caches are filled"
+            );
+        }
+    }
+
+    fn handle_cluster_event(&mut self, event: WatchEvent<Cluster>) {
+        match event {
+            WatchEvent::ListStarted => self.lists.start(Source::Clusters),
+            WatchEvent::Applied(object) => match object.decode() {
+                Ok(cluster) => self.on_cluster_applied(&cluster),
+                Err(error) => {
+                    let name = object.metadata().name.clone().unwrap_or_default();
+                    tracing::warn!(
+                        cluster = name,
+                        %error,
+                        "cannot read a cluster; its last readable state is kept"
+                    );
+                    self.lists.add(Source::Clusters, || name);
+                }
+            },
+            WatchEvent::Deleted(metadata) => {
+                self.on_cluster_deleted(metadata.name.as_deref().unwrap_or_default());
+            }
+            WatchEvent::ListCompleted => {
+                let listed = self.lists.complete(Source::Clusters);
+                let names = self.clusters.names();
+                let deleted: Vec<String> = names
+                    .filter(|name| !listed.contains(*name))
+                    .cloned()
+                    .collect();
+                for name in deleted {
+                    self.on_cluster_deleted(&name);
+                }
+                self.report_readiness();
+            }
+        }
+    }
+
+    fn on_cluster_applied(&mut self, cluster: &Cluster) {
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        self.lists.add(Source::Clusters, || name.clone());
+        if let Some(estimators) = &self.estimates.estimators {
+            estimators.client.apply(cluster);
+        }
+        let applied = self.clusters.apply(name.clone(), cluster);
+        let mut delta = applied.delta;
+        // A report may release assumed capacity: the net capacity may have grown even if the reported one shrank.
+        if applied.capacity_changed && self.book.cluster_reported(&name) {
+            delta.more_capacity = true;
+        }
+        if delta.reconcile
+            && let Some(old) = &applied.old
+        {
+            self.reconcile_bindings_of(old, &applied.new);
+        }
+        if delta.may_fit || delta.more_capacity {
+            self.wake_bindings_for(&applied.new, delta);
+        }
+        if self.is_registered(EventKind::Cluster) {
+            let event = Event::Cluster(Arc::new(cluster.clone()));
+            self.wake_registered(&event, Instant::now());
+        }
+    }
+
+    /// Handles the deletion of a cluster. Without a finalizer it was never seen as being deleted, so its bindings are
+    /// reconciled now.
+    fn on_cluster_deleted(&mut self, name: &str) {
+        if let Some(estimators) = &self.estimates.estimators {
+            estimators.client.remove(name);
+        }
+        self.clusters.remove(name);
+        if !self.leading {
+            return;
+        }
+        let now = Instant::now();
+        if self.is_registered(EventKind::ClusterGone) {
+            self.wake_registered(&Event::ClusterGone(name.to_owned()), now);
+        }
+        for (key, binding) in self.bindings.iter() {
+            let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
+            if is_target && self.frameworks.in_charge(binding) {
+                self.queue
+                    .reconcile(key, self.frameworks.rank(binding), now);
+                self.metrics.incoming(Incoming::ClusterChanged);
+            }
+        }
+    }
+
+    /// Reconciles the bindings that are affected by the old or new state of a changed cluster.
+    fn reconcile_bindings_of(&mut self, old: &Cluster, new: &Cluster) {
+        if !self.leading {
+            return;
+        }
+        let now = Instant::now();
+        let (mut before, mut after) = (AffinityMatcher::new(old), AffinityMatcher::new(new));
+        for (key, binding) in self.bindings.iter() {
+            let Some(placement) = &binding.spec.placement else {
+                continue;
+            };
+            if self.frameworks.in_charge(binding)
+                && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
+            {
+                self.queue
+                    .reconcile(key, self.frameworks.rank(binding), now);
+                self.metrics.incoming(Incoming::ClusterChanged);
+            }
+        }
+    }
+
+    /// Wakes the waiting bindings that a changed cluster may help.
+    fn wake_bindings_for(&mut self, cluster: &Cluster, delta: ClusterDelta) {
+        let mut matcher = AffinityMatcher::new(cluster);
+        let mut helped = Vec::new();
+        let waiting = self.queue.delayed_keys().map(|key| (key, true));
+        let in_processing = self.queue.keys_in_processing().map(|key| (key, false));
+        for (key, is_waiting) in waiting.chain(in_processing) {
+            let Some(binding) = self.bindings.get(key) else {
+                continue;
+            };
+            // The condition of a binding in processing is out of date.
+            let no_fit = is_waiting
+                && stored(&binding.status)
+                    .is_some_and(|c| c.reason == Reason::NoClusterFit.as_str());
+            let relevant = if no_fit {
+                delta.may_fit
+            } else {
+                delta.may_fit || delta.more_capacity
+            };
+            let placement = binding.spec.placement.as_ref();
+            if relevant && placement.is_some_and(|placement| matcher.could_be_target(placement)) {
+                helped.push(key.clone());
+            }
+        }
+        let now = Instant::now();
+        for key in helped {
+            self.queue.wake(&key, now);
+            self.metrics.incoming(Incoming::ClusterChanged);
+        }
+    }
+
+    fn handle_binding_event<K>(
+        &mut self,
+        source: Source,
+        event: WatchEvent<K>,
+        raw: fn(Box<LazyObject<K>>) -> RawBinding,
+    ) {
+        match event {
+            WatchEvent::ListStarted => self.lists.start(source),
+            WatchEvent::Applied(object) => {
+                let key = BindingKey::of(object.metadata());
+                self.lists.add(source, || key.to_string());
+                self.on_raw_binding(&key, raw(object));
+            }
+            WatchEvent::Deleted(metadata) => self.on_binding_deleted(&BindingKey::of(&metadata)),
+            WatchEvent::ListCompleted => {
+                let listed = self.lists.complete(source);
+                let namespaced = source == Source::Bindings;
+                for key in self.bindings.missing_from(&listed, namespaced) {
+                    self.on_binding_deleted(&key);
+                }
+                self.report_readiness();
+            }
+        }
+    }
+
+    fn on_raw_binding(&mut self, key: &BindingKey, raw: RawBinding) {
+        let Some(raw) = self.bindings.receive(key, raw) else {
+            return;
+        };
+        match raw.decode() {
+            Ok(binding) => self.on_binding_applied(binding),
+            Err(error) => self.report_malformed(key, raw.metadata(), &error.to_string()),
+        }
+    }
+
+    /// Ends the write of a binding and handles the watch event that arrived meanwhile, if it is newer.
+    pub(super) fn end_write(&mut self, key: &BindingKey) {
+        if let Some(raw) = self.bindings.end_write(key) {
+            self.on_raw_binding(key, raw);
+        }
+    }
+
+    fn on_binding_applied(&mut self, binding: Binding) {
+        let key = binding.key.clone();
+        let passes = self.frameworks.passes(&binding);
+        let incoming = match self.bindings.get(&key) {
+            None => passes.then_some(Incoming::BindingAdd),
+            Some(old) if !binding.at_least_as_new_as(old) => return,
+            Some(old) if !passes => {
+                if self.frameworks.passes(old) {
+                    self.queue.remove(&key);
+                }
+                None
+            }
+            Some(old) if !self.frameworks.passes(old) => Some(Incoming::BindingAdd),
+            Some(old) => {
+                let generation = binding.generation();
+                let own = self.bindings.own_generation(&key);
+                (generation != old.generation() && generation > own)
+                    .then_some(Incoming::BindingUpdate)
+            }
+        };
+        let rank = self.frameworks.rank(&binding);
+        self.store_binding(binding, 0);
+        let now = Instant::now();
+        if let Some(incoming) = incoming
+            && self.leading
+        {
+            self.queue.push(&key, rank, now);
+            self.metrics.incoming(incoming);
+        }
+        let Some(binding) = self.bindings.get(&key).cloned() else {
+            return;
+        };
+        self.drop_outdated_decision(&binding, now);
+        if self.is_registered(EventKind::Binding) {
+            self.wake_registered(&Event::Binding(binding), now);
+        }
+    }
+
+    /// Stores a binding. `own_generation` is the generation that a write of this scheduler produced, or 0.
+    fn store_binding(&mut self, binding: Binding, own_generation: i64) {
+        if self.bindings.is_news(&binding) {
+            self.notify_followers(&binding);
+        }
+        match self.bindings.apply(binding, own_generation) {
+            AppliedBinding::Added(binding) => {
+                self.book.binding_added(&binding);
+                self.plugin_state.set_binding(&binding);
+            }
+            AppliedBinding::Changed { old, new } => {
+                self.book.binding_changed(&old, &new, Instant::now());
+                self.plugin_state.set_binding(&new);
+            }
+            AppliedBinding::Outdated => {}
+        }
+    }
+
+    /// Stores the object that a write returned, unless the watch has reported its deletion meanwhile.
+    pub(super) fn store_written(&mut self, binding: Binding, own_generation: i64) {
+        if self.bindings.get(&binding.key).is_some() {
+            self.store_binding(binding, own_generation);
+        }
+    }
+
+    fn on_binding_deleted(&mut self, key: &BindingKey) {
+        let old = self.bindings.remove(key);
+        self.plugin_state.remove_binding(key);
+        self.queue.remove(key);
+        let now = Instant::now();
+        self.notify_followers_of_deletion(key);
+        self.preemption_retries.remove(key);
+        self.drop_parked(key, now);
+        if let Some(old) = &old
+            && self.is_registered(EventKind::BindingGone)
+        {
+            self.wake_registered(&Event::BindingGone(Arc::clone(old)), now);
+        }
+        let released = self.book.binding_deleted(key, old.as_deref(), now);
+        self.on_capacity_released(released);
+    }
+
+    /// Removes expired entries of the capacity book.
+    pub(super) fn expire_assumed_capacity(&mut self, now: Instant) {
+        let released = self.book.expire(now);
+        self.on_capacity_released(released);
+    }
+
+    /// Wakes bindings after assumed capacity of clusters was released. No report will show this.
+    fn on_capacity_released(&mut self, clusters: impl IntoIterator<Item = String>) {
+        for name in clusters {
+            if let Some(cluster) = self.clusters.get(&name) {
+                let delta = ClusterDelta {
+                    more_capacity: true,
+                    ..ClusterDelta::default()
+                };
+                self.wake_bindings_for(&cluster, delta);
+            }
+        }
+    }
+
+    fn report_malformed(&self, key: &BindingKey, metadata: &ObjectMeta, error: &str) {
+        tracing::warn!(binding = %key, error, "cannot read a binding");
+        if self.leading {
+            let message = format!("cannot read {}: {error}", key.kind());
+            let note = Note {
+                severity: Severity::Warning,
+                reason: REASON_FAILED,
+                message,
+            };
+            let reference = binding_reference(key, metadata);
+            self.recorder.record(note.about(reference));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Handling of finished writes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Scheduler;
+use super::bind::{Cycle, FinishedWrite};
+use super::cycle::cycle_result;
+use super::object_references::{binding_reference, template_reference};
+use crate::binding::{Binding, BindingKey};
+use crate::metrics::{CycleResult, Incoming};
+use crate::queue::Verdict;
+use crate::rules::condition::Reason;
+use crate::rules::plan::Plan;
+use crate::rules::schedule_trigger::ScheduleType;
+use crate::writer::Report;
+
+impl Scheduler {
+    pub(super) fn handle_write_result(
+        &mut self,
+        finished: Result<FinishedWrite, tokio::task::JoinError>,
+    ) {
+        let now = Instant::now();
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                tracing::error!(%error, "a write task panicked");
+                return;
+            }
+        };
+        self.record_write_events(&finished);
+        let FinishedWrite {
+            cycle,
+            plan,
+            report,
+            decision,
+            ..
+        } = finished;
+        let key = cycle.key().clone();
+        let Cycle {
+            schedule_type,
+            began,
+            ..
+        } = cycle;
+        self.complete_decision(&key, report.result_landed());
+        if let Some(mut decision) = decision
+            && !report.result_landed()
+        {
+            decision.unreserve();
+        }
+        let mut not_before = None;
+        let verdict = match report {
+            Report::Written(binding) => {
+                let own = binding.generation();
+                self.store_written(*binding, own);
+                // Events during the write showed that write, unless the object is newer.
+                if self
+                    .bindings
+                    .get(&key)
+                    .is_none_or(|stored| stored.generation() <= own)
+                {
+                    self.queue.clear_pending(&key);
+                }
+                self.metrics
+                    .cycle(cycle_result(&plan), schedule_type, began.elapsed());
+                plan.verdict
+            }
+            Report::Conflict { current, .. } => {
+                tracing::debug!(binding = %key, "conflict with another writer; deciding again");
+                match current {
+                    Some(current) => {
+                        self.store_written(*current, 0);
+                        Verdict::Again
+                    }
+                    None => Verdict::Retry,
+                }
+            }
+            Report::Gone => Verdict::Done,
+            Report::Stopped(error) => {
+                tracing::warn!(binding = %key, %error, "a plugin stopped the write of a result");
+                self.end_write(&key);
+                return self.report_stopped(cycle, &error, now);
+            }
+            Report::Refused { status, binding } => self.report_refused(&key, &status, *binding),
+            Report::Unreachable {
+                error,
+                answered,
+                after,
+                binding,
+            } => {
+                if answered {
+                    tracing::warn!(binding = %key, error, "cannot write a result; trying again");
+                } else {
+                    tracing::debug!(binding = %key, error, "cannot write a result; trying again");
+                }
+                not_before = after.map(|after| now + after);
+                if let Some(binding) = binding {
+                    let own = binding.generation();
+                    self.store_written(*binding, own);
+                }
+                self.metrics
+                    .cycle(CycleResult::Error, schedule_type, began.elapsed());
+                Verdict::Retry
+            }
+            Report::NotLeading => Verdict::Retry,
+        };
+        self.end_write(&key);
+        if verdict == Verdict::Retry || verdict == Verdict::Wait {
+            self.metrics.incoming(Incoming::ScheduleAttemptFailure);
+        }
+        self.end_cycle(&key, verdict, now);
+        if let Some(at) = not_before {
+            self.queue.postpone(&key, at);
+        }
+    }
+
+    /// Reports in the binding's condition that the API server rejected the result.
+    fn report_refused(
+        &mut self,
+        key: &BindingKey,
+        status: &kube::core::Status,
+        binding: Binding,
+    ) -> Verdict {
+        let quota = status.code == 403 && status.reason == "QuotaExceeded";
+        let reason = if quota {
+            Reason::QuotaExceeded
+        } else {
+            Reason::SchedulerError
+        };
+        tracing::warn!(binding = %key, error = status.message, "the API server refuses a result");
+        let plan = Plan::failure(&binding, reason, status.message.clone(), Verdict::Retry);
+        if plan.is_empty() {
+            return Verdict::Retry;
+        }
+        let writer = self.writer.clone();
+        self.writes.spawn(async move {
+            let resource = template_reference(&binding);
+            let cycle = Cycle {
+                binding: Arc::new(binding),
+                schedule_type: ScheduleType::Reconcile,
+                began: Instant::now(),
+            };
+            let report = match writer.write(cycle.binding.clone(), &plan).await {
+                // Do not report the rejection of this report: the key backs off.
+                Report::Refused { status, .. } => Report::Unreachable {
+                    error: status.message.clone(),
+                    answered: true,
+                    after: None,
+                    binding: None,
+                },
+                report => report,
+            };
+            FinishedWrite {
+                cycle,
+                resource,
+                plan,
+                report,
+                decision: None,
+            }
+        });
+        Verdict::Retry
+    }
+
+    /// Records the events of a plan after its writes succeeded. If only the response to the last write is
+    /// missing, the write may have succeeded, and the next cycle may have nothing left to do: the events are
+    /// recorded as well.
+    pub(super) fn record_write_events(&self, finished: &FinishedWrite) {
+        let key = finished.cycle.key();
+        let reference = match &finished.report {
+            Report::Written(binding)
+            | Report::Unreachable {
+                binding: Some(binding),
+                ..
+            } => binding_reference(key, &binding.metadata),
+            Report::Unreachable { .. } if finished.plan.result.is_none() => {
+                match self.bindings.get(key) {
+                    Some(stored) => binding_reference(key, &stored.metadata),
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        let recorder = self.recorder.of(finished.cycle.binding.spec.scheduler());
+        for note in &finished.plan.notes {
+            recorder.record(note.clone().about(reference.clone()));
+            recorder.record(note.clone().about(finished.resource.clone()));
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Composition of the service: clients, watches, scheduler, leader election and HTTP endpoints.
+//!
+//! No module below imports this one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_api::component::Component;
+use berth_events::EventRecorder;
+use kube::Api;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::config_map::{self, ConfigMapError};
+use crate::config::options::BindAddress;
+use crate::config::{ConfigError, Effective, Options};
+use crate::connect::{self, RateLimit};
+use crate::framework::{RegistryError, State};
+use crate::health::{self, ListenError, Probes};
+use crate::lease::{Candidate, Leadership};
+use crate::metrics::Metrics;
+use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
+use crate::profiles::reload::ConfigReload;
+use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
+use crate::watch;
+use crate::writer::Writer;
+
+/// Capacity of the channel of watch events.
+const WATCH_EVENTS: usize = 4096;
+/// Time limit for pending writes before the Lease is released.
+const BEFORE_RELEASE: Duration = Duration::from_millis(500);
+
+/// Reason why the service ended or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// There is no client for the control plane.
+    #[error(transparent)]
+    Connect(#[from] connect::ConnectError),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The engine refuses its options.
+    #[error("cannot start the engine: {0}")]
+    Engine(String),
+    /// Two plugins have the same name, or the plugin to remove is unknown.
+    #[error(transparent)]
+    Plugin(#[from] RegistryError),
+    /// The profiles or extenders are invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The ConfigMap is unusable.
+    #[error(transparent)]
+    ConfigMap(#[from] ConfigMapError),
+    /// Another candidate leads.
+    #[error("lost the leader election")]
+    LeadershipLost,
+}
+
+impl ServiceError {
+    /// Reports whether the configuration has to change.
+    pub fn is_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::Plugin(_) | Self::Config(_) | Self::ConfigMap(ConfigMapError::Config(_))
+        )
+    }
+}
+
+/// Runs the scheduler until the token is cancelled.
+///
+/// # Errors
+/// When it cannot start, or loses its leadership. The process should end then.
+pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
+    let mut config = connect::config(&options.target).await?;
+    connect::limit_silence(&mut config, options.timeouts);
+    let (client, requests) = connect::counted_client(config, &options.target)?;
+    let metrics = Metrics::default().with_requests(requests);
+    run_with_metrics(options, client, metrics, cancel).await
+}
+
+/// Runs the scheduler with an existing client until the token is cancelled.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with_client(
+    options: Options,
+    client: kube::Client,
+    cancel: CancellationToken,
+) -> Result<(), ServiceError> {
+    let client = connect::named(client, Component::Scheduler);
+    run_with_metrics(options, client, Metrics::default(), cancel).await
+}
+
+async fn run_with_metrics(
+    options: Options,
+    client: kube::Client,
+    metrics: Metrics,
+    cancel: CancellationToken,
+) -> Result<(), ServiceError> {
+    let effective = Effective::new(options.configuration.clone());
+    let probes = Probes::new(metrics.clone(), effective.clone());
+
+    // Tasks of this service end with it in every case.
+    let cancel = cancel.child_token();
+    let _end_of_tasks = cancel.clone().drop_guard();
+    let (candidate, leadership) = match &options.lease {
+        Some(lease) => {
+            let (candidate, leadership) = Candidate::new(client.clone(), lease.clone());
+            (Some(candidate), leadership)
+        }
+        None => (None, Leadership::unlimited()),
+    };
+    let limit = Arc::new(RateLimit::new(options.rate));
+    // Keeps the recorder alive until the final writes finish.
+    let recorder_stop = CancellationToken::new();
+    let recorder_guard = recorder_stop.clone().drop_guard();
+    let (recorder, event_writer) =
+        EventRecorder::new(client.clone(), options.declared.first_name());
+    let event_writer = event_writer
+        .with_pace(limit.clone())
+        .with_patience(options.timeouts.request);
+    let recording = tokio::spawn(event_writer.run(recorder_stop));
+    let writer = Writer {
+        client: client.clone(),
+        limit,
+        leadership,
+        timeout: options.timeouts.request,
+        stopping: cancel.clone(),
+    };
+    let (lead_sender, leading) = tokio::sync::watch::channel(candidate.is_none());
+    let estimators = options
+        .estimator
+        .as_ref()
+        .map(|estimator| EstimatorHandle::new(&writer, estimator, cancel.clone()));
+    if let Some(estimators) = &estimators {
+        probes.show_estimators(estimators.client.clone());
+    }
+    let (permit_sender, permits) = mpsc::unbounded_channel();
+    let builder = FrameworkBuilder {
+        registry: options.all_plugins()?,
+        gates: options.gates,
+        empty_workload_propagation: options.empty_workload_propagation,
+        estimators: estimators.iter().map(EstimatorHandle::estimator).collect(),
+        client: client.clone(),
+        permits: permit_sender,
+        plugin_state: State::default(),
+        metrics: metrics.clone(),
+        extender_metrics: probes.extenders(),
+        stopping: cancel.clone(),
+    };
+    let (config, seen) = initial_config(&options, &builder, &effective).await?;
+    // Listen only after the configuration has been accepted.
+    serve(&options, &probes, &cancel).await?;
+    let watches = start_watches(&client, options.timeouts.watch, &cancel);
+    let (changes, config_changes) = mpsc::channel(1);
+    if let Some(name) = options.config_map.clone() {
+        let reload = ConfigReload {
+            name,
+            flags: options.declared.flags().clone(),
+            builder,
+            recorder: recorder.clone(),
+            effective,
+            leading: leading.clone(),
+            changes,
+            seen,
+            watch_timeout: options.timeouts.watch,
+        };
+        tokio::spawn(reload.run(cancel.clone()));
+    }
+    for flag in &options.meaningless {
+        tracing::warn!("{flag} has no meaning here and is ignored: see docs/compatibility.md");
+    }
+    let scheduler = Scheduler::new(
+        &options, config, estimators, writer, recorder, metrics, probes,
+    );
+    let inputs = Inputs {
+        watches,
+        permits,
+        config_changes,
+        leading,
+    };
+    let scheduling = tokio::spawn(scheduler.run(inputs, cancel.clone()));
+    let result = lead(candidate, &lead_sender, scheduling, &cancel).await;
+    drop(recorder_guard);
+    let _ = recording.await;
+    result
+}
+
+/// Runs the leader election until the token is cancelled or the leadership is lost, then waits for the scheduler.
+async fn lead(
+    candidate: Option<Candidate>,
+    lead_sender: &tokio::sync::watch::Sender<bool>,
+    mut scheduling: JoinHandle<()>,
+    cancel: &CancellationToken,
+) -> Result<(), ServiceError> {
+    let outcome = match candidate {
+        None => {
+            cancel.cancelled().await;
+            Ok(())
+        }
+        Some(candidate) => campaign(candidate, lead_sender, cancel).await,
+    };
+    cancel.cancel();
+    // Pending writes should finish before the next leader starts, but a slow server must not delay it. A late
+    // write has no effect on newer decisions, because every write carries the resourceVersion that it is based
+    // on.
+    let drained = tokio::time::timeout(BEFORE_RELEASE, &mut scheduling).await;
+    let result = match outcome {
+        Ok(()) => Ok(()),
+        Err(Campaign::Lost) => Err(ServiceError::LeadershipLost),
+        Err(Campaign::Release(mut candidate)) => {
+            candidate.release().await;
+            Ok(())
+        }
+    };
+    if drained.is_err() {
+        let _ = scheduling.await;
+    }
+    result
+}
+
+/// Builds the configuration of flags, file or ConfigMap, and logs it. Also returns the text of the ConfigMap.
+async fn initial_config(
+    options: &Options,
+    builder: &FrameworkBuilder,
+    effective: &Effective,
+) -> Result<(ActiveConfig, Option<String>), ServiceError> {
+    let (declared, text) = match &options.config_map {
+        Some(name) => config_map::read(&builder.client, name, options.declared.flags()).await?,
+        None => (options.declared.clone(), None),
+    };
+    let config = builder.build(&declared)?;
+    effective.set(config.profiles.clone(), declared.extenders().to_vec());
+    tracing::info!("Using component config\n{}", effective.yaml());
+    Ok((config, text))
+}
+
+/// End of a candidacy after this process has led.
+enum Campaign {
+    Lost,
+    Release(Box<Candidate>),
+}
+
+/// Waits for the leadership, and signals it while it lasts.
+async fn campaign(
+    mut candidate: Candidate,
+    leading: &tokio::sync::watch::Sender<bool>,
+    cancel: &CancellationToken,
+) -> Result<(), Campaign> {
+    if !candidate.acquire(cancel).await {
+        return Ok(());
+    }
+    leading.send_replace(true);
+    if candidate.hold(cancel).await {
+        Err(Campaign::Release(Box::new(candidate)))
+    } else {
+        Err(Campaign::Lost)
+    }
+}
+
+async fn serve(
+    options: &Options,
+    probes: &Probes,
+    cancel: &CancellationToken,
+) -> Result<(), ServiceError> {
+    // Equal addresses share one server; every server serves every path.
+    let mut addresses = vec![];
+    for address in [options.health, options.metrics] {
+        if let BindAddress::At(address) = address
+            && (address.port() == 0 || !addresses.contains(&address))
+        {
+            addresses.push(address);
+        }
+    }
+    for address in addresses {
+        let bound = health::serve(address, probes.clone(), cancel.clone()).await?;
+        tracing::info!(address = %bound, "serving health and metrics");
+    }
+    Ok(())
+}
+
+/// Starts the three watches and returns the channel of their events.
+fn start_watches(
+    client: &kube::Client,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> mpsc::Receiver<Input> {
+    let (sender, events) = mpsc::channel(WATCH_EVENTS);
+    tokio::spawn(watch::run(
+        Api::all(client.clone()),
+        sender.clone(),
+        Input::Cluster,
+        timeout,
+        cancel.clone(),
+    ));
+    tokio::spawn(watch::run(
+        Api::all(client.clone()),
+        sender.clone(),
+        Input::Binding,
+        timeout,
+        cancel.clone(),
+    ));
+    tokio::spawn(watch::run(
+        Api::all(client.clone()),
+        sender,
+        Input::ClusterBinding,
+        timeout,
+        cancel.clone(),
+    ));
+    events
+}
