@@ -1,5 +1,6 @@
-//! Who makes a request: a client certificate, the administrator's token, the token of a service account, or
-//! nobody. Knows nothing of what they may do.
+//! Authentication: client certificates, the administrator's token, service account tokens, and anonymous requests.
+//!
+//! It must not know what an identity may do.
 
 pub(crate) mod certificate;
 pub(crate) mod impersonation;
@@ -10,15 +11,15 @@ use http::{Extensions, HeaderMap, header};
 use crate::error::{ApiError, Reason};
 use crate::identity::Identity;
 use crate::store::Store;
-use certificate::Shown;
-use service_account::{Refused, Signer};
+use certificate::PresentedCertificate;
+use service_account::{Signer, TokenError};
 
-/// What tokens are checked against, and what goes along with them.
+/// The credentials that requests are checked against.
 pub(crate) struct Authenticator {
-    /// The administrator's.
+    /// The token of the administrator.
     token: String,
     pub(crate) accounts: Signer,
-    /// The certificate that clients check the server against, PEM.
+    /// The CA certificate of the server, PEM.
     authority: String,
 }
 
@@ -28,7 +29,7 @@ impl std::fmt::Debug for Authenticator {
     }
 }
 
-/// A token that was recognised.
+/// The holder of a valid token.
 #[derive(Debug, Clone)]
 pub(crate) struct Bearer {
     pub(crate) identity: Identity,
@@ -44,7 +45,7 @@ impl Authenticator {
         }
     }
 
-    /// The certificate that holders of tokens check the server against.
+    /// Returns the CA certificate of the server, PEM.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
@@ -53,16 +54,16 @@ impl Authenticator {
         &self.token
     }
 
-    /// The maker of a request. A connection with a client certificate has put what that proves into the extensions,
-    /// and a client within the process its identity.
+    /// Returns the identity behind a request. The extensions hold the [`PresentedCertificate`] of the connection, or the
+    /// [`Identity`] of an in-process client.
     pub(crate) fn identify(
         &self,
         store: &Store,
         extensions: &Extensions,
         headers: &HeaderMap,
     ) -> Result<Identity, ApiError> {
-        let shown = extensions.get::<Shown>();
-        let proven = shown.and_then(Shown::identity);
+        let certificate = extensions.get::<PresentedCertificate>();
+        let proven = certificate.and_then(PresentedCertificate::identity);
         if let Some(identity) = extensions.get::<Identity>().or(proven) {
             return Ok(identity.clone());
         }
@@ -72,19 +73,19 @@ impl Authenticator {
                 let found = self.bearer(store, token, &[]);
                 found.map(|b| b.identity).map_err(|_| refused())
             }
-            None if shown.is_some() => Err(refused()),
+            None if certificate.is_some() => Err(refused()),
             None => Ok(Identity::anonymous()),
         }
     }
 
-    /// The holder of a token. Without audiences it must be meant for this server.
+    /// Returns the holder of a token. Empty `audiences` require the audience of this server.
     pub(crate) fn bearer(
         &self,
         store: &Store,
         token: &str,
         audiences: &[String],
-    ) -> Result<Bearer, Refused> {
-        if same(token.as_bytes(), self.token.as_bytes()) {
+    ) -> Result<Bearer, TokenError> {
+        if constant_time_eq(token.as_bytes(), self.token.as_bytes()) {
             let own = vec![service_account::ISSUER.to_owned()];
             return Ok(Bearer {
                 identity: Identity::admin(),
@@ -95,14 +96,14 @@ impl Authenticator {
     }
 }
 
-/// The token of an `Authorization` header; other schemes prove nothing here.
+/// Returns the token of an `Authorization` header with the bearer scheme.
 fn bearer(value: &http::HeaderValue) -> Option<&str> {
     let mut parts = value.to_str().ok()?.trim().split(' ');
     let (scheme, token) = (parts.next()?, parts.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares without telling through timing where the difference is.
-fn same(a: &[u8], b: &[u8]) -> bool {
+/// Compares in constant time.
+fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }

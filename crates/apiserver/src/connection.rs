@@ -1,7 +1,6 @@
-//! Accepting connections: TLS, then HTTP/2 or HTTP/1.1 as the client prefers. Knows nothing of what is served.
+//! Connections: accepting, TLS, and HTTP/2 or HTTP/1.1 by ALPN.
 
-mod slots;
-mod stall;
+mod stall_timeout;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,59 +20,63 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::authentication::certificate::Clients;
+use crate::authentication::certificate::ClientCertificates;
+use crate::flow_control::{Connection, ConnectionLimiter};
+use crate::http::drain_body::DrainedBody;
 use crate::http::handle;
-use crate::http::unread::TakenOff;
 use crate::shared::Shared;
-pub(crate) use slots::{Connection, Slots};
-use stall::Stall;
+use stall_timeout::StallTimeout;
 
-/// Requests at once on one HTTP/2 connection, watches included; Go's default.
-const STREAMS: u32 = 250;
-/// Requests of an HTTP/2 client that it takes back before the server has looked at them, and errors of its own making;
-/// beyond, the connection ends.
-const RESETS: usize = 20;
-const STREAM_ERRORS: usize = 100;
-/// The largest head of an HTTP/2 request, in bytes.
+/// Maximum concurrent streams of an HTTP/2 connection, watches included. The default of Go.
+const MAX_STREAMS: u32 = 250;
+/// Maximum HTTP/2 streams that a client resets before the server accepts them, which bounds rapid reset attacks.
+const MAX_RESETS: usize = 20;
+/// Maximum HTTP/2 streams that the server resets for errors of the client.
+const MAX_STREAM_ERRORS: usize = 100;
+/// Maximum size of the head of an HTTP/2 request.
 const HTTP2_HEAD: u32 = 16 << 10;
-/// Most bytes of request heads, and of unread responses, that an HTTP/1.1 connection buffers.
+/// Maximum bytes of request heads and unread responses in the buffer of an HTTP/1.1 connection.
 const HTTP1_BUFFER: usize = 64 << 10;
-/// Most bytes of an unread response that an HTTP/2 stream buffers.
+/// Maximum bytes of an unread response in the buffer of an HTTP/2 stream.
 const HTTP2_BUFFER: usize = 64 << 10;
-/// How long the answers under way may take at the end of a connection.
-const LINGER: Duration = Duration::from_secs(5);
-/// A silent HTTP/2 client is asked whether it is there, and cut off if it is not.
-const PING_EVERY: Duration = Duration::from_secs(30);
-const PING_ANSWER: Duration = Duration::from_secs(20);
-/// Pause after a failed accept, typically for want of file descriptors.
+/// Maximum time for current responses at the end of a connection.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval and timeout of pings to an idle HTTP/2 client.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause after a failed accept, which usually lacks file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What somebody hears who speaks HTTP without TLS.
-const NOT_PLAIN: &[u8] =
+/// Response to HTTP without TLS.
+const PLAINTEXT_RESPONSE: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-/// What clients have to get past before they can ask for anything.
+/// The TLS configuration of new connections.
 #[derive(Clone)]
-pub(crate) struct Entrance {
+pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
-    pub(crate) clients: Clients,
+    pub(crate) clients: ClientCertificates,
 }
 
-impl Entrance {
-    /// Shakes hands; none if that comes to nothing.
-    async fn enter(
+impl Tls {
+    /// Performs the handshake. Returns `None` if it fails.
+    async fn handshake(
         &self,
         mut stream: TcpStream,
-        patience: Duration,
-    ) -> Option<TlsStream<Stall<TcpStream>>> {
-        if speaks_plainly(&stream).await {
-            // What is left unread when a connection is closed may cost the client the answer.
+        timeout: Duration,
+    ) -> Option<TlsStream<StallTimeout<TcpStream>>> {
+        if is_plaintext_http(&stream).await {
+            // Closing with unread data could reset the connection before the client reads the response.
             let mut request = [0; 4096];
             drop(stream.read(&mut request).await);
-            drop(stream.write_all(NOT_PLAIN).await);
+            drop(stream.write_all(PLAINTEXT_RESPONSE).await);
             return None;
         }
-        match self.acceptor.accept(Stall::new(stream, patience)).await {
+        match self
+            .acceptor
+            .accept(StallTimeout::new(stream, timeout))
+            .await
+        {
             Ok(tls) => Some(tls),
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
@@ -83,19 +86,19 @@ impl Entrance {
     }
 }
 
-/// Whether the first letter is one of a method, which no TLS begins with.
-async fn speaks_plainly(stream: &TcpStream) -> bool {
+/// Reports whether the first byte is an upper-case letter, as in an HTTP method. TLS never starts with one.
+async fn is_plaintext_http(stream: &TcpStream) -> bool {
     let mut first = [0];
     let seen = stream.peek(&mut first).await;
     seen.is_ok_and(|count| count == 1) && first[0].is_ascii_uppercase()
 }
 
-/// Accepts until told to stop; each connection is a task of `connections`.
+/// Accepts connections until the server stops. Each connection is a task of `connections`.
 pub(crate) async fn serve(
     listener: TcpListener,
-    entrance: Entrance,
+    tls: Tls,
     shared: Arc<Shared>,
-    slots: Arc<Slots>,
+    limiter: Arc<ConnectionLimiter>,
     connections: TaskTracker,
     reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
@@ -108,14 +111,14 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, _)) if !*reachable.borrow() => drop(stream),
             Ok((stream, _)) => {
-                let Some(slot) = slots.open() else {
-                    tracing::debug!("too many connections: one more was refused");
+                let Some(slot) = limiter.open() else {
+                    tracing::debug!("too many connections, refused a new one");
                     continue;
                 };
                 connections.spawn(connection(
                     stream,
                     Arc::new(slot),
-                    entrance.clone(),
+                    tls.clone(),
                     shared.clone(),
                     reachable.clone(),
                     stopping.clone(),
@@ -123,18 +126,18 @@ pub(crate) async fn serve(
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection");
-                slots.evict();
+                limiter.evict();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// Waits until the server is not to be reached any more.
-async fn cut_off(reachable: &mut watch::Receiver<bool>) {
+/// Waits until the server becomes unreachable.
+async fn wait_unreachable(reachable: &mut watch::Receiver<bool>) {
     let cut = reachable.wait_for(|reachable| !reachable).await.is_ok();
     if !cut {
-        // The server is gone, and ends its connections in its own way.
+        // The server is dropped and ends its connections itself.
         std::future::pending::<()>().await;
     }
 }
@@ -142,42 +145,42 @@ async fn cut_off(reachable: &mut watch::Receiver<bool>) {
 async fn connection(
     stream: TcpStream,
     slot: Arc<Connection>,
-    entrance: Entrance,
+    tls: Tls,
     shared: Arc<Shared>,
     mut reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
 ) {
     drop(stream.set_nodelay(true));
-    let patience = shared.load.limits.slow_client;
-    let entering = tokio::time::timeout(patience, entrance.enter(stream, patience));
-    let entered = tokio::select! {
-        entered = entering => entered,
+    let timeout = shared.flow_control.limits.slow_client;
+    let handshake = tokio::time::timeout(timeout, tls.handshake(stream, timeout));
+    let result = tokio::select! {
+        result = handshake => result,
         () = slot.evicted.cancelled() => return,
     };
-    let Ok(Some(mut tls)) = entered else {
-        tracing::debug!("no handshake, or one that took too long");
+    let Ok(Some(mut stream)) = result else {
+        tracing::debug!("TLS handshake failed or timed out");
         return;
     };
-    let session = tls.get_ref().1;
+    let session = stream.get_ref().1;
     let http2 = session.alpn_protocol() == Some(b"h2");
     let client = session
         .peer_certificates()
-        .and_then(|chain| entrance.clients.judge(chain));
+        .and_then(|chain| tls.clients.check(chain));
     if !http2 {
-        tls.get_mut().0.read_in_turn();
+        stream.get_mut().0.pause_reads_on_stall();
     }
     let owned = slot.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = shared.clone();
-        let mut request = request.map(TakenOff::body);
+        let mut request = request.map(DrainedBody::wrap);
         request.extensions_mut().insert(owned.clone());
         if let Some(client) = &client {
             request.extensions_mut().insert(client.clone());
         }
         async move { Ok::<Response<Body>, Infallible>(handle(shared, request).await) }
     });
-    let io = TokioIo::new(tls);
-    // Two protocols, one way to end.
+    let io = TokioIo::new(stream);
+    // Serves either protocol type until one of the ends.
     macro_rules! run {
         ($served:expr) => {{
             let served = $served;
@@ -194,11 +197,11 @@ async fn connection(
                         tracing::debug!(%error, "connection ended");
                     }
                 }
-                () = cut_off(&mut reachable) => {}
+                () = wait_unreachable(&mut reachable) => {}
                 () = slot.evicted.cancelled() => {}
                 () = finishing => {
                     served.as_mut().graceful_shutdown();
-                    drop(tokio::time::timeout(LINGER, served).await);
+                    drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await);
                 }
             }
         }};
@@ -207,20 +210,20 @@ async fn connection(
         run!(
             http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
-                .max_concurrent_streams(STREAMS)
-                .max_pending_accept_reset_streams(RESETS)
-                .max_local_error_reset_streams(STREAM_ERRORS)
+                .max_concurrent_streams(MAX_STREAMS)
+                .max_pending_accept_reset_streams(MAX_RESETS)
+                .max_local_error_reset_streams(MAX_STREAM_ERRORS)
                 .max_header_list_size(HTTP2_HEAD)
                 .max_send_buf_size(HTTP2_BUFFER)
-                .keep_alive_interval(PING_EVERY)
-                .keep_alive_timeout(PING_ANSWER)
+                .keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
                 .serve_connection(io, service)
         );
     } else {
         run!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(patience)
+                .header_read_timeout(timeout)
                 .max_buf_size(HTTP1_BUFFER)
                 .serve_connection(io, service)
                 .with_upgrades()

@@ -1,5 +1,6 @@
-//! What a refused request says: a `Status` with the reason, code and causes Kubernetes clients look at.
-//! Knows nothing of HTTP beyond the status code.
+//! API errors: the `Status` with reason, code and causes that Kubernetes clients read.
+//!
+//! It must not know HTTP beyond the status code.
 
 use std::collections::HashSet;
 
@@ -20,11 +21,11 @@ pub enum Reason {
     MethodNotAllowed,
     /// 406.
     NotAcceptable,
-    /// 409, a create of something that is there.
+    /// 409, the object to create exists.
     AlreadyExists,
     /// 409, a stale write.
     Conflict,
-    /// 410, the version asked for is no longer kept.
+    /// 410, the requested version is too old.
     Expired,
     /// 413.
     RequestEntityTooLarge,
@@ -32,22 +33,22 @@ pub enum Reason {
     UnsupportedMediaType,
     /// 422.
     Invalid,
-    /// 429, with a time to come back.
+    /// 429, with a retry delay.
     TooManyRequests,
     /// 500.
     InternalError,
-    /// 500, of an error that a kube-apiserver does not class.
+    /// 500, without a reason.
     Unknown,
     /// 503.
     ServiceUnavailable,
-    /// 504, a version from the future.
+    /// 504, including a resourceVersion that is too large.
     Timeout,
-    /// 507, writes cannot be kept.
+    /// 507, the write is not durable.
     InsufficientStorage,
 }
 
 impl Reason {
-    /// The HTTP code that goes with the reason.
+    /// Returns the HTTP status code.
     pub fn code(self) -> u16 {
         match self {
             Self::BadRequest => 400,
@@ -93,14 +94,14 @@ impl Reason {
     }
 }
 
-/// One field that was refused, as it appears in `details.causes`.
+/// An invalid field in `details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// Path of the field, `spec.replicas`.
     pub field: String,
     /// `FieldValueInvalid`, `FieldValueRequired`, ...
     pub reason: String,
-    /// What is wrong, without the field path.
+    /// The problem, without the field path.
     pub message: String,
 }
 
@@ -264,7 +265,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What an error is about.
+/// The object or resource of an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) group: String,
@@ -273,26 +274,26 @@ pub(crate) struct Subject {
     pub(crate) uid: String,
 }
 
-/// A refused request.
+/// The error of a request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// Why, for machines.
+    /// Machine-readable reason.
     pub reason: Reason,
-    /// Why, for people.
+    /// Human-readable message.
     pub message: String,
-    /// Refused fields.
+    /// Invalid fields.
     pub causes: Vec<Cause>,
     pub(crate) subject: Option<Box<Subject>>,
     pub(crate) retry_after: Option<u32>,
-    /// How a list that has expired can go on.
-    pub(crate) go_on: Option<String>,
-    /// The code and the `Status` of a webhook, which stand for all of the above.
-    answered: Option<Box<(u16, Value)>>,
+    /// A continue token for the rest of an expired list.
+    pub(crate) continue_token: Option<String>,
+    /// The code and `Status` of a webhook denial, which override all other fields.
+    own_status: Option<Box<(u16, Value)>>,
 }
 
 impl ApiError {
-    /// Returns a refusal that is about no object in particular.
+    /// Returns an error without an object.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -300,21 +301,21 @@ impl ApiError {
             causes: Vec::new(),
             subject: None,
             retry_after: None,
-            go_on: None,
-            answered: None,
+            continue_token: None,
+            own_status: None,
         }
     }
 
-    /// A refusal that comes with its own code and `Status`.
-    pub(crate) fn answered(message: String, code: u16, status: Value) -> Self {
+    /// Returns an error with its own code and `Status`.
+    pub(crate) fn with_status(message: String, code: u16, status: Value) -> Self {
         let mut error = Self::new(Reason::Forbidden, message);
-        error.answered = Some(Box::new((code, status)));
+        error.own_status = Some(Box::new((code, status)));
         error
     }
 
     /// Returns the HTTP code of the response.
     pub fn code(&self) -> u16 {
-        let own = self.answered.as_ref().map(|answered| answered.0);
+        let own = self.own_status.as_ref().map(|own| own.0);
         own.unwrap_or_else(|| self.reason.code())
     }
 
@@ -329,8 +330,8 @@ impl ApiError {
         )
     }
 
-    /// Storage failed: the write is not durable, or the version read was rolled back.
-    pub(crate) fn unkept(why: impl std::fmt::Display) -> Self {
+    /// Returns the error of a storage failure: the write is not durable, or the version read was rolled back.
+    pub(crate) fn not_durable(why: impl std::fmt::Display) -> Self {
         Self::new(Reason::InsufficientStorage, why.to_string())
     }
 
@@ -341,9 +342,18 @@ impl ApiError {
         )
     }
 
-    /// Something that a kube-apiserver would not have thought of: a plain 500.
+    /// Returns a 500 without a reason.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self::new(Reason::Unknown, message)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let mut error = Self::new(
+            Reason::MethodNotAllowed,
+            "the server does not allow this method on the requested resource",
+        );
+        error.subject = Some(Box::default());
+        error
     }
 
     pub(crate) fn path_not_found() -> Self {
@@ -362,7 +372,7 @@ impl ApiError {
         )
     }
 
-    /// The `group.resource "name"` form of messages.
+    /// Returns an error whose message starts with `resource.group "name"`.
     pub(crate) fn named(
         reason: Reason,
         group: &str,
@@ -385,7 +395,7 @@ impl ApiError {
         error
     }
 
-    /// Returns the refusal of a request for an object that is not there.
+    /// Returns the error for a missing object.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
         Self::named(Reason::NotFound, group, resource, name, "not found")
     }
@@ -431,7 +441,7 @@ impl ApiError {
         error
     }
 
-    /// 422 with the causes listed the way the real server joins them.
+    /// Returns a 422 that lists the causes like a kube-apiserver.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let qualified = if group.is_empty() {
             kind.to_owned()
@@ -445,7 +455,7 @@ impl ApiError {
             } else {
                 format!("{}: {}", cause.field, cause.message)
             };
-            // What is found twice is said once.
+            // Equal causes are listed once.
             if known.insert(line.clone()) {
                 lines.push(line);
             }
@@ -469,10 +479,10 @@ impl ApiError {
         error
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub(crate) fn status(&self) -> Value {
-        if let Some(answered) = &self.answered {
-            return answered.1.clone();
+        if let Some(own) = &self.own_status {
+            return own.1.clone();
         }
         let mut details = Map::new();
         if let Some(s) = &self.subject {
@@ -506,7 +516,7 @@ impl ApiError {
         if self.subject.is_some() || !details.is_empty() {
             status["details"] = Value::Object(details);
         }
-        if let Some(token) = &self.go_on {
+        if let Some(token) = &self.continue_token {
             status["metadata"]["continue"] = json!(token);
         }
         status

@@ -1,29 +1,28 @@
-//! An embedded Kubernetes-style API server.
+//! An embedded Kubernetes API server for kubectl, kube-rs, client-go and Karmada.
 //!
-//! It speaks the Kubernetes API to clients nobody here wrote (kubectl, kube, client-go) and knows nothing of
-//! what it is used for: what a write may contain beyond its schema is up to an [`Admission`] hook, and a subresource
-//! that leads elsewhere to a [`Connect`] one.
+//! It must not know Karmada, scheduling, or any other use of it. An [`Admission`] hook decides about writes beyond their
+//! schema, and a [`Connect`] handler serves a subresource that leads to another server.
 //!
-//! | Module | Idea |
+//! Modules are layers. A module imports modules of its own and lower layers only, without cycles;
+//! `hack/check-layers.sh` checks it.
+//!
+//! | Layer | Modules |
 //! |---|---|
-//! | `server`, `connection`, `tls`, `credentials` | a running instance, its sockets, its keys |
-//! | `identity`, `authentication`, `authorization` | who makes a request, how they prove it, what they may do |
-//! | `metrics` | what the server counts |
-//! | `http` | from bytes to a request on a resource, and back |
-//! | `verbs` | what can be asked of a resource; `verbs::pipeline` is the way of every write |
-//! | `registry`, `discovery`, `openapi` | which resources there are, and telling clients so |
-//! | `schema` | structural schemas: defaulting, pruning, validation, CEL rules |
-//! | `builtin` | what is special about built-in kinds |
-//! | `limits`, `quota` | how large things may be, and how much of them there may be in a namespace |
-//! | `priority`, `allocation` | what is given to pods and services by what else there is |
-//! | `webhooks` | the admission webhooks that are registered, and calls to them |
-//! | `patch` | JSON, merge, strategic merge and apply |
-//! | `store`, `storage` | objects, versions and history in memory; what outlives the process |
-//! | `go_text` | JSON values in the words of Go's messages |
-//! | `table`, `selector` | the human view; what a request selects |
-//! | `tasks` | garbage collection, namespaces, event expiry |
+//! | server | `server` `connection` `credentials` |
+//! | http | `http`: authentication, flow control, routing, rendering, discovery, OpenAPI |
+//! | tasks | `tasks`: garbage collection, namespace deletion, event expiry and other background work |
+//! | verbs | `verbs`: one module each; `verbs::pipeline` is the path of every write |
+//! | shared state | `shared` `metrics` |
+//! | access | `authentication` `authorization` `tls` `flow_control` `webhooks` `allocation` |
+//! | registry | `registry`: the served resources, built-in and custom |
+//! | built-in kinds | `builtin` `selector` |
+//! | patch | `patch`: JSON, merge, strategic merge and apply patches |
+//! | resource | `resource`: names, scope, schema and columns of one resource |
+//! | store | `store` (in memory) `storage` (on disk) |
+//! | schema | `schema` `codec` `table` |
+//! | leaves | `error` `identity` `query` `admission` `connect` `protobuf` `clock` `tables` `go_text` `percent_encoding` |
 //!
-//! Arrows point down the table: `store` knows neither kinds nor HTTP, `patch` and `schema` are pure functions.
+//! Verbs take a call and return values. Status codes, tables and content types belong to `http`.
 
 mod admission;
 mod allocation;
@@ -31,23 +30,22 @@ mod authentication;
 mod authorization;
 mod builtin;
 mod clock;
+mod codec;
 mod connect;
 mod connection;
 mod credentials;
-mod discovery;
 mod error;
+mod flow_control;
 mod go_text;
 mod http;
 mod identity;
-mod limits;
 mod metrics;
-mod openapi;
 mod patch;
-mod priority;
+mod percent_encoding;
 mod protobuf;
-mod quota;
+mod query;
 mod registry;
-mod resizing;
+mod resource;
 mod schema;
 mod selector;
 mod server;
@@ -55,6 +53,7 @@ mod shared;
 mod storage;
 mod store;
 mod table;
+mod tables;
 mod tasks;
 mod tls;
 mod verbs;
@@ -64,7 +63,7 @@ pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, O
 pub use axum::body::Body;
 pub use connect::{Connect, ConnectRequest, ConnectedSubresource, Requester};
 pub use error::{ApiError, Reason};
-pub use http::load::{Limits, Share};
+pub use flow_control::{Limits, Share};
 pub use identity::ADMIN;
 pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};

@@ -1,4 +1,4 @@
-//! What the server counts, under the names that a kube-apiserver uses, and the text of `/metrics`.
+//! Request metrics under the names of a kube-apiserver, and the text of `/metrics`.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -11,9 +11,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::shared::Shared;
+use crate::flow_control::FlowControl;
+use crate::registry::Registry as Resources;
+use crate::store::Store;
 
-/// The media type of the text.
+/// Media type of the metrics text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const BUCKETS: [f64; 23] = [
@@ -21,9 +23,9 @@ const BUCKETS: [f64; 23] = [
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
-/// What a request was about. Only what is served has its name here: clients cannot make up new ones.
+/// The labels of a request. Only served resources are named, so clients cannot create new label values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct About {
+pub(crate) struct RequestLabels {
     pub(crate) verb: String,
     pub(crate) group: String,
     pub(crate) version: String,
@@ -35,9 +37,9 @@ pub(crate) struct About {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct ResponseLabels {
     #[prometheus(flatten)]
-    about: About,
+    request: RequestLabels,
     code: u16,
 }
 
@@ -47,7 +49,7 @@ struct RequestKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalReason {
+struct RejectionReason {
     reason: &'static str,
 }
 
@@ -56,11 +58,11 @@ struct ResourceName {
     resource: String,
 }
 
-/// See the module documentation.
+/// Counters and durations of requests.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    requests: Family<Answered, Counter>,
-    durations: Family<About, Histogram>,
+    requests: Family<ResponseLabels, Counter>,
+    durations: Family<RequestLabels, Histogram>,
 }
 
 impl Default for Metrics {
@@ -77,29 +79,35 @@ fn count(number: usize) -> i64 {
 }
 
 impl Metrics {
-    /// Notes an answered request. The time of a watch is that until it began.
-    pub(crate) fn record(&self, about: About, code: u16, took: Duration) {
+    /// Records a request. The duration of a watch ends with the head of its response.
+    pub(crate) fn record(&self, request: RequestLabels, code: u16, duration: Duration) {
         self.durations
-            .get_or_create(&about)
-            .observe(took.as_secs_f64());
-        self.requests.get_or_create(&Answered { about, code }).inc();
+            .get_or_create(&request)
+            .observe(duration.as_secs_f64());
+        self.requests
+            .get_or_create(&ResponseLabels { request, code })
+            .inc();
     }
 
-    /// The text of `/metrics`.
-    pub(crate) fn render(shared: &Shared) -> String {
+    /// Renders the text of `/metrics`.
+    pub(crate) fn render(
+        &self,
+        store: &Store,
+        resources: &Resources,
+        flow_control: &FlowControl,
+    ) -> String {
         let mut registry = Registry::default();
-        let own = &shared.metrics;
         registry.register(
             "apiserver_request",
             "Answered requests",
-            own.requests.clone(),
+            self.requests.clone(),
         );
         registry.register(
             "apiserver_request_duration_seconds",
             "Time until the answer began",
-            own.durations.clone(),
+            self.durations.clone(),
         );
-        let (reading, writing, watches) = shared.load.now();
+        let (reading, writing, watches) = flow_control.in_flight();
         let inflight: Family<RequestKind, Gauge> = Family::default();
         for (request_kind, now) in [("readOnly", reading), ("mutating", writing)] {
             inflight
@@ -114,10 +122,10 @@ impl Metrics {
         let long: Gauge = Gauge::default();
         long.set(count(watches));
         registry.register("apiserver_longrunning_requests", "Watches now", long);
-        let rejected: Family<RefusalReason, Counter> = Family::default();
-        for (reason, number) in shared.load.refusals().all() {
+        let rejected: Family<RejectionReason, Counter> = Family::default();
+        for (reason, number) in flow_control.rejections().all() {
             rejected
-                .get_or_create(&RefusalReason { reason })
+                .get_or_create(&RejectionReason { reason })
                 .inc_by(number);
         }
         registry.register(
@@ -126,11 +134,11 @@ impl Metrics {
             rejected,
         );
         let objects: Family<ResourceName, Gauge> = Family::default();
-        for table in shared.registry.snapshot().by_table.keys() {
+        for table in resources.snapshot().by_table.keys() {
             let resource = table.to_string();
             objects
                 .get_or_create(&ResourceName { resource })
-                .set(count(shared.store.list(table, None).items.len()));
+                .set(count(store.list(table, None).items.len()));
         }
         registry.register("apiserver_storage_objects", "Stored objects", objects);
         register_process_metrics(&mut registry);

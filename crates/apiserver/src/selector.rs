@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) use written::written;
 
 use crate::error::ApiError;
-use crate::registry::Resource;
+use crate::resource::Resource;
 use crate::store::Stored;
 
 use field::Selected;

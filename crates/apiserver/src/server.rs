@@ -1,14 +1,11 @@
-//! A running server: what it is started from, how to reach it, how to stop it.
+//! A running server: configuration, start, access and shutdown.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use base64::Engine;
-use http::{Request, Response};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -24,33 +21,33 @@ use crate::authentication::service_account::Signer;
 use crate::authorization::bootstrap;
 use crate::builtin::seed;
 use crate::connect::Connect;
-use crate::connection::Slots;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
-use crate::http::load::{Limits, Load};
-use crate::shared::{Followers, Hooks, Identity, Shared};
+use crate::flow_control::{ConnectionLimiter, FlowControl, Limits};
+use crate::http::in_process_client;
+use crate::shared::{Hooks, Shared, StoreObservers};
 use crate::storage::{Storage, StorageError, Volatile};
 use crate::store::{Key, Store};
 use crate::tls::{Authority, ClientCertificate, TlsError};
-use crate::verbs::{self, Origin, Write};
+use crate::verbs::{self, Call, Origin, WriteKind};
 use crate::{connection, tasks, tls};
 
-/// What a server is started from.
+/// The configuration of a server.
 pub struct ServerConfig {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
     /// In-process admission hooks, in order.
     pub admission: Vec<Arc<dyn Admission>>,
-    /// Handlers of subresources that lead elsewhere.
+    /// Handlers of connected subresources.
     pub connects: Vec<Arc<dyn Connect>>,
-    /// Where objects outlive the process.
+    /// The storage of objects.
     pub storage: Box<dyn Storage>,
-    /// A folder for the keys, certificates and token of the server, which then outlive the process too. It
-    /// and what is in it can be read by its owner only. Without one they are made anew at each start.
+    /// A folder for keys, certificates and the token of the server, readable by its owner only. Without one they are
+    /// generated at each start.
     pub credentials: Option<PathBuf>,
-    /// How much the server takes on at once.
+    /// Limits on concurrent work.
     pub limits: Limits,
-    /// How long events are kept after they were last written.
+    /// The lifetime of events after their last write.
     pub events_live: Duration,
 }
 
@@ -76,36 +73,36 @@ impl std::fmt::Debug for ServerConfig {
     }
 }
 
-/// Why a server did not start.
+/// The error of a start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be listened on, typically because it is in use.
+    /// The server cannot listen on the address, usually because it is in use.
     #[error("failed to listen on {address}")]
     Bind {
-        /// The address asked for.
+        /// The configured address.
         address: SocketAddr,
-        /// What the system says.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
-    /// Certificates could not be made.
+    /// Certificates cannot be created or used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// What was stored could not be read.
+    /// The stored objects cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The objects of an empty cluster could not be created.
+    /// The initial objects cannot be created.
     #[error("failed to create the initial objects")]
     Seed(#[source] ApiError),
 }
 
-/// Whether a server can be reached, to be set by a test of what happens when it cannot.
+/// A switch by which tests make a server unreachable.
 #[derive(Clone, Debug)]
 pub struct Reachability(watch::Sender<bool>);
 
 impl Reachability {
-    /// Cuts the server off: connections end at once, and new ones are closed as soon as they are made. Or lets it be
-    /// reached again. Clients within the process do not notice.
+    /// Makes the server unreachable or reachable. An unreachable server closes all connections, and new ones at once.
+    /// In-process clients are not affected.
     pub fn set(&self, reachable: bool) {
         self.0.send_replace(reachable);
     }
@@ -130,11 +127,11 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Longest wait for connections to end at shutdown.
-const GRACE: Duration = Duration::from_secs(2);
+/// Maximum wait for connections and for tasks at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Starts a server; it answers when this returns.
+    /// Starts a server, which accepts requests when this returns.
     pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
         let bind = |source| StartError::Bind {
             address: config.listen,
@@ -146,53 +143,54 @@ impl Server {
         let authority = Authority::new(&credentials.ca_key, credentials.ca_certificate)?;
         let (tls, clients) = authority.serve(address)?;
         let acceptor = TlsAcceptor::from(tls);
-        let accounts = Signer::new(&tls::pkcs8(&credentials.signing_key)?)?;
+        let accounts =
+            Signer::new(&tls::pkcs8(&credentials.signing_key)?).map_err(TlsError::from)?;
         let stopping = CancellationToken::new();
-        let followers = Followers::default();
-        let observer = followers.clone();
+        let observers = StoreObservers::default();
+        let observer = observers.clone();
         let store = Store::open(
             config.storage,
             Box::new(move |table, change| observer.observe(table, change)),
         )?;
-        followers.load(&store);
+        observers.load(&store);
         let shared = Arc::new(Shared::new(
             store,
             Hooks {
                 admission: config.admission,
                 connects: config.connects,
             },
-            followers,
+            observers,
             Authenticator::new(
                 credentials.token,
                 accounts,
                 authority.certificate_pem.clone(),
             ),
-            Load::new(
+            FlowControl::new(
                 config.limits,
                 tokio::runtime::Handle::current().metrics().num_workers(),
             ),
             stopping.clone(),
             reachable_at(address),
         ));
-        let served = Arc::downgrade(&shared);
+        let weak = Arc::downgrade(&shared);
         shared.store.after_loss(move || {
-            if let Some(shared) = served.upgrade() {
-                shared.refresh_crds();
+            if let Some(shared) = weak.upgrade() {
+                shared.refresh_definitions();
             }
         });
         let before = shared.store.mark();
         seed_objects(&shared).await.map_err(StartError::Seed)?;
-        let seeded = shared.store.kept_since(before).await;
-        seeded.map_err(|why| StorageError(why.to_string()))?;
+        let durable = shared.store.wait_durable_since(before).await;
+        durable.map_err(|why| StorageError(why.to_string()))?;
         let mut tasks = tasks::start(&shared, config.events_live);
-        let slots = Arc::new(Slots::new(&config.limits.within_open_files()));
+        let limiter = ConnectionLimiter::new(&config.limits.within_open_files());
         let connections = TaskTracker::new();
         let (reachable, watched) = watch::channel(true);
         tasks.spawn(connection::serve(
             listener,
-            connection::Entrance { acceptor, clients },
+            connection::Tls { acceptor, clients },
             shared.clone(),
-            slots,
+            Arc::new(limiter),
             connections.clone(),
             watched,
             stopping.clone(),
@@ -208,32 +206,32 @@ impl Server {
         })
     }
 
-    /// The address listened on.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The switch that cuts the server off.
+    /// Returns the switch that makes the server unreachable.
     pub fn reachability(&self) -> Reachability {
         self.reachable.clone()
     }
 
-    /// Where a client on this machine reaches the server, `https://127.0.0.1:PORT`.
+    /// Returns the URL for clients on this machine, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://{}", reachable_at(self.address))
     }
 
-    /// The certificate authority of this instance.
+    /// Returns the CA certificate, PEM.
     pub fn ca_pem(&self) -> &str {
         &self.authority.certificate_pem
     }
 
-    /// The bearer token of the administrator.
+    /// Returns the bearer token of the administrator.
     pub fn token(&self) -> &str {
         self.shared.authenticator.token()
     }
 
-    /// A certificate that lets a client in as a user, in at most one group.
+    /// Issues a client certificate for a user in at most one group.
     pub fn client_certificate(
         &self,
         user: &str,
@@ -242,7 +240,7 @@ impl Server {
         self.authority.client(user, group)
     }
 
-    /// A kubeconfig with one context, as YAML (JSON, which YAML includes).
+    /// Returns a kubeconfig with one context as YAML.
     pub fn kubeconfig(&self, context_name: &str) -> String {
         let ca = base64::engine::general_purpose::STANDARD.encode(self.ca_pem());
         let config = json!({
@@ -256,39 +254,39 @@ impl Server {
         serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string())
     }
 
-    /// A client within the process: no sockets, authenticated as the administrator.
+    /// Returns an in-process client, authenticated as the administrator.
     pub fn client(&self) -> kube::Client {
         in_process_client(self.shared.clone())
     }
 
-    /// Creates or updates a CRD. Its resources are served when this returns. Admission webhooks are not called.
+    /// Creates or updates a CustomResourceDefinition without calling webhooks. Its resources are served when this returns.
     pub async fn install_crd(&self, crd: CustomResourceDefinition) -> Result<(), ApiError> {
         let mut value =
             serde_json::to_value(&crd).map_err(|e| ApiError::internal(e.to_string()))?;
         value["apiVersion"] = json!("apiextensions.k8s.io/v1");
         value["kind"] = json!("CustomResourceDefinition");
         let result = put(&self.shared, &value).await;
-        // Others may have waited for the lock.
+        // Lets tasks run that waited for the lock.
         tokio::task::yield_now().await;
         result
     }
 
-    /// Waits until the storage has ended by itself, and returns why. The server then refuses everything.
+    /// Waits until the storage has failed permanently, and returns why. The server then refuses all requests.
     pub async fn storage_failure(&self) -> StorageError {
         self.shared.store.failure().await
     }
 
-    /// Ends watches, finishes requests under way and stops; takes at most a few seconds.
+    /// Ends watches, finishes current requests and stops within a few seconds.
     pub async fn shutdown(mut self) {
         self.stopping.cancel();
         self.connections.close();
-        if tokio::time::timeout(GRACE, self.connections.wait())
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.connections.wait())
             .await
             .is_err()
         {
             tracing::warn!("connections did not end in time");
         }
-        if tokio::time::timeout(GRACE, async {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, async {
             while self.tasks.join_next().await.is_some() {}
         })
         .await
@@ -301,7 +299,7 @@ impl Server {
             .await
             .is_err()
         {
-            tracing::warn!("the storage was not closed");
+            tracing::warn!("cannot close the storage");
         }
     }
 }
@@ -326,19 +324,7 @@ fn reachable_at(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Returns a client that calls the server without sockets, authenticated as the administrator.
-pub(crate) fn in_process_client(shared: Arc<Shared>) -> kube::Client {
-    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-        let shared = shared.clone();
-        async move {
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(Identity::admin());
-            Ok::<Response<Body>, Infallible>(crate::http::handle(shared, request).await)
-        }
-    });
-    kube::Client::new(service, "default")
-}
-
+/// Creates the initial objects that are missing.
 async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
     for object in seed::objects().into_iter().chain(bootstrap::objects()) {
         match insert(shared, &object).await {
@@ -346,12 +332,13 @@ async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
             result => result?,
         }
     }
-    tasks::aggregation::sum_up(shared).await;
+    tasks::aggregation::update(shared).await;
     tasks::kubernetes_service::publish(shared).await;
     Ok(())
 }
 
-fn call(shared: &Arc<Shared>, object: &Value) -> Result<verbs::Call, ApiError> {
+/// Returns a call for an object of the server itself.
+fn call(shared: &Arc<Shared>, object: &Value) -> Result<Call, ApiError> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let snapshot = shared.registry.snapshot();
@@ -361,25 +348,25 @@ fn call(shared: &Arc<Shared>, object: &Value) -> Result<verbs::Call, ApiError> {
         .and_then(|r| r.values().find(|r| r.kind == kind))
         .ok_or_else(ApiError::path_not_found)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let mut call = tasks::internal(shared, resource, "", name);
-    // A webhook that is not there must not keep the server from starting.
+    let mut call = Call::internal(shared, resource, "", name);
+    // An unreachable webhook must not prevent the start.
     call.origin = Origin::Step;
     Ok(call)
 }
 
 async fn insert(shared: &Arc<Shared>, object: &Value) -> Result<(), ApiError> {
     let call = call(shared, object)?;
-    let inserted = verbs::insert(&call, object.clone(), Write::Plain).await;
+    let inserted = verbs::insert(&call, object.clone(), WriteKind::Plain).await;
     inserted.map(drop)
 }
 
-/// Creates or replaces.
+/// Creates or replaces an object.
 async fn put(shared: &Arc<Shared>, object: &Value) -> Result<(), ApiError> {
     match insert(shared, object).await {
         Err(error) if error.reason == Reason::AlreadyExists => {
             let call = call(shared, object)?;
             let key = Key::new("", call.name.as_deref().unwrap_or_default());
-            let replaced = verbs::modify(&call, &key, Write::Plain, |_| Ok(object.clone()));
+            let replaced = verbs::modify(&call, &key, WriteKind::Plain, |_| Ok(object.clone()));
             replaced.await.map(drop)
         }
         result => result,

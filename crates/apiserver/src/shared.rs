@@ -1,4 +1,8 @@
-//! What all requests of one server share.
+//! The state of a server that requests, connections and background tasks share.
+
+pub(crate) mod event_ages;
+pub(crate) mod well_known;
+pub(crate) mod work_queue;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,88 +16,82 @@ use crate::allocation::Allocation;
 use crate::authentication::Authenticator;
 use crate::authorization::index::Index;
 use crate::connect::Connect;
-use crate::http::load::Load;
+use crate::flow_control::FlowControl;
 use crate::metrics::Metrics;
-use crate::registry::{Registry, Resource, custom};
+use crate::registry::{Registry, custom};
+use crate::resource::Resource;
 use crate::store::{Change, Store, TableName};
-use crate::tasks::events::LastWrites;
-use crate::tasks::queue::{Work, WorkQueue};
-use crate::webhooks::{Turns, Webhooks};
+use crate::tables::DEFINITIONS;
+use crate::webhooks::{CallLimit, Webhooks};
+use event_ages::EventAges;
+use work_queue::{Work, WorkQueue};
 
-pub(crate) use crate::identity::Identity;
-
-/// The table of CustomResourceDefinitions.
-pub(crate) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
+/// The shared state of a server.
 pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
     pub(crate) connects: Vec<Arc<dyn Connect>>,
     pub(crate) authenticator: Authenticator,
-    /// Who may do what.
+    /// The index of roles and bindings.
     pub(crate) access: Arc<Index>,
-    /// What services have.
+    /// The node ports and cluster IPs of services.
     pub(crate) allocation: Arc<Allocation>,
-    /// Which admission webhooks there are.
     pub(crate) webhooks: Arc<Webhooks>,
-    /// Requests that wait for them.
-    pub(crate) webhook_turns: Turns,
-    /// When events were written.
-    pub(crate) last_writes: Arc<LastWrites>,
-    /// How much is going on, and how much may.
-    pub(crate) load: Load,
+    pub(crate) webhook_calls: CallLimit,
+    pub(crate) event_ages: Arc<EventAges>,
+    pub(crate) flow_control: FlowControl,
     pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
-    /// Where clients on this machine reach the server.
+    /// The address by which clients on this machine reach the server.
     pub(crate) advertised: SocketAddr,
-    /// Held by whoever creates something in a namespace with quotas.
+    /// Locked while a write in a namespace with quotas is checked and stored.
     pub(crate) quotas: Mutex<()>,
-    /// The compiled resources of each CRD by name.
-    definitions: Mutex<HashMap<Arc<str>, Definition>>,
+    /// The compiled resources of each CustomResourceDefinition, by its name.
+    definitions: Mutex<HashMap<Arc<str>, CompiledDefinition>>,
 }
 
-/// The parts of the program around the server that it calls.
+/// The in-process hooks of the embedding program.
 pub(crate) struct Hooks {
     pub(crate) admission: Vec<Arc<dyn Admission>>,
     pub(crate) connects: Vec<Arc<dyn Connect>>,
 }
 
-/// What is kept in step with the store, write by write.
+/// The indexes that observe every change of the store.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Followers {
+pub(crate) struct StoreObservers {
     work: Arc<WorkQueue>,
     access: Arc<Index>,
     allocation: Arc<Allocation>,
-    last_writes: Arc<LastWrites>,
+    event_ages: Arc<EventAges>,
     webhooks: Arc<Webhooks>,
 }
 
-impl Followers {
-    /// Notes a change. Called with the store locked.
+impl StoreObservers {
+    /// Observes a change. Called with the store locked.
     pub(crate) fn observe(&self, table: &TableName, change: &Change) {
         self.work.observe(table, change);
         self.access.observe(table, change);
         self.allocation.observe(table, change);
-        self.last_writes.observe(table, change);
+        self.event_ages.observe(table, change);
         self.webhooks.observe(table, change);
     }
 
-    /// Takes in what a store held before it told of changes. What was under way when the last process ended goes on.
+    /// Loads the objects of a store, and queues the background work that the last process did not finish.
     pub(crate) fn load(&self, store: &Store) {
         self.access.load(store);
         self.allocation.load(store);
-        self.last_writes.load(store);
+        self.event_ages.load(store);
         self.webhooks.load(store);
-        for (table, object) in store.everything() {
+        for (table, object) in store.all_objects() {
             self.work.observe(&table, &Change::Added(object));
         }
     }
 }
 
-/// What a version of a CRD was compiled to.
-struct Definition {
+/// The resources of one version of a CustomResourceDefinition.
+struct CompiledDefinition {
     version: u64,
     resources: Vec<Arc<Resource>>,
 }
@@ -108,9 +106,9 @@ impl Shared {
     pub(crate) fn new(
         store: Store,
         hooks: Hooks,
-        followers: Followers,
+        observers: StoreObservers,
         authenticator: Authenticator,
-        load: Load,
+        flow_control: FlowControl,
         stopping: CancellationToken,
         advertised: SocketAddr,
     ) -> Self {
@@ -129,37 +127,37 @@ impl Shared {
             admission,
             connects,
             authenticator,
-            access: followers.access,
-            allocation: followers.allocation,
-            webhooks: followers.webhooks,
-            webhook_turns: Turns::new(load.limits.requests),
-            last_writes: followers.last_writes,
-            load,
+            access: observers.access,
+            allocation: observers.allocation,
+            webhooks: observers.webhooks,
+            webhook_calls: CallLimit::new(flow_control.limits.requests),
+            event_ages: observers.event_ages,
+            flow_control,
             metrics: Metrics::default(),
-            work: followers.work,
+            work: observers.work,
             stopping,
             advertised,
             quotas: Mutex::default(),
             definitions: Mutex::default(),
         };
-        shared.refresh_crds();
+        shared.refresh_definitions();
         shared
     }
 
-    /// Serves exactly the custom resources that are stored now.
-    pub(crate) fn refresh_crds(&self) {
-        // Held until the new resources are served: the last refresh must see the last write.
+    /// Serves the custom resources of the stored definitions.
+    pub(crate) fn refresh_definitions(&self) {
+        // Locked until the new resources are served, so that the last refresh sees the last write.
         let mut known = self.definitions.lock();
         let mut next = HashMap::new();
-        for crd in self.store.list(CRDS, None).items {
-            let compiled = match known.remove(&crd.key.name) {
-                Some(definition) if definition.version == crd.version => definition,
-                _ => Definition {
-                    version: crd.version,
-                    resources: custom::served(&crd.value(), crd.version),
+        for stored in self.store.list(DEFINITIONS, None).items {
+            let compiled = match known.remove(&stored.key.name) {
+                Some(definition) if definition.version == stored.version => definition,
+                _ => CompiledDefinition {
+                    version: stored.version,
+                    resources: custom::served(&stored.value(), stored.version),
                 },
             };
-            next.insert(crd.key.name.clone(), compiled);
+            next.insert(stored.key.name.clone(), compiled);
         }
         self.registry.install(
             next.values()
@@ -169,24 +167,24 @@ impl Shared {
         *known = next;
     }
 
-    /// Notes that work failed; it is tried again if a webhook may have caused that.
-    pub(crate) fn failed(&self, work: Work) {
+    /// Retries failed work later if a webhook may have caused the failure.
+    pub(crate) fn retry_later(&self, work: Work) {
         if !self.webhooks.is_empty() {
             self.work.fail(work);
         }
     }
 
-    /// Looks at everything again, as at the start: background work that was refused or undone goes on.
-    pub(crate) fn resume(&self) {
-        for (table, object) in self.store.everything() {
+    /// Queues the background work of all objects again, after writes were undone.
+    pub(crate) fn requeue_all(&self) {
+        for (table, object) in self.store.all_objects() {
             self.work.observe(&table, &Change::Added(object));
         }
     }
 
-    /// To be called after each write to `table`.
-    pub(crate) fn written(&self, table: &str) {
-        if table == CRDS {
-            self.refresh_crds();
+    /// Applies the effects of a write to `table`. Call it after each write.
+    pub(crate) fn after_write(&self, table: &str) {
+        if table == DEFINITIONS {
+            self.refresh_definitions();
         }
     }
 }

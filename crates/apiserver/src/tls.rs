@@ -1,4 +1,4 @@
-//! Certificates of one instance: its own authority, the server's, and those of clients.
+//! Certificates of one server: its authority, its serving certificate, and client certificates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -15,9 +15,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::authentication::certificate::Clients;
+use crate::authentication::certificate::ClientCertificates;
+use crate::authentication::service_account::SigningError;
 
-/// Why there are no usable keys and certificates.
+/// Keys or certificates cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// Key or certificate generation failed.
@@ -35,10 +36,10 @@ pub enum TlsError {
     /// A private key cannot be read.
     #[error("it is not a private key")]
     Key,
-    /// No random numbers.
+    /// No random bytes are available.
     #[error("failed to get random bytes")]
     Random,
-    /// A file of the instance's secrets is not what was written.
+    /// A file of the server's secrets is damaged.
     #[error(
         "cannot use {}: {why}: put the file back, or remove {} to start with new keys and tokens, for which every \
          kubeconfig has to be written again", path.display(), folder.display()
@@ -48,18 +49,24 @@ pub enum TlsError {
         path: PathBuf,
         /// The reason.
         why: String,
-        /// The folder that it is in.
+        /// Its folder.
         folder: PathBuf,
     },
-    /// A file of the instance's secrets cannot be read or written.
+    /// A file of the server's secrets cannot be read or written.
     #[error("cannot keep the secrets of the server in {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
+}
+
+impl From<SigningError> for TlsError {
+    fn from(_: SigningError) -> Self {
+        Self::SigningKey
+    }
 }
 
 /// A client certificate with its key, both PEM.
@@ -77,7 +84,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) certificate_pem: String,
@@ -89,7 +96,7 @@ fn named(name: &str) -> DistinguishedName {
     distinguished
 }
 
-/// A new private key, PEM.
+/// Generates a private key, PEM.
 pub(crate) fn new_key() -> Result<String, TlsError> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
@@ -106,32 +113,32 @@ fn authority_params() -> CertificateParams {
     params
 }
 
-/// The certificate of an authority with this key, PEM.
+/// Creates the self-signed certificate of an authority, PEM.
 pub(crate) fn authority_certificate(key_pem: &str) -> Result<String, TlsError> {
     let key = KeyPair::from_pem(key_pem)?;
     Ok(authority_params().self_signed(&key)?.pem())
 }
 
-/// A private key in PKCS #8 from its PEM.
+/// Converts a PEM private key to PKCS #8.
 pub(crate) fn pkcs8(key_pem: &str) -> Result<Vec<u8>, TlsError> {
     Ok(KeyPair::from_pem(key_pem)
         .map_err(|_| TlsError::Key)?
         .serialize_der())
 }
 
-/// Returns why a certificate is not the one that an authority has made for this key, if it is not.
+/// Returns why a certificate does not belong to a key, or `None` if it does.
 pub(crate) fn mismatch(key_pem: &str, certificate_pem: &str) -> Option<String> {
     let Ok(key) = KeyPair::from_pem(key_pem) else {
         return Some(TlsError::Key.to_string());
     };
-    let none = || Some("it is not a certificate".to_owned());
+    let not_a_certificate = || Some("it is not a certificate".to_owned());
     let Ok(der) = CertificateDer::from_pem_slice(certificate_pem.as_bytes()) else {
-        return none();
+        return not_a_certificate();
     };
     let Ok((_, certificate)) = X509Certificate::from_der(&der) else {
-        return none();
+        return not_a_certificate();
     };
-    // The signature covers everything that is in the certificate.
+    // The signature covers the whole certificate.
     let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key.public_key_raw());
     let signed = certificate.tbs_certificate.as_ref();
     let signature = &certificate.signature_value.data;
@@ -148,11 +155,11 @@ impl Authority {
         })
     }
 
-    /// TLS for a server at `address`, and what checks the certificates of its clients, who need none.
+    /// Returns the TLS configuration of a server at `address`, and the checker of optional client certificates.
     pub(crate) fn serve(
         &self,
         address: SocketAddr,
-    ) -> Result<(Arc<ServerConfig>, Clients), TlsError> {
+    ) -> Result<(Arc<ServerConfig>, ClientCertificates), TlsError> {
         let key = KeyPair::generate()?;
         let names = [
             "localhost",
@@ -184,7 +191,7 @@ impl Authority {
         let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
             .build()
             .map_err(|e| refused(&e))?;
-        let clients = Clients::new(clients);
+        let clients = ClientCertificates::new(clients);
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -194,7 +201,7 @@ impl Authority {
         Ok((Arc::new(server), clients))
     }
 
-    /// A certificate for a user, in at most one group.
+    /// Issues a client certificate for a user in at most one group.
     pub(crate) fn client(
         &self,
         user: &str,
@@ -217,10 +224,10 @@ impl Authority {
     }
 }
 
-/// How many random bytes a bearer token has.
+/// Number of random bytes of a bearer token.
 pub(crate) const TOKEN_BYTES: usize = 32;
 
-/// A bearer token of random bytes.
+/// Generates a random bearer token.
 pub(crate) fn token() -> Result<String, TlsError> {
     use base64::Engine;
     let mut bytes = [0_u8; TOKEN_BYTES];

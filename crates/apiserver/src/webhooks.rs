@@ -1,10 +1,11 @@
-//! The admission webhooks that are registered, which of them a request concerns, and how one is called. In which order
-//! they are called, and what becomes of their answers, is for [`crate::verbs`].
+//! Registered admission webhooks: their configuration, matching, and calls.
+//!
+//! It must not know in which order webhooks are called, or how their responses affect a request.
 
 pub(crate) mod client;
 pub(crate) mod configuration;
 pub(crate) mod matching;
-mod resolve;
+pub(crate) mod resolve;
 pub(crate) mod review;
 
 use std::collections::BTreeMap;
@@ -14,26 +15,25 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::store::{Change, Store, TableName};
+use crate::tables::{MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS};
 use configuration::Webhook;
 
-/// The group of the configurations.
+/// The API group of webhook configurations.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
-const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
-const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// Whether a table holds configurations of webhooks.
+/// Reports whether a table holds webhook configurations.
 pub(crate) fn is_configuration(table: &str) -> bool {
-    table == MUTATING || table == VALIDATING
+    table == MUTATING_WEBHOOKS || table == VALIDATING_WEBHOOKS
 }
 
-/// When a webhook is called.
+/// The admission phase of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Mutating,
     Validating,
 }
 
-/// The webhooks of each configuration, by its name.
+/// Webhooks by the name of their configuration.
 type Configurations = BTreeMap<Box<str>, Vec<Arc<Webhook>>>;
 
 #[derive(Debug, Default, Clone)]
@@ -42,16 +42,16 @@ struct Registered {
     validating: Configurations,
 }
 
-/// All webhooks, kept in step with the stored configurations.
+/// All registered webhooks, updated with each change of a stored configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     registered: RwLock<Arc<Registered>>,
 }
 
 impl Webhooks {
-    /// Reads the configurations of a store.
+    /// Loads the configurations of a store.
     pub(crate) fn load(&self, store: &Store) {
-        for table in [MUTATING, VALIDATING] {
+        for table in [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS] {
             let table = TableName::from(table);
             for object in store.list(&table, None).items {
                 self.observe(&table, &Change::Added(object));
@@ -59,11 +59,11 @@ impl Webhooks {
         }
     }
 
-    /// Notes a change. Called with the store locked.
+    /// Observes a change. Called with the store locked.
     pub(crate) fn observe(&self, table: &str, change: &Change) {
         let phase = match table {
-            MUTATING => Phase::Mutating,
-            VALIDATING => Phase::Validating,
+            MUTATING_WEBHOOKS => Phase::Mutating,
+            VALIDATING_WEBHOOKS => Phase::Validating,
             _ => return,
         };
         let current = change.current();
@@ -82,13 +82,13 @@ impl Webhooks {
         }
     }
 
-    /// Reports whether no configuration is stored.
+    /// Reports whether there are no configurations.
     pub(crate) fn is_empty(&self) -> bool {
         let registered = self.registered.read();
         registered.mutating.is_empty() && registered.validating.is_empty()
     }
 
-    /// Calls `keep` for each webhook of a phase, by the names of their configurations, and returns what it keeps.
+    /// Calls `keep` for each webhook of a phase, in the order of configuration names, and returns its results.
     pub(crate) fn select<T>(
         &self,
         phase: Phase,
@@ -103,18 +103,18 @@ impl Webhooks {
     }
 }
 
-/// How many requests of clients may wait for webhooks at once: half of those that are worked on, so that webhooks which
-/// call back into the server find a place.
+/// Limits the client requests that wait for webhooks to half of all executing requests, so that webhooks can call back into
+/// the server.
 #[derive(Debug)]
-pub(crate) struct Turns(Semaphore);
+pub(crate) struct CallLimit(Semaphore);
 
-impl Turns {
+impl CallLimit {
     pub(crate) fn new(requests: usize) -> Self {
         Self(Semaphore::new(requests.div_ceil(2)))
     }
 
-    /// Returns a turn for as long as it is held, or none if too many requests wait already.
-    pub(crate) fn take(&self) -> Option<SemaphorePermit<'_>> {
+    /// Returns a permit, or `None` if too many requests wait.
+    pub(crate) fn acquire(&self) -> Option<SemaphorePermit<'_>> {
         self.0.try_acquire().ok()
     }
 }

@@ -448,16 +448,16 @@ async fn of_what_is_there_twice_in_yaml_the_last_counts() {
             assert_eq!(said.and_then(|w| w.to_str().ok()), warning, "{rest}");
         }
     }
-    let why = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 8: key \"k\" already set in map";
     let rest = "/a?fieldManager=one&fieldValidation=Strict";
     let refused = maps.send("PATCH", rest, &apply, yaml).await;
-    assert_eq!(said(&refused), (400, why));
-    let why = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
-               yaml: unmarshal errors:\n  line 8: key \"k\" already set in map";
+    let duplicate = "line 8: key \"k\" already set in map";
+    let (code, message) = said(&refused);
+    assert!(code == 400 && message.contains(duplicate), "{message}");
     let refused = maps
         .send("PUT", "/a?fieldValidation=Strict", &plain, yaml)
         .await;
-    assert_eq!(said(&refused), (400, why));
+    let (code, message) = said(&refused);
+    assert!(code == 400 && message.contains(duplicate), "{message}");
 }
 
 #[tokio::test]

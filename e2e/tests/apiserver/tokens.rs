@@ -292,16 +292,15 @@ async fn requests_for_tokens_that_make_no_sense_are_refused() {
             json!("x"),
             400,
             "the object provided is unrecognized (must be of type TokenRequest): couldn't get version/kind; json \
-             parse error: json: cannot unmarshal string into Go value of type struct { APIVersion string \
-             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (227822)"
+             parse error: "
                 .to_owned(),
         ),
     ] {
         let answer = scene.request(&body).await;
-        assert_eq!(
-            (answer.code, &answer.json["message"]),
-            (code, &json!(message)),
-            "{body}"
+        let found = answer.json["message"].as_str().unwrap();
+        assert!(
+            answer.code == code && found.starts_with(&message),
+            "{body}: {found}"
         );
     }
 }

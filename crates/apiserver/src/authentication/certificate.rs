@@ -1,7 +1,7 @@
 //! Client certificates: the common name is the user, the organisations are the groups.
 //!
-//! TLS lets anybody in who has the key of the certificate that they show. Whether our own authority signed it is asked
-//! here, so that a stranger is told by an answer, and may have a token besides.
+//! The TLS handshake accepts any certificate whose private key the client has. Its signature is checked here instead, so
+//! that a client with a foreign certificate gets an HTTP response and may use a token.
 
 use std::sync::Arc;
 
@@ -13,52 +13,52 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::identity::{ANONYMOUS, AUTHENTICATED, Identity};
 
-/// What the certificate of a connection proves.
+/// The result of checking the certificate of a connection.
 #[derive(Debug, Clone)]
-pub(crate) enum Shown {
-    /// Who it is, until the certificate ends: seconds since 1970.
-    Somebody { identity: Identity, until: i64 },
-    /// Nothing: it is not of our authority, or not for clients, or its time is over.
-    Stranger,
+pub(crate) enum PresentedCertificate {
+    /// Valid until a time in seconds of the Unix epoch.
+    Valid { identity: Identity, until: i64 },
+    /// Expired, not for clients, or signed by another authority.
+    Invalid,
 }
 
-impl Shown {
-    /// Who it is now.
+impl PresentedCertificate {
+    /// Returns the identity while the certificate is valid.
     pub(crate) fn identity(&self) -> Option<&Identity> {
         let now = jiff::Timestamp::now().as_second();
         match self {
-            Self::Somebody { identity, until } if now <= *until => Some(identity),
+            Self::Valid { identity, until } if now <= *until => Some(identity),
             _ => None,
         }
     }
 }
 
-/// Asks clients for a certificate, and checks what they show.
+/// Requests optional client certificates and checks them.
 #[derive(Debug, Clone)]
-pub(crate) struct Clients {
+pub(crate) struct ClientCertificates {
     authority: Arc<dyn ClientCertVerifier>,
 }
 
-impl Clients {
-    /// By what `authority` accepts.
+impl ClientCertificates {
+    /// Creates a checker that trusts what `authority` accepts.
     pub(crate) fn new(authority: Arc<dyn ClientCertVerifier>) -> Self {
         Self { authority }
     }
 
-    /// What a chain of certificates proves, if it names somebody.
-    pub(crate) fn judge(&self, chain: &[CertificateDer<'_>]) -> Option<Shown> {
+    /// Checks a certificate chain. Returns `None` if the certificate names no user.
+    pub(crate) fn check(&self, chain: &[CertificateDer<'_>]) -> Option<PresentedCertificate> {
         let (own, others) = chain.split_first()?;
         let checked = self
             .authority
             .verify_client_cert(own, others, UnixTime::now());
         match checked {
-            Ok(_) => somebody(own),
-            Err(_) => Some(Shown::Stranger),
+            Ok(_) => identity_of(own),
+            Err(_) => Some(PresentedCertificate::Invalid),
         }
     }
 }
 
-impl ClientCertVerifier for Clients {
+impl ClientCertVerifier for ClientCertificates {
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -67,7 +67,7 @@ impl ClientCertVerifier for Clients {
         self.authority.root_hint_subjects()
     }
 
-    /// Nothing is concluded from it here: see [`Clients::judge`].
+    /// Accepts every certificate: see [`ClientCertificates::check`].
     fn verify_client_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -102,8 +102,8 @@ impl ClientCertVerifier for Clients {
     }
 }
 
-/// Who a good certificate stands for; none if it names nobody.
-fn somebody(certificate: &CertificateDer<'_>) -> Option<Shown> {
+/// Returns the identity of a valid certificate, or `None` if it names no user.
+fn identity_of(certificate: &CertificateDer<'_>) -> Option<PresentedCertificate> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let user = parsed
         .subject()
@@ -135,5 +135,5 @@ fn somebody(certificate: &CertificateDer<'_>) -> Option<Shown> {
         ..Identity::default()
     };
     let until = parsed.validity().not_after.timestamp();
-    (!identity.user.is_empty()).then_some(Shown::Somebody { identity, until })
+    (!identity.user.is_empty()).then_some(PresentedCertificate::Valid { identity, until })
 }

@@ -1,8 +1,8 @@
-//! Acting as somebody else: the `Impersonate-*` headers, for those who may.
+//! Impersonation with the `Impersonate-*` headers.
 //!
-//! There are several ways to be allowed to, which are tried one after the other: as a node or a service account or
-//! anybody else for a verb that a rule names (`impersonate-on:user-info:list` with `impersonate:user-info`), or, with the
-//! plain verb `impersonate`, for anything.
+//! Several modes are tried in order. The constrained modes allow to act as a node, a service account or another user for
+//! the verbs that a rule names (`impersonate-on:user-info:list` with `impersonate:user-info`). The plain verb
+//! `impersonate` allows everything.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::authorization::index::{Decision, Index};
 use crate::authorization::{denied, refused};
 use crate::builtin::names;
 use crate::error::ApiError;
-use crate::http::escapes::decode;
 use crate::identity::{
     ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED, as_service_account,
 };
+use crate::percent_encoding::decode;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODES: &str = "system:nodes";
-/// On which node a service account runs, as its token says.
+/// The extra key with the node of a service account, taken from its token.
 pub(super) const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Who the headers ask to be.
+/// Returns the identity that the headers request.
 fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     let one = |name: &str| {
         headers
@@ -65,16 +65,16 @@ fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     }))
 }
 
-/// A way to be allowed to act as somebody.
+/// A mode of impersonation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// As the node that a service account runs on.
+    /// The node of the requesting service account.
     AssociatedNode,
     ArbitraryNode,
     ServiceAccount,
-    /// As anybody who is neither a node nor a service account.
+    /// Any user except nodes and service accounts.
     UserInfo,
-    /// As anybody, for anything.
+    /// Any identity and any request.
     Plain,
 }
 
@@ -97,7 +97,7 @@ impl Mode {
         }
     }
 
-    /// The verb on users, groups and the like.
+    /// Returns the verb on users, groups and other subjects.
     fn verb(self) -> String {
         match self {
             Self::Plain => "impersonate".to_owned(),
@@ -105,7 +105,7 @@ impl Mode {
         }
     }
 
-    /// The API group of users and groups.
+    /// Returns the API group of users and groups.
     fn group(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -113,34 +113,36 @@ impl Mode {
         }
     }
 
-    fn fits(self, wanted: &Identity, requestor: &Identity) -> bool {
-        let alone = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+    /// Reports whether the mode can grant the requested identity.
+    fn applies_to(self, wanted: &Identity, requestor: &Identity) -> bool {
+        let user_only =
+            wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = as_node(&wanted.user);
         let account = as_service_account(&wanted.user).is_some();
         match self {
             Self::AssociatedNode => {
                 let own = requestor.extra.get(NODE_NAME);
-                let runs_there = own.is_some_and(|own| match own.as_slice() {
+                let same_node = own.is_some_and(|own| match own.as_slice() {
                     [own] => Some(own.as_str()) == node,
                     _ => false,
                 });
-                alone && runs_there && as_service_account(&requestor.user).is_some()
+                user_only && same_node && as_service_account(&requestor.user).is_some()
             }
-            Self::ArbitraryNode => alone && node.is_some(),
-            Self::ServiceAccount => alone && account,
+            Self::ArbitraryNode => user_only && node.is_some(),
+            Self::ServiceAccount => user_only && account,
             Self::UserInfo => node.is_none() && !account,
             Self::Plain => true,
         }
     }
 }
 
-/// The name of the node that a user name stands for.
+/// Returns the node name of a node user.
 fn as_node(user: &str) -> Option<&str> {
     let name = user.strip_prefix("system:node:")?;
     names::subdomain(name).is_none().then_some(name)
 }
 
-/// A request to act as somebody, tried in one way.
+/// An impersonation request in one mode.
 struct Attempt<'a> {
     index: &'a Index,
     requestor: &'a Identity,
@@ -149,14 +151,14 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn may(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
+    fn check(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
         match self.index.decide(self.requestor, asked) {
             Decision::Allowed(_) => Ok(()),
             Decision::Denied { missing } => Err(denied(self.requestor, asked, &missing)),
         }
     }
 
-    fn may_be(
+    fn check_subject(
         &self,
         group: &str,
         (resource, part): (&str, &str),
@@ -167,17 +169,17 @@ impl Attempt<'_> {
         if let Target::Resource(target) = &mut asked.target {
             target.subresource = part;
         }
-        self.may(&asked)
+        self.check(&asked)
     }
 
-    /// Never, whatever rules say: for what the plain verb has always allowed, and the others do not.
-    fn never(&self, group: &str, resource: &str, name: &str, why: &str) -> ApiError {
+    /// Returns the refusal of a subject that constrained modes never grant.
+    fn never_granted(&self, group: &str, resource: &str, name: &str, why: &str) -> ApiError {
         let asked = Attributes::on(&self.verb, group, resource, "", name);
         refused(self.requestor, &asked, why)
     }
 
-    /// Who the requestor is from now on.
-    fn become_somebody(
+    /// Returns the impersonated identity if the requestor may assume it.
+    fn impersonate(
         &self,
         wanted: &Identity,
         request: &Attributes<'_>,
@@ -189,7 +191,7 @@ impl Attempt<'_> {
                 verb: &verb,
                 target: request.target.clone(),
             };
-            self.may(&on)?;
+            self.check(&on)?;
         }
         let group = self.mode.group();
         let mut other = wanted.clone();
@@ -197,55 +199,55 @@ impl Attempt<'_> {
             if wanted.groups.is_empty() {
                 other.groups = Identity::service_account(namespace, name).groups;
             }
-            self.may_be(group, ("serviceaccounts", ""), namespace, name)?;
+            self.check_subject(group, ("serviceaccounts", ""), namespace, name)?;
         } else if let (true, Some(name)) = (constrained, as_node(&wanted.user)) {
             other.groups = vec![NODES.to_owned()];
-            // Whoever may be the node they run on may be any that they come to run on.
+            // The permission for the associated node covers any node the account runs on.
             let name = match self.mode {
                 Mode::AssociatedNode => "*",
                 _ => name,
             };
-            self.may_be(group, ("nodes", ""), "", name)?;
+            self.check_subject(group, ("nodes", ""), "", name)?;
         } else {
-            self.may_be(group, ("users", ""), "", &wanted.user)?;
+            self.check_subject(group, ("users", ""), "", &wanted.user)?;
         }
         if !wanted.uid.is_empty() {
-            self.may_be(AUTHENTICATION, ("uids", ""), "", &wanted.uid)?;
+            self.check_subject(AUTHENTICATION, ("uids", ""), "", &wanted.uid)?;
         }
         if constrained && wanted.groups.iter().any(String::is_empty) {
             let why = "impersonating the empty string group is not allowed";
-            return Err(self.never(group, "groups", "", why));
+            return Err(self.never_granted(group, "groups", "", why));
         }
         if constrained && wanted.groups.iter().any(|group| group == MASTERS) {
             let why = "impersonating the system:masters group is not allowed";
-            return Err(self.never(group, "groups", MASTERS, why));
+            return Err(self.never_granted(group, "groups", MASTERS, why));
         }
         for wanted in &wanted.groups {
-            self.may_be(group, ("groups", ""), "", wanted)?;
+            self.check_subject(group, ("groups", ""), "", wanted)?;
         }
         for (key, values) in &wanted.extra {
-            if constrained && let Some(why) = unfit(key, values) {
-                return Err(self.never(AUTHENTICATION, "userextras", "", &why));
+            if constrained && let Some(why) = extra_problem(key, values) {
+                return Err(self.never_granted(AUTHENTICATION, "userextras", "", &why));
             }
             for value in values {
-                self.may_be(AUTHENTICATION, ("userextras", key), "", value)?;
+                self.check_subject(AUTHENTICATION, ("userextras", key), "", value)?;
             }
         }
-        let standing = if other.user == ANONYMOUS {
+        let authentication_group = if other.user == ANONYMOUS {
             UNAUTHENTICATED
         } else {
             AUTHENTICATED
         };
-        let says = |group: &String| group == standing || group == UNAUTHENTICATED;
-        if !other.groups.iter().any(says) {
-            other.groups.push(standing.to_owned());
+        let is_present = |group: &String| group == authentication_group || group == UNAUTHENTICATED;
+        if !other.groups.iter().any(is_present) {
+            other.groups.push(authentication_group.to_owned());
         }
         Ok(other)
     }
 }
 
-/// Why nobody has such extra values.
-fn unfit(key: &str, values: &[String]) -> Option<String> {
+/// Returns the problem of extra values.
+fn extra_problem(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());
     }
@@ -262,14 +264,14 @@ fn unfit(key: &str, values: &[String]) -> Option<String> {
     empty.then(|| "impersonating the empty string value in extra is not allowed".to_owned())
 }
 
-/// Who the request is made as: the identity itself, or the one it may stand in for.
+/// Returns the identity that a request is made as, after impersonation.
 pub(crate) fn apply(
     index: &Index,
     identity: Identity,
     headers: &HeaderMap,
     request: &Attributes<'_>,
 ) -> Result<Identity, ApiError> {
-    // Cheap for the many requests without such headers.
+    // Most requests have no such headers.
     if !headers
         .keys()
         .any(|k| k.as_str().starts_with("impersonate-"))
@@ -281,7 +283,7 @@ pub(crate) fn apply(
     };
     let mut first = None;
     for mode in Mode::ALL {
-        if !mode.fits(&wanted, &identity) {
+        if !mode.applies_to(&wanted, &identity) {
             continue;
         }
         let attempt = Attempt {
@@ -290,7 +292,7 @@ pub(crate) fn apply(
             mode,
             verb: mode.verb(),
         };
-        match attempt.become_somebody(&wanted, request) {
+        match attempt.impersonate(&wanted, request) {
             Ok(other) => return Ok(other),
             Err(error) => first = first.or(Some(error)),
         }

@@ -1,5 +1,5 @@
-//! Tokens of service accounts: JSON Web Tokens signed with ES256, bound to the account that they were made
-//! for and, on request, to a pod or a secret.
+//! Service account tokens: JSON Web Tokens signed with ES256, bound to an account and optionally to a pod, a secret or a
+//! node.
 
 use std::collections::HashMap;
 
@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 use super::Bearer;
 use crate::identity::Identity;
 use crate::store::{Key, Store};
-use crate::tls::TlsError;
+use crate::tables;
 
-/// Who signs, and whom tokens are meant for unless they say otherwise.
+/// The issuer of tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
-/// Signatures known to be good, so that a busy client does not cost one verification a request.
-const REMEMBERED: usize = 1024;
+/// Maximum tokens with a cached signature check.
+const MAX_CACHED: usize = 1024;
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Claims {
     aud: Vec<String>,
-    /// Those in secrets do not expire.
+    /// Absent in tokens of secrets, which do not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exp: Option<i64>,
     iat: i64,
@@ -44,54 +44,55 @@ pub(crate) struct Claims {
 struct BoundTo {
     namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<Named>,
+    node: Option<ObjectRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pod: Option<Named>,
+    pod: Option<ObjectRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<Named>,
-    serviceaccount: Named,
+    secret: Option<ObjectRef>,
+    serviceaccount: ObjectRef,
 }
 
-/// An object of which exactly this incarnation is meant.
+/// A reference to an object by name and uid.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct ObjectRef {
     pub(crate) name: String,
     pub(crate) uid: String,
 }
 
-/// What else must exist for a token to be good.
+/// An object that must exist for a token to stay valid.
 #[derive(Debug, Clone)]
-pub(crate) enum Tie {
-    /// The token also tells of the node that the pod is on.
+pub(crate) enum TokenBinding {
+    /// The claims also name the node of the pod.
     Pod {
-        pod: Named,
-        node: Option<Named>,
+        pod: ObjectRef,
+        node: Option<ObjectRef>,
     },
-    Secret(Named),
-    Node(Named),
+    Secret(ObjectRef),
+    Node(ObjectRef),
 }
 
-/// What a token is to say.
+/// The contents of a new token.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct TokenSpec<'a> {
     pub(crate) namespace: &'a str,
-    pub(crate) account: Named,
+    pub(crate) account: ObjectRef,
     pub(crate) audiences: Vec<String>,
-    /// How long it is good; without end if nothing is said.
+    /// Lifetime. `None` for a token that does not expire.
     pub(crate) seconds: Option<i64>,
-    pub(crate) tie: Option<Tie>,
+    pub(crate) binding: Option<TokenBinding>,
 }
 
-/// A new token, and when it expires.
+/// A signed token.
 #[derive(Debug)]
-pub(crate) struct Signed {
+pub(crate) struct SignedToken {
     pub(crate) token: String,
+    /// Seconds of the Unix epoch.
     pub(crate) expires: Option<i64>,
 }
 
-/// Why a token is not accepted.
+/// An invalid token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum TokenError {
     #[error("invalid bearer token")]
     Unknown,
     #[error(
@@ -104,15 +105,20 @@ pub(crate) enum Refused {
     Revoked,
 }
 
-/// Makes and checks tokens.
+/// The signing key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the key for service account tokens cannot be used")]
+pub(crate) struct SigningError;
+
+/// Signs and verifies tokens.
 pub(crate) struct Signer {
     key: EcdsaKeyPair,
     random: SystemRandom,
-    /// The name of the key.
+    /// Id of the key.
     id: String,
-    /// The first part of every token, with its dot.
+    /// The header of all tokens, with its dot.
     header: String,
-    known: Mutex<HashMap<Box<str>, Claims>>,
+    verified: Mutex<HashMap<Box<str>, Claims>>,
 }
 
 fn now() -> i64 {
@@ -125,11 +131,11 @@ fn quoted(list: &[String]) -> String {
 }
 
 impl Signer {
-    /// From a private key in PKCS #8.
-    pub(crate) fn new(pkcs8: &[u8]) -> Result<Self, TlsError> {
+    /// Creates a signer from a PKCS #8 private key.
+    pub(crate) fn new(pkcs8: &[u8]) -> Result<Self, SigningError> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
-            .map_err(|_| TlsError::SigningKey)?;
+            .map_err(|_| SigningError)?;
         let digest = ring::digest::digest(&ring::digest::SHA256, key.public_key().as_ref());
         let id = URL_SAFE_NO_PAD.encode(digest.as_ref());
         let header = json!({"alg": "ES256", "kid": id}).to_string();
@@ -138,49 +144,49 @@ impl Signer {
             random,
             id,
             header: format!("{}.", URL_SAFE_NO_PAD.encode(header)),
-            known: Mutex::default(),
+            verified: Mutex::default(),
         })
     }
 
-    pub(crate) fn sign(&self, wanted: Wanted<'_>) -> Result<Signed, TlsError> {
+    pub(crate) fn sign(&self, spec: TokenSpec<'_>) -> Result<SignedToken, SigningError> {
         let issued = now();
-        let (node, pod, secret) = match wanted.tie {
+        let (node, pod, secret) = match spec.binding {
             None => (None, None, None),
-            Some(Tie::Pod { pod, node }) => (node, Some(pod), None),
-            Some(Tie::Secret(secret)) => (None, None, Some(secret)),
-            Some(Tie::Node(node)) => (Some(node), None, None),
+            Some(TokenBinding::Pod { pod, node }) => (node, Some(pod), None),
+            Some(TokenBinding::Secret(secret)) => (None, None, Some(secret)),
+            Some(TokenBinding::Node(node)) => (Some(node), None, None),
         };
         let claims = Claims {
-            aud: wanted.audiences,
-            exp: wanted.seconds.map(|s| issued.saturating_add(s)),
+            aud: spec.audiences,
+            exp: spec.seconds.map(|s| issued.saturating_add(s)),
             iat: issued,
             iss: ISSUER.to_owned(),
             jti: uuid::Uuid::new_v4().to_string(),
-            sub: Identity::service_account(wanted.namespace, &wanted.account.name).user,
+            sub: Identity::service_account(spec.namespace, &spec.account.name).user,
             bound: BoundTo {
-                namespace: wanted.namespace.to_owned(),
+                namespace: spec.namespace.to_owned(),
                 node,
                 pod,
                 secret,
-                serviceaccount: wanted.account,
+                serviceaccount: spec.account,
             },
             nbf: issued,
         };
-        let body = serde_json::to_vec(&claims).map_err(|_| TlsError::SigningKey)?;
+        let body = serde_json::to_vec(&claims).map_err(|_| SigningError)?;
         let mut token = format!("{}{}", self.header, URL_SAFE_NO_PAD.encode(body));
         let signature = self
             .key
             .sign(&self.random, token.as_bytes())
-            .map_err(|_| TlsError::SigningKey)?;
+            .map_err(|_| SigningError)?;
         token.push('.');
         token.push_str(&URL_SAFE_NO_PAD.encode(signature.as_ref()));
-        Ok(Signed {
+        Ok(SignedToken {
             token,
             expires: claims.exp,
         })
     }
 
-    /// Where whoever wants to check a token finds the key, asked at this host.
+    /// Returns the OpenID configuration for clients that reach the server at `host`.
     pub(crate) fn configuration(host: &str) -> Value {
         json!({
             "issuer": ISSUER, "jwks_uri": format!("https://{host}/openid/v1/jwks"),
@@ -189,47 +195,47 @@ impl Signer {
         })
     }
 
-    /// The key that tokens are checked with, as a JSON Web Key Set.
+    /// Returns the public key as a JSON Web Key Set.
     pub(crate) fn keys(&self) -> Value {
-        // An uncompressed point: a byte that says so, and the two coordinates.
+        // An uncompressed point: a tag byte and the two coordinates.
         let point = self.key.public_key().as_ref();
         let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
         json!({"keys": [{"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256",
             "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)}]})
     }
 
-    /// What a token with our signature says.
+    /// Returns the claims of a token with a valid signature.
     fn claims(&self, token: &str) -> Option<Claims> {
-        if let Some(claims) = self.known.lock().get(token) {
+        if let Some(claims) = self.verified.lock().get(token) {
             return Some(claims.clone());
         }
         let (signed, signature) = token.rsplit_once('.')?;
-        // The header is ours to the byte: there is no other algorithm and no other key.
+        // Only one algorithm and one key are in use, so the header is constant.
         let body = signed.strip_prefix(&self.header)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref())
             .verify(signed.as_bytes(), &signature)
             .ok()?;
         let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).ok()?).ok()?;
-        let mut known = self.known.lock();
-        if known.len() >= REMEMBERED {
-            known.clear();
+        let mut verified = self.verified.lock();
+        if verified.len() >= MAX_CACHED {
+            verified.clear();
         }
-        known.insert(token.into(), claims.clone());
+        verified.insert(token.into(), claims.clone());
         Some(claims)
     }
 
-    /// The account behind a token, if it and what the token is bound to still exist.
+    /// Returns the account of a token if the account and the bound object exist.
     pub(crate) fn verify(
         &self,
         store: &Store,
         token: &str,
         audiences: &[String],
-    ) -> Result<Bearer, Refused> {
-        let claims = self.claims(token).ok_or(Refused::Unknown)?;
+    ) -> Result<Bearer, TokenError> {
+        let claims = self.claims(token).ok_or(TokenError::Unknown)?;
         let at = now();
         if claims.exp.is_some_and(|end| at >= end) || at < claims.nbf {
-            return Err(Refused::Expired);
+            return Err(TokenError::Expired);
         }
         let own = [ISSUER.to_owned()];
         let wanted = if audiences.is_empty() {
@@ -243,38 +249,41 @@ impl Signer {
             .cloned()
             .collect();
         if common.is_empty() {
-            return Err(Refused::Audience {
+            return Err(TokenError::Audience {
                 has: quoted(&claims.aud),
                 wanted: quoted(wanted),
             });
         }
         let bound = &claims.bound;
-        let exists = |table: &str, namespace: &str, named: &Named| {
+        let exists = |table: &str, namespace: &str, named: &ObjectRef| {
             store
                 .get(table, &Key::new(namespace, &named.name))
                 .is_some_and(|object| *object.uid == *named.uid)
         };
         let is_there = |table, named| exists(table, &bound.namespace, named);
-        // The node of a pod may go before the pod does.
-        let alone = bound.node.as_ref().filter(|_| bound.pod.is_none());
-        let alive = is_there("serviceaccounts", &bound.serviceaccount)
-            && bound.pod.as_ref().is_none_or(|p| is_there("pods", p))
-            && bound.secret.as_ref().is_none_or(|s| is_there("secrets", s))
-            && alone.is_none_or(|n| exists("nodes", "", n));
+        // The node of a bound pod may be deleted before the pod.
+        let bound_node = bound.node.as_ref().filter(|_| bound.pod.is_none());
+        let alive = is_there(tables::SERVICE_ACCOUNTS, &bound.serviceaccount)
+            && bound.pod.as_ref().is_none_or(|p| is_there(tables::PODS, p))
+            && bound
+                .secret
+                .as_ref()
+                .is_none_or(|s| is_there(tables::SECRETS, s))
+            && bound_node.is_none_or(|n| exists(tables::NODES, "", n));
         if !alive {
-            return Err(Refused::Revoked);
+            return Err(TokenError::Revoked);
         }
         let mut identity = Identity::service_account(&bound.namespace, &bound.serviceaccount.name);
         identity.uid.clone_from(&bound.serviceaccount.uid);
-        let mut note = |key: &str, value: String| {
+        let mut add_extra = |key: &str, value: String| {
             let key = format!("authentication.kubernetes.io/{key}");
             identity.extra.insert(key, vec![value]);
         };
-        note("credential-id", format!("JTI={}", claims.jti));
-        for (what, object) in [("node", &bound.node), ("pod", &bound.pod)] {
+        add_extra("credential-id", format!("JTI={}", claims.jti));
+        for (kind, object) in [("node", &bound.node), ("pod", &bound.pod)] {
             if let Some(object) = object {
-                note(&format!("{what}-name"), object.name.clone());
-                note(&format!("{what}-uid"), object.uid.clone());
+                add_extra(&format!("{kind}-name"), object.name.clone());
+                add_extra(&format!("{kind}-uid"), object.uid.clone());
             }
         }
         Ok(Bearer {
@@ -297,22 +306,22 @@ mod tests {
     }
 
     fn token(signer: &Signer, seconds: i64, audience: &str) -> String {
-        let account = Named {
+        let account = ObjectRef {
             name: "bot".to_owned(),
             uid: "u1".to_owned(),
         };
-        let wanted = Wanted {
+        let spec = TokenSpec {
             namespace: "n",
             account,
             audiences: vec![audience.to_owned()],
             seconds: Some(seconds),
-            tie: None,
+            binding: None,
         };
-        signer.sign(wanted).unwrap().token
+        signer.sign(spec).unwrap().token
     }
 
     #[test]
-    fn a_token_is_good_while_its_account_lives() {
+    fn a_token_is_valid_while_its_account_exists() {
         let store = Store::open(Box::new(Volatile), Box::new(|_, _| ())).unwrap();
         let table: TableName = "serviceaccounts".into();
         let mut account = json!({"metadata": {"name": "bot", "uid": "u1"}});
@@ -325,21 +334,21 @@ mod tests {
         let good = token(&signer, 600, ISSUER);
         let identity = signer.verify(&store, &good, &[]).unwrap().identity;
         assert_eq!(identity.user, "system:serviceaccount:n:bot");
-        let refused = |token: &str| signer.verify(&store, token, &[]).unwrap_err();
-        assert_eq!(refused(&token(&signer, -1, ISSUER)), Refused::Expired);
+        let error = |token: &str| signer.verify(&store, token, &[]).unwrap_err();
+        assert_eq!(error(&token(&signer, -1, ISSUER)), TokenError::Expired);
         assert!(matches!(
-            refused(&token(&signer, 600, "other")),
-            Refused::Audience { .. }
+            error(&token(&signer, 600, "other")),
+            TokenError::Audience { .. }
         ));
         let foreign = token(&super::tests::signer(), 600, ISSUER);
-        assert_eq!(refused(&foreign), Refused::Unknown);
+        assert_eq!(error(&foreign), TokenError::Unknown);
         let (head, _) = good.rsplit_once('.').unwrap();
         let (_, tail) = token(&signer, 700, ISSUER)
             .rsplit_once('.')
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
             .unwrap();
-        assert_eq!(refused(&format!("{head}.{tail}")), Refused::Unknown);
+        assert_eq!(error(&format!("{head}.{tail}")), TokenError::Unknown);
         store.remove(&table, &key, version, &mut account).unwrap();
-        assert_eq!(refused(&good), Refused::Revoked);
+        assert_eq!(error(&good), TokenError::Revoked);
     }
 }

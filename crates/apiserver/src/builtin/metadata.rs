@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::names::{self, qualified_name};
 use crate::error::Cause;
-use crate::registry::Resource;
+use crate::resource::Resource;
 
 /// All annotations of an object together.
 const MAX_ANNOTATIONS: usize = 256 << 10;

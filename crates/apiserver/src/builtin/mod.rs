@@ -2,11 +2,13 @@
 //! checks it makes.
 
 mod autoscaler;
+mod definition;
 pub(crate) mod metadata;
 pub(crate) mod names;
 mod network;
 mod pod;
 pub(crate) mod pod_parts;
+pub(crate) mod pod_resources;
 pub(crate) mod seed;
 mod service;
 pub(crate) mod signing_request;
@@ -14,14 +16,13 @@ mod storage;
 mod validation;
 pub(crate) mod warnings;
 mod webhook;
-pub(crate) mod webhook_client;
+mod webhook_client;
 mod workloads;
 
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::registry::Resource;
-use crate::verbs::Subresource;
+use crate::resource::{Resource, Subresource};
 pub(crate) use validation::validate;
 
 /// Sets `value[key]` if it is absent.
@@ -79,6 +80,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             role_binding(value);
         }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition::default(value),
         ("scheduling.k8s.io", "priorityclasses") => {
             set(value, "preemptionPolicy", json!("PreemptLowerPriority"));
         }

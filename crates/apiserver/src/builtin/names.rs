@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::error::Cause;
-use crate::registry::NameRule;
+use crate::resource::NameRule;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{items, pod_parts, set, storage};
-use crate::limits::Needs;
+use crate::builtin::pod_resources::PodResources;
 
 /// Fills in a pod.
 pub(super) fn pod(value: &mut Value) {
@@ -173,7 +173,7 @@ fn requests_of_all(pod: &mut Value) {
     let limits = pod_parts::amounts(whole, "limits")
         .cloned()
         .unwrap_or_default();
-    let needs = Needs::of_containers(pod).requests;
+    let needs = PodResources::of_containers(pod).requests;
     let asked = needs
         .into_iter()
         .map(|(name, amount)| (name, json!(amount.to_string())));

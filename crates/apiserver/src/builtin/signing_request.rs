@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::set;
 use crate::clock;
 use crate::identity::Identity;
-use crate::registry::Resource;
-use crate::verbs::Subresource;
+use crate::resource::{Resource, Subresource};
 
 pub(crate) fn is_one(resource: &Resource) -> bool {
     resource.is("certificates.k8s.io", "certificatesigningrequests")

@@ -6,7 +6,9 @@ mod batch;
 mod claim;
 mod cluster;
 mod container;
+mod conversion;
 mod coordination;
+mod definition;
 mod differences;
 mod environment;
 mod ephemeral;
@@ -36,9 +38,8 @@ use serde_json::{Value, json};
 
 use crate::builtin::{self, names};
 use crate::error::Cause;
-use crate::registry::{Resource, definition};
+use crate::resource::{Resource, Subresource};
 use crate::selector::{compiled, label_map};
-use crate::verbs::Subresource;
 use place::Place;
 
 /// What is wrong with an object of a built-in kind.

@@ -11,8 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::metadata::STANDARD;
-use crate::registry::Resource;
-use crate::verbs::Subresource;
+use crate::resource::{Resource, Subresource};
 
 /// What is to be said of an object that is about to be stored.
 pub(crate) fn warnings(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{items, set};
-use crate::registry::Resource;
+use crate::resource::Resource;
 
 /// Fills in the defaults of each webhook of a configuration.
 pub(super) fn default(resource: &Resource, configuration: &mut Value) {

@@ -1,8 +1,8 @@
-//! What form of answer the client wants.
+//! Content negotiation by the Accept header.
 
 use crate::error::{ApiError, Reason};
 
-/// The form of objects in an answer.
+/// The form of the objects in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rendering {
     Full,
@@ -10,69 +10,74 @@ pub(crate) enum Rendering {
     Partial,
 }
 
-/// How an answer is written down.
+/// The serialisation of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notation {
     Json,
     Yaml,
 }
 
-/// What is asked for: some forms are for objects, others for lists.
+/// The kind of response, which decides about the supported forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ResponseKind {
     Object,
     List,
-    /// Events, each with an object.
+    /// A stream of events.
     Watch,
-    /// An answer of which nothing is stored, and which is no row of a table.
+    /// An object that is not stored, and has no table.
     Review,
 }
 
-/// The first form in the Accept header that is served.
-pub(crate) fn negotiate(accept: &str, asked: Asked) -> Result<(Rendering, Notation), ApiError> {
+/// Returns the first supported form in the Accept header.
+pub(crate) fn negotiate(
+    accept: &str,
+    response: ResponseKind,
+) -> Result<(Rendering, Notation), ApiError> {
     if accept.is_empty() {
         return Ok((Rendering::Full, Notation::Json));
     }
-    let mut form_is_strange = false;
+    let mut unsupported_form = false;
     for entry in accept.split(',') {
         let mut parts = entry.split(';').map(str::trim);
         let notation = match parts.next().unwrap_or_default() {
             "application/json" | "*/*" | "application/*" => Notation::Json,
-            "application/yaml" if asked != Asked::Watch => Notation::Yaml,
+            "application/yaml" if response != ResponseKind::Watch => Notation::Yaml,
             _ => continue,
         };
         let form = parts.find_map(|p| p.strip_prefix("as="));
         match form {
             None => return Ok((Rendering::Full, notation)),
-            Some("Table") if entry.contains("v=v2") || asked == Asked::Review => {
-                form_is_strange = true;
+            Some("Table") if entry.contains("v=v2") || response == ResponseKind::Review => {
+                unsupported_form = true;
             }
             Some("Table") => return Ok((Rendering::Table, notation)),
-            Some("PartialObjectMetadata") if asked == Asked::List => {
-                return Err(unfit(
+            Some("PartialObjectMetadata") if response == ResponseKind::List => {
+                return Err(error(
                     "you requested PartialObjectMetadata, but the requested object is a list",
                 ));
             }
-            Some("PartialObjectMetadataList") if matches!(asked, Asked::Object | Asked::Review) => {
-                return Err(unfit(
+            Some("PartialObjectMetadataList")
+                if matches!(response, ResponseKind::Object | ResponseKind::Review) =>
+            {
+                return Err(error(
                     "you requested PartialObjectMetadataList, but the requested object is not a list",
                 ));
             }
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
                 return Ok((Rendering::Partial, notation));
             }
-            Some(_) => form_is_strange = true,
+            Some(_) => unsupported_form = true,
         }
     }
-    if form_is_strange {
-        return Err(unfit(
+    if unsupported_form {
+        return Err(error(
             "only the following media types are accepted: application/json, application/yaml",
         ));
     }
-    Err(nothing_fits())
+    Err(not_acceptable())
 }
 
-/// The notation of a document that has but one form. Go clients that ask for protobuf alone read JSON as well.
+/// Returns the notation of a document with a single form. Go clients that accept only protobuf also read JSON.
 pub(crate) fn notation(accept: &str) -> Result<Notation, ApiError> {
     if accept.is_empty() {
         return Ok(Notation::Json);
@@ -91,11 +96,11 @@ pub(crate) fn notation(accept: &str) -> Result<Notation, ApiError> {
             .all(|part| !part.starts_with("as="))
             .then_some(notation)
     });
-    known.ok_or_else(nothing_fits)
+    known.ok_or_else(not_acceptable)
 }
 
-fn nothing_fits() -> ApiError {
-    let mut error = unfit(
+fn not_acceptable() -> ApiError {
+    let mut error = self::error(
         "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
          application/json;stream=watch",
     );
@@ -103,7 +108,7 @@ fn nothing_fits() -> ApiError {
     error
 }
 
-fn unfit(message: &str) -> ApiError {
+fn error(message: &str) -> ApiError {
     ApiError::new(Reason::NotAcceptable, message)
 }
 
@@ -112,26 +117,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_served_form_wins() {
-        let served = |accept: &str, asked| negotiate(accept, asked).map_err(|error| error.message);
+    fn the_first_supported_form_wins() {
+        let served =
+            |accept: &str, response| negotiate(accept, response).map_err(|error| error.message);
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         let json = |rendering| Ok((rendering, Notation::Json));
-        assert_eq!(served(kubectl, Asked::List), json(Rendering::Table));
+        assert_eq!(served(kubectl, ResponseKind::List), json(Rendering::Table));
         let go = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(served(go, Asked::Object), json(Rendering::Full));
+        assert_eq!(served(go, ResponseKind::Object), json(Rendering::Full));
         let yaml = "application/yaml, application/json";
-        let both = [Asked::Object, Asked::Watch].map(|asked| served(yaml, asked));
+        let both =
+            [ResponseKind::Object, ResponseKind::Watch].map(|response| served(yaml, response));
         assert_eq!(
             both,
             [Ok((Rendering::Full, Notation::Yaml)), json(Rendering::Full)]
         );
         let partial =
             "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(served(partial, Asked::Watch), json(Rendering::Partial));
-        assert!(served(partial, Asked::List).is_err());
+        assert_eq!(
+            served(partial, ResponseKind::Watch),
+            json(Rendering::Partial)
+        );
+        assert!(served(partial, ResponseKind::List).is_err());
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        assert!(served(table, Asked::Review).is_err());
-        assert_eq!(served(kubectl, Asked::Review), json(Rendering::Full));
-        assert!(served("text/html", Asked::Object).is_err());
+        assert!(served(table, ResponseKind::Review).is_err());
+        assert_eq!(served(kubectl, ResponseKind::Review), json(Rendering::Full));
+        assert!(served("text/html", ResponseKind::Object).is_err());
     }
 }

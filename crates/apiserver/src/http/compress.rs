@@ -1,4 +1,4 @@
-//! Large answers in gzip, for clients that understand it. Chunk by chunk, so that nobody else waits for long.
+//! Gzip compression of large responses, chunk by chunk, so that other requests are not delayed.
 
 use std::io::Write as _;
 
@@ -11,32 +11,33 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
-use super::respond::Endless;
+use crate::flow_control::LongRunning;
 
-/// Smaller answers are not worth the time.
-const SMALLEST: usize = 128 << 10;
-/// So much is compressed between two looks at what else there is to do.
+/// Minimum size of a compressed response.
+const MIN_SIZE: usize = 128 << 10;
+/// Bytes compressed between two yields.
 const CHUNK: usize = 64 << 10;
 
-/// Whether a client says that it understands gzip.
-pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
-    let said = headers.get_all(header::ACCEPT_ENCODING).iter();
-    said.filter_map(|value| value.to_str().ok())
+/// Reports whether a client accepts gzip.
+pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|coding| coding.trim() == "gzip")
 }
 
-/// The same answer, compressed if that is worth it. What has no end, such as a watch, stays as it is.
+/// Compresses a large response. Long-running responses stay uncompressed.
 pub(super) async fn compressed(response: Response<Body>) -> Response<Body> {
-    let is_small = |size| usize::try_from(size).is_ok_and(|size| size < SMALLEST);
-    if response.extensions().get::<Endless>().is_some()
+    let is_small = |size| usize::try_from(size).is_ok_and(|size| size < MIN_SIZE);
+    if response.extensions().get::<LongRunning>().is_some()
         || response.body().size_hint().exact().is_some_and(is_small)
     {
         return response;
     }
     let (mut parts, mut body) = response.into_parts();
     let mut begin = BytesMut::new();
-    while begin.len() < SMALLEST {
+    while begin.len() < MIN_SIZE {
         match body.frame().await {
             Some(Ok(frame)) => begin.extend(frame.into_data()),
             Some(Err(_)) | None => return Response::from_parts(parts, Body::from(begin.freeze())),
@@ -57,7 +58,7 @@ pub(super) async fn compressed(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from_stream(chunks))
 }
 
-/// What is still to be compressed, and what with.
+/// The rest of a response, and its encoder.
 struct Rest {
     pending: Bytes,
     body: Body,
@@ -74,7 +75,7 @@ impl Rest {
         }
     }
 
-    /// The next piece that can be sent, and what is left behind it.
+    /// Returns the next compressed chunk and the rest.
     async fn step(mut self) -> Result<(Bytes, Option<Self>), axum::Error> {
         loop {
             while !self.pending.is_empty() {

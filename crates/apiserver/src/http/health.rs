@@ -1,13 +1,12 @@
-//! `/healthz`, `/livez`, `/readyz` and the single checks below them. Whoever gets an answer knows what they wanted to
-//! know: all checks pass as long as the server answers at all.
+//! `/healthz`, `/livez`, `/readyz` and their checks. All checks pass while the server responds.
 
 use axum::body::Body;
 use http::Response;
 
-use super::query::Query;
 use super::respond;
+use crate::query::Query;
 
-/// The checks of an endpoint, under the names that tools leave out or ask for.
+/// Returns the names of the checks of an endpoint.
 fn checks(endpoint: &str) -> &'static [&'static str] {
     match endpoint {
         "readyz" => &["ping", "log", "informer-sync", "shutdown"],
@@ -15,35 +14,38 @@ fn checks(endpoint: &str) -> &'static [&'static str] {
     }
 }
 
-/// Answers an endpoint, or what is below it.
-pub(super) fn answer(endpoint: &str, rest: &[&str], query: &Query) -> Response<Body> {
+/// Handles a health endpoint or one of its checks.
+pub(super) fn handle(endpoint: &str, rest: &[&str], query: &Query) -> Response<Body> {
     match rest {
         [] => {}
         [check] if checks(endpoint).contains(check) => return respond::text("ok"),
-        _ => return respond::no_such_page(),
+        _ => return respond::page_not_found(),
     }
     if !query.has("verbose") {
         return respond::text("ok");
     }
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let mut told: Vec<String> = checks(endpoint)
+    let mut lines: Vec<String> = checks(endpoint)
         .iter()
         .map(|check| {
-            let is_out = excluded.contains(check);
-            format!("[+]{check} {}ok", if is_out { "excluded: " } else { "" })
+            let is_excluded = excluded.contains(check);
+            format!(
+                "[+]{check} {}ok",
+                if is_excluded { "excluded: " } else { "" }
+            )
         })
         .collect();
-    let strange: Vec<String> = excluded
+    let unknown: Vec<String> = excluded
         .iter()
         .filter(|name| !checks(endpoint).contains(name))
         .map(|name| format!("\"{name}\""))
         .collect();
-    if !strange.is_empty() {
-        let names = strange.join(",");
-        told.push(format!(
+    if !unknown.is_empty() {
+        let names = unknown.join(",");
+        lines.push(format!(
             "warn: some health checks cannot be excluded: no matches for {names}"
         ));
     }
-    told.push(format!("{endpoint} check passed\n"));
-    respond::text(&told.join("\n"))
+    lines.push(format!("{endpoint} check passed\n"));
+    respond::text(&lines.join("\n"))
 }

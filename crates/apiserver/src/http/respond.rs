@@ -1,4 +1,4 @@
-//! Building responses.
+//! Construction of responses.
 
 use std::convert::Infallible;
 
@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use crate::error::{ApiError, Reason};
+use crate::flow_control::LongRunning;
 
 fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
@@ -23,9 +24,9 @@ fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>)
     response
 }
 
-/// JSON that is serialised already, as a line.
+/// Returns serialised JSON as a line.
 pub(crate) fn json_bytes(code: StatusCode, bytes: Bytes) -> Response<Body> {
-    // What was made for this answer has room; objects belong to the store.
+    // Bytes of stored objects are shared and have to be copied.
     let mut line = bytes.try_into_mut().unwrap_or_else(|shared| {
         let mut line = BytesMut::with_capacity(shared.len() + 1);
         line.put_slice(&shared);
@@ -42,9 +43,9 @@ pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
     )
 }
 
-/// The same with a line for each value, if it is JSON.
-pub(crate) async fn laid_out(response: Response<Body>) -> Response<Body> {
-    if response.extensions().get::<Endless>().is_some() {
+/// Pretty-prints a JSON response.
+pub(crate) async fn pretty_printed(response: Response<Body>) -> Response<Body> {
+    if response.extensions().get::<LongRunning>().is_some() {
         return response;
     }
     let (parts, body) = response.into_parts();
@@ -54,7 +55,7 @@ pub(crate) async fn laid_out(response: Response<Body>) -> Response<Body> {
         return Response::from_parts(parts, body);
     }
     let Ok(collected) = body.collect().await else {
-        return error(&ApiError::internal("the answer was cut short"));
+        return error(&ApiError::internal("the response was cut short"));
     };
     let bytes = collected.to_bytes();
     let value = serde_json::from_slice::<Value>(&bytes);
@@ -62,87 +63,89 @@ pub(crate) async fn laid_out(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from(text.map_or(bytes, Bytes::from)))
 }
 
-/// An answer in JSON as YAML.
+/// Converts a JSON response to YAML.
 pub(crate) async fn as_yaml(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let Ok(collected) = body.collect().await else {
-        return error(&ApiError::internal("the answer was cut short"));
+        return error(&ApiError::internal("the response was cut short"));
     };
     let value = serde_json::from_slice::<Value>(&collected.to_bytes());
     let text = value
         .ok()
         .and_then(|value| serde_saphyr::to_string(&value).ok());
     let Some(text) = text else {
-        return error(&ApiError::internal("the answer cannot be written as YAML"));
+        return error(&ApiError::internal(
+            "the response cannot be written as YAML",
+        ));
     };
     let kind = HeaderValue::from_static("application/yaml");
     parts.headers.insert(header::CONTENT_TYPE, kind);
     Response::from_parts(parts, Body::from(text))
 }
 
-/// An answer that is the same for everybody.
-pub(crate) fn public(mut answer: Response<Body>) -> Response<Body> {
+/// Marks a response as equal for all clients.
+pub(crate) fn public(mut response: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public");
-    answer.headers_mut().insert(header::CACHE_CONTROL, value);
-    answer
+    response.headers_mut().insert(header::CACHE_CONTROL, value);
+    response
 }
 
-/// JSON that people look at, laid out for them.
-pub(crate) fn json_for_people(value: &Value) -> Response<Body> {
+/// Returns pretty-printed JSON.
+pub(crate) fn pretty_json(value: &Value) -> Response<Body> {
     let text = serde_json::to_vec_pretty(value).unwrap_or_default();
     response(StatusCode::OK, "application/json", text)
 }
 
-/// An answer that will be the same whenever it is asked for.
-pub(crate) fn for_ever(mut answer: Response<Body>) -> Response<Body> {
+/// Marks a response as immutable.
+pub(crate) fn immutable(mut response: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public, immutable");
-    answer.headers_mut().insert(header::CACHE_CONTROL, value);
-    answer
+    response.headers_mut().insert(header::CACHE_CONTROL, value);
+    response
 }
 
-/// An answer of a type of its own that anybody may keep for an hour.
-pub(crate) fn for_an_hour(content_type: &'static str, value: &Value) -> Response<Body> {
-    let mut answer = json_as(content_type, value);
+/// Returns JSON of a media type that clients may cache for an hour.
+pub(crate) fn cached_for_an_hour(content_type: &'static str, value: &Value) -> Response<Body> {
+    let mut response = json_as(content_type, value);
     let value = HeaderValue::from_static("public, max-age=3600");
-    answer.headers_mut().insert(header::CACHE_CONTROL, value);
-    answer
+    response.headers_mut().insert(header::CACHE_CONTROL, value);
+    response
 }
 
-/// For paths that are not of the API.
-pub(crate) fn no_such_page() -> Response<Body> {
+/// Returns the response for a path outside the API.
+pub(crate) fn page_not_found() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// For documents that are not there: an answer without a body.
-pub(crate) fn nothing_here() -> Response<Body> {
+/// Returns a 404 without a body.
+pub(crate) fn empty_not_found() -> Response<Body> {
     response(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "")
 }
 
-/// For requests that are no HTTP.
-pub(crate) fn no_request() -> Response<Body> {
+/// Returns the response for a malformed request.
+pub(crate) fn malformed_request() -> Response<Body> {
     plain(StatusCode::BAD_REQUEST, "400 Bad Request")
 }
 
-/// The same place under another name.
+/// Returns a permanent redirect.
 pub(crate) fn moved(to: &str) -> Response<Body> {
-    let mut answer = response(StatusCode::MOVED_PERMANENTLY, "application/json", "");
+    let mut response = self::response(StatusCode::MOVED_PERMANENTLY, "application/json", "");
     if let Ok(value) = HeaderValue::from_str(to) {
-        answer.headers_mut().insert(header::LOCATION, value);
+        response.headers_mut().insert(header::LOCATION, value);
     }
-    answer
+    response
 }
 
-/// A text that no browser may take for anything else.
+/// Returns plain text that browsers do not sniff.
 fn plain(code: StatusCode, text: &'static str) -> Response<Body> {
-    let mut answer = response(code, "text/plain; charset=utf-8", text);
+    let mut response = self::response(code, "text/plain; charset=utf-8", text);
     let value = HeaderValue::from_static("nosniff");
-    answer
+    response
         .headers_mut()
         .insert(header::X_CONTENT_TYPE_OPTIONS, value);
-    answer
+    response
 }
 
-/// JSON with a content type of its own.
+/// Returns JSON with a content type.
 pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Body> {
     response(
         StatusCode::OK,
@@ -151,7 +154,7 @@ pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Bod
     )
 }
 
-/// Bytes of a type of their own.
+/// Returns bytes with a content type.
 pub(crate) fn bytes_as(content_type: &'static str, bytes: impl Into<Body>) -> Response<Body> {
     response(StatusCode::OK, content_type, bytes)
 }
@@ -164,25 +167,21 @@ pub(crate) fn typed_text(content_type: &'static str, body: &str) -> Response<Bod
     response(StatusCode::OK, content_type, body.to_owned())
 }
 
-/// JSON that is written while it is read, as a line.
+/// Returns streamed JSON as a line.
 pub(crate) fn json_chunks(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     let end = stream::iter([Bytes::from_static(b"\n")]);
     let body = Body::from_stream(chunks.chain(end).map(Ok::<_, Infallible>));
     response(StatusCode::OK, "application/json", body)
 }
 
-/// Marks an answer whose end is not in sight.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Endless;
-
-/// JSON that goes on until somebody ends it.
-pub(crate) fn endless(body: Body) -> Response<Body> {
-    let mut answer = response(StatusCode::OK, "application/json", body);
-    answer.extensions_mut().insert(Endless);
-    answer
+/// Returns a long-running JSON response.
+pub(crate) fn long_running(body: Body) -> Response<Body> {
+    let mut response = self::response(StatusCode::OK, "application/json", body);
+    response.extensions_mut().insert(LongRunning);
+    response
 }
 
-/// A `Status` for an error.
+/// Returns the `Status` of an error.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_value(code, &error.status());
@@ -199,7 +198,7 @@ pub(crate) fn error(error: &ApiError) -> Response<Body> {
     response
 }
 
-/// Adds `Warning: 299` headers.
+/// Adds a `Warning: 299` header for each warning.
 pub(crate) fn warn(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     for warning in warnings {
         let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");

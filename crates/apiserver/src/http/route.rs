@@ -1,10 +1,11 @@
-//! From a decoded URL path to what it names.
+//! Routing of decoded URL paths.
 
 use std::sync::Arc;
 
-use crate::registry::{Resource, Snapshot};
+use crate::registry::Snapshot;
+use crate::resource::Resource;
 
-/// A resource, or an object or subresource of it.
+/// The target of a resource path.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) resource: Arc<Resource>,
@@ -16,10 +17,11 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) enum Route<'a> {
     Target(Target),
-    /// Anything that is not a resource, and whether its path ends in a slash.
-    Fixed(Vec<&'a str>, bool),
+    /// The segments of another path, and whether it ends with a slash.
+    NonResource(Vec<&'a str>, bool),
 }
 
+/// Parses a path. Returns `None` if it does not exist.
 pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>> {
     let inner = path.strip_prefix('/')?;
     let ended = inner.trim_end_matches('/');
@@ -34,7 +36,7 @@ pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>>
         {
             (*group, *version, rest)
         }
-        _ => return Some(Route::Fixed(segments, ended.len() < inner.len())),
+        _ => return Some(Route::NonResource(segments, ended.len() < inner.len())),
     };
     if rest.iter().any(|segment| segment.is_empty()) {
         return None;
@@ -50,7 +52,7 @@ pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>>
             }))
         };
     match rest {
-        // `namespaces/x/status` and `/finalize` are subresources of the namespace itself.
+        // `status` and `finalize` are subresources of the namespace, not resources in it.
         ["namespaces", name, sub @ ("status" | "finalize")] if group.is_empty() => {
             target("namespaces", None, Some(name), Some(sub))
         }

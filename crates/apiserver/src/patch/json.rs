@@ -7,8 +7,8 @@ use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
+use crate::codec;
 use crate::error::{ApiError, Reason};
-use crate::http::body;
 
 /// Most operations of a patch, as in a kube-apiserver.
 const MAX_OPERATIONS: usize = 10_000;
@@ -26,7 +26,7 @@ pub(crate) struct Operations(Vec<PatchOperation>);
 impl Operations {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
         let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-        let patch = body::parsed(bytes).map_err(refused)?.value;
+        let patch = codec::parse_json(bytes).map_err(refused)?.value;
         let Value::Array(operations) = patch else {
             let why = format!(
                 "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",

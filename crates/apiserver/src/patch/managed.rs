@@ -6,9 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{self, Difference, Fields};
 use crate::clock;
-use crate::registry::Resource;
+use crate::resource::{Resource, Subresource};
 use crate::schema::Schema;
-use crate::verbs::{Call, Subresource};
 
 /// Whether a manager applies or updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +239,13 @@ fn owns(fields: &Fields, path: &str) -> bool {
 
 /// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not. An object of
 /// which nobody owns anything is not tracked, until somebody applies.
-pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
+pub(crate) fn record(
+    resource: &Resource,
+    subresource: Option<Subresource>,
+    manager: &str,
+    old: Option<&Value>,
+    new: &mut Value,
+) {
     let mut entries = old.map(parse).unwrap_or_default();
     let sent = new["metadata"]["managedFields"].as_array();
     let reset = sent.is_some_and(|sent| sent.iter().all(|entry| *entry == json!({})));
@@ -248,15 +253,10 @@ pub(crate) fn record(call: &Call, old: Option<&Value>, new: &mut Value) {
         store(new, &[]);
         return;
     }
-    let mut mine = writer(
-        &call.resource,
-        &call.options.field_manager,
-        Mode::Update,
-        call.subresource,
-    );
-    let mut difference = compared(&call.resource, call.subresource, old, new);
-    if call.subresource == Some(Subresource::Scale) {
-        let path = call.resource.scale.as_ref().map_or("", |s| &s.spec);
+    let mut mine = writer(resource, manager, Mode::Update, subresource);
+    let mut difference = compared(resource, subresource, old, new);
+    if subresource == Some(Subresource::Scale) {
+        let path = resource.scale.as_ref().map_or("", |s| &s.spec);
         // A Scale is an object of its own, of which replicas that nobody owns are not tracked.
         if !entries.iter().any(|entry| owns(&entry.fields, path)) {
             difference = Difference::default();

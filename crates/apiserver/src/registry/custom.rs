@@ -1,4 +1,4 @@
-//! From a CustomResourceDefinition to served resources, and the conditions that say so.
+//! The resources of a CustomResourceDefinition, and its status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use berth_apimachinery::jsonpath::Path;
 use serde_json::{Value, json};
 
-use super::builtin::table_name;
-use super::conversion;
-use super::{NameRule, Put, Resource, ScalePaths, Scope, Snapshot, Source, Style, View};
+use super::Snapshot;
+use super::builtin_resources::table_name;
 use crate::clock;
+use crate::resource::{Conversion, NameRule, Put, Resource, ScalePaths, Scope, Source, Style};
 use crate::schema::{Schema, compile};
 use crate::table::{Columns, CustomColumn};
 
@@ -32,8 +32,7 @@ fn dotted(path: &Value) -> Option<String> {
     path.as_str().map(|p| p.trim_start_matches('.').to_owned())
 }
 
-/// The resources a CRD asks for, one a served version. `crd` has been validated and defaulted, and was written at
-/// `defined_at`.
+/// Returns a resource for each served version of a valid definition that was written at `defined_at`.
 fn resources(crd: &Value, defined_at: u64) -> Vec<Resource> {
     let spec = &crd["spec"];
     let (group, names) = (text(&spec["group"]), &spec["names"]);
@@ -73,7 +72,7 @@ fn resource(spec: &Value, group: &str, names: &Value, version: &Value) -> Resour
         },
         style: Style::Stored,
         name_rule: NameRule::Subdomain,
-        view: View::Plain,
+        conversion: Conversion::None,
         status: !status.is_null(),
         scale: (!scale.is_null()).then(|| ScalePaths {
             spec: dotted(&scale["specReplicasPath"]).unwrap_or_default(),
@@ -131,23 +130,8 @@ fn columns(json: &Value) -> Vec<CustomColumn> {
         .unwrap_or_default()
 }
 
-/// Defaults of a CRD that do not come from its schema.
-pub(crate) fn default(crd: &mut Value) {
-    let kind = text(&crd["spec"]["names"]["kind"]);
-    let names = &mut crd["spec"]["names"];
-    if names.is_object() && !kind.is_empty() {
-        if names["singular"].as_str().unwrap_or_default().is_empty() {
-            names["singular"] = json!(kind.to_lowercase());
-        }
-        if names["listKind"].as_str().unwrap_or_default().is_empty() {
-            names["listKind"] = json!(format!("{kind}List"));
-        }
-    }
-    conversion::default(&mut crd["spec"]);
-}
-
-/// Sets `status`: accepted names, conditions, stored versions. True if the names are accepted.
-pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) -> bool {
+/// Sets the accepted names, conditions and stored versions in `status`.
+pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) {
     let spec = crd["spec"].clone();
     let (group, plural, kind) = (
         text(&spec["group"]),
@@ -213,10 +197,9 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) -> bool {
         "conditions": conditions,
         "storedVersions": stored.into_iter().collect::<Vec<_>>(),
     });
-    ok
 }
 
-/// The resources of a CRD, if its names were accepted.
+/// Returns the resources of a definition if its names are accepted.
 pub(crate) fn served(crd: &Value, defined_at: u64) -> Vec<Arc<Resource>> {
     let accepted = crd["status"]["conditions"].as_array().is_some_and(|l| {
         l.iter()

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::registry::Resource;
+use crate::resource::Resource;
 
 /// The value of an absent field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

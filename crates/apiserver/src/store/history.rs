@@ -1,12 +1,12 @@
-//! The recent past of one table: a bounded ring of events that watches read from at their own pace.
-//! A reader that falls out of the ring is told so; it never silently loses an event.
+//! The recent changes of one table: a bounded ring that watches read at their own pace. A reader behind the ring gets an
+//! error and never loses a change silently.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::object::Stored;
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Added(Arc<Stored>),
@@ -14,7 +14,7 @@ pub(crate) enum Change {
         old: Arc<Stored>,
         new: Arc<Stored>,
     },
-    /// `last` carries the version of the delete.
+    /// `last` has the version of the delete.
     Deleted {
         old: Arc<Stored>,
         last: Arc<Stored>,
@@ -32,7 +32,7 @@ impl Change {
         }
     }
 
-    /// The change that undoes this one.
+    /// Returns the change that reverts this one.
     pub(crate) fn inverse(&self) -> Self {
         match self {
             Self::Added(new) => Self::Deleted {
@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    /// The object before the change.
+    /// Returns the object before the change.
     pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
         match self {
             Self::Added(_) => None,
@@ -56,22 +56,23 @@ impl Change {
     }
 }
 
-/// Most events kept for one table.
-const MAX_EVENTS: usize = 8192;
-/// Most object bytes kept for one table's past, so that large objects do not multiply by `MAX_EVENTS`.
+/// Maximum changes of one table.
+const MAX_CHANGES: usize = 8192;
+/// Maximum object bytes in the changes of one table.
 const MAX_BYTES: usize = 16 << 20;
-/// However large the objects, this many events stay, so that a watch can always be resumed at once.
-const MIN_EVENTS: usize = 256;
+/// Minimum changes of one table, regardless of their size, so that a watch can always resume.
+const MIN_CHANGES: usize = 256;
 
+/// The recent changes of one table.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    events: VecDeque<Change>,
+    changes: VecDeque<Change>,
     bytes: usize,
-    /// Events up to this version may be gone.
+    /// Changes up to this version may be missing.
     horizon: u64,
 }
 
-/// The version asked for is older than the ring.
+/// The requested version is older than the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooOld;
 
@@ -85,39 +86,39 @@ impl History {
 
     pub(crate) fn push(&mut self, change: Change) {
         self.bytes += change.current().bytes.len();
-        self.events.push_back(change);
-        while self.events.len() > MAX_EVENTS
-            || (self.bytes > MAX_BYTES && self.events.len() > MIN_EVENTS)
+        self.changes.push_back(change);
+        while self.changes.len() > MAX_CHANGES
+            || (self.bytes > MAX_BYTES && self.changes.len() > MIN_CHANGES)
         {
-            if let Some(gone) = self.events.pop_front() {
-                self.bytes -= gone.current().bytes.len();
-                self.horizon = gone.version();
+            if let Some(removed) = self.changes.pop_front() {
+                self.bytes -= removed.current().bytes.len();
+                self.horizon = removed.version();
             }
         }
     }
 
-    /// Forgets the latest event, if it is of this version.
-    pub(crate) fn forget(&mut self, version: u64) {
-        if let Some(gone) = self.events.pop_back_if(|last| last.version() == version) {
-            self.bytes -= gone.current().bytes.len();
+    /// Removes the latest change if it has this version.
+    pub(crate) fn remove_latest(&mut self, version: u64) {
+        if let Some(removed) = self.changes.pop_back_if(|last| last.version() == version) {
+            self.bytes -= removed.current().bytes.len();
         }
     }
 
-    /// Up to `max` events after `version`.
+    /// Returns up to `max` changes after `version`.
     pub(crate) fn after(&self, version: u64, max: usize) -> Result<Vec<Change>, TooOld> {
         if version < self.horizon {
             return Err(TooOld);
         }
-        let start = self.events.partition_point(|e| e.version() <= version);
-        Ok(self.events.range(start..).take(max).cloned().collect())
+        let start = self.changes.partition_point(|e| e.version() <= version);
+        Ok(self.changes.range(start..).take(max).cloned().collect())
     }
 
-    /// Events after `version`, newest first: undoing them in this order gives the state at `version`.
+    /// Returns the changes after `version`, newest first. Reverting them in this order restores the state at `version`.
     pub(crate) fn undo_to(&self, version: u64) -> Result<impl Iterator<Item = &Change>, TooOld> {
         if version < self.horizon {
             return Err(TooOld);
         }
-        let start = self.events.partition_point(|e| e.version() <= version);
-        Ok(self.events.range(start..).rev())
+        let start = self.changes.partition_point(|e| e.version() <= version);
+        Ok(self.changes.range(start..).rev())
     }
 }

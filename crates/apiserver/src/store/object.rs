@@ -1,4 +1,4 @@
-//! An object at rest: its JSON bytes plus the few facts that reads and garbage collection need without parsing.
+//! A stored object: its JSON bytes, and the metadata that reads and garbage collection need without parsing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
 
-/// Identifies an object within its table.
+/// The key of an object within its table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) namespace: Arc<str>,
@@ -23,14 +23,14 @@ impl Key {
     }
 }
 
-/// An owner reference, as garbage collection sees it.
+/// An owner reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) uid: Box<str>,
     pub(crate) blocks: bool,
 }
 
-/// One version of one object. Never changes; shared by the table, the history and every reader.
+/// One immutable version of an object, shared by the table, the history and all readers.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) key: Key,
@@ -45,7 +45,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Serialises `value`, which must carry `version` already.
+    /// Serialises `value`, whose metadata must already have `version`.
     pub(crate) fn new(key: Key, version: u64, value: &Value) -> Result<Self, serde_json::Error> {
         Ok(Self::with_bytes(
             key,
@@ -99,15 +99,14 @@ impl Stored {
         }
     }
 
-    /// The object as a tree.
+    /// Parses the object.
     pub(crate) fn value(&self) -> Value {
-        // The bytes were written by `new`; a failure here would be a defect of serde_json.
+        // `new` wrote the bytes, so parsing cannot fail.
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 }
 
-/// An object with its type before all else, as a kube-apiserver writes it: who leaves the type out, such as a list of
-/// a built-in kind, finds it without reading on.
+/// An object serialised with its type first, as by a kube-apiserver, so that lists can skip the type without parsing.
 struct TypeFirst<'a>(&'a Value);
 
 const TYPE: [&str; 2] = ["kind", "apiVersion"];
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_written_with_their_type_first() {
+    fn objects_are_serialised_with_their_type_first() {
         let object =
             json!({"apiVersion": "v1", "data": {"kind": "x"}, "kind": "A", "metadata": {}});
         let stored = Stored::new(Key::new("n", "a"), 1, &object).unwrap();

@@ -1,4 +1,4 @@
-//! Who owns whom, by uid: kept in step with every write so that garbage collection never has to scan.
+//! The index of owner references by uid, updated with every write, so that garbage collection never scans.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,17 +6,18 @@ use std::sync::Arc;
 use super::TableName;
 use super::object::{Key, Stored};
 
-/// An object, by place.
+/// The table and key of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Dependent {
+pub(crate) struct ObjectLocation {
     pub(crate) table: TableName,
     pub(crate) key: Key,
 }
 
+/// Objects by their uid and by the uids of their owners.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerIndex {
-    places: HashMap<Box<str>, Dependent>,
-    by_owner: HashMap<Box<str>, HashSet<Dependent>>,
+    by_uid: HashMap<Box<str>, ObjectLocation>,
+    by_owner: HashMap<Box<str>, HashSet<ObjectLocation>>,
 }
 
 impl OwnerIndex {
@@ -33,14 +34,14 @@ impl OwnerIndex {
             return;
         }
         if let Some(old) = old {
-            let place = Dependent {
+            let location = ObjectLocation {
                 table: table.clone(),
                 key: old.key.clone(),
             };
-            self.places.remove(&old.uid);
+            self.by_uid.remove(&old.uid);
             for owner in &old.owners {
                 if let Some(set) = self.by_owner.get_mut(&owner.uid) {
-                    set.remove(&place);
+                    set.remove(&location);
                     if set.is_empty() {
                         self.by_owner.remove(&owner.uid);
                     }
@@ -48,7 +49,7 @@ impl OwnerIndex {
             }
         }
         if let Some(new) = new {
-            let place = Dependent {
+            let location = ObjectLocation {
                 table: table.clone(),
                 key: new.key.clone(),
             };
@@ -56,13 +57,13 @@ impl OwnerIndex {
                 self.by_owner
                     .entry(owner.uid.clone())
                     .or_default()
-                    .insert(place.clone());
+                    .insert(location.clone());
             }
-            self.places.insert(new.uid.clone(), place);
+            self.by_uid.insert(new.uid.clone(), location);
         }
     }
 
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<Dependent> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectLocation> {
         self.by_owner
             .get(uid)
             .map(|set| set.iter().cloned().collect())
@@ -70,10 +71,10 @@ impl OwnerIndex {
     }
 
     pub(crate) fn exists(&self, uid: &str) -> bool {
-        self.places.contains_key(uid)
+        self.by_uid.contains_key(uid)
     }
 
-    pub(crate) fn locate(&self, uid: &str) -> Option<Dependent> {
-        self.places.get(uid).cloned()
+    pub(crate) fn locate(&self, uid: &str) -> Option<ObjectLocation> {
+        self.by_uid.get(uid).cloned()
     }
 }

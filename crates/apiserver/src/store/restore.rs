@@ -1,4 +1,4 @@
-//! What a storage kept becomes objects and their recent past again.
+//! Restores objects and their recent history from a storage.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ fn read(bytes: Bytes, key: &Key, table: &str) -> Result<Arc<Stored>, StorageErro
     )))
 }
 
-/// An object as it was kept.
-pub(super) fn restored(object: &Object) -> Result<(Key, Arc<Stored>), StorageError> {
+/// Restores an object.
+pub(super) fn restore_object(object: &Object) -> Result<(Key, Arc<Stored>), StorageError> {
     let key = Key {
         namespace: object.namespace.clone(),
         name: object.name.clone(),
@@ -36,14 +36,14 @@ pub(super) fn restored(object: &Object) -> Result<(Key, Arc<Stored>), StorageErr
     Ok((key, stored))
 }
 
-/// Gives the tables, which have their objects, their past. `latest` has the version of the latest write to each.
-pub(super) fn remember(
+/// Restores the history of tables that have their objects. `latest` holds the version of the latest write to each table.
+pub(super) fn restore_history(
     tables: &mut HashMap<TableName, Table>,
     latest: &[(TableName, u64)],
     past: Vec<Past>,
 ) -> Result<(), StorageError> {
-    let changes = redo(tables, past)?;
-    // What is not in the past is not known, but whoever has seen the latest write to a table has missed nothing.
+    let changes = replay(tables, past)?;
+    // A client that has seen the latest write to a table has missed nothing, even if the history starts later.
     let known_after = changes.first().map_or(u64::MAX, |(_, c)| c.version() - 1);
     for (name, version) in latest {
         let table = tables
@@ -59,9 +59,8 @@ pub(super) fn remember(
     Ok(())
 }
 
-/// The changes, in order: undone one by one from the latest to the first, each shows what was there before it and
-/// after it.
-fn redo(
+/// Rebuilds the changes in order. Undoing them from the latest to the first yields the object before and after each.
+fn replay(
     tables: &HashMap<TableName, Table>,
     past: Vec<Past>,
 ) -> Result<Vec<(TableName, Change)>, StorageError> {
@@ -92,7 +91,7 @@ fn redo(
                 old: read(before, &key, &name)?,
                 last: read(last, &key, &name)?,
             },
-            // It does not fit; what was before it is not known.
+            // The change does not fit the objects, so older ones are unknown.
             _ => break,
         };
         if change.version() != past.version {

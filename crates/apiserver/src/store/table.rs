@@ -1,4 +1,4 @@
-//! The objects of one kind, as they are and as they were lately.
+//! The current objects and the recent history of one table.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,16 +9,17 @@ use tokio::sync::watch;
 use super::history::{Change, History, TooOld};
 use super::{Key, Stored};
 
+/// The objects and history of one table.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Stored>>,
     pub(super) history: History,
-    /// The version of the last change.
+    /// Sends the version of each change.
     pub(super) wake: watch::Sender<u64>,
 }
 
 impl Table {
-    /// One whose history begins with this version.
+    /// Creates an empty table whose history starts at this version.
     pub(super) fn new(version: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -27,12 +28,12 @@ impl Table {
         }
     }
 
-    /// One that nothing was ever written to: whatever version a client names, it has missed nothing.
+    /// Creates a table without writes. Clients at any version have missed nothing.
     pub(super) fn untouched() -> Self {
         Self::new(0)
     }
 
-    /// The objects of a namespace, or all of them, in the order of their keys.
+    /// Returns the objects of a namespace, or all objects, in key order.
     pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
         let Some(namespace) = namespace else {
             return self.objects.values().cloned().collect();
@@ -45,7 +46,7 @@ impl Table {
             .collect()
     }
 
-    /// The same as of `version`.
+    /// Returns the objects at an earlier version.
     pub(super) fn list_at(
         &self,
         namespace: Option<&str>,
@@ -72,8 +73,8 @@ impl Table {
         Ok(then.into_values().collect())
     }
 
-    /// Puts what a change has made in its place.
-    pub(super) fn replace(&mut self, change: &Change) {
+    /// Applies a change to the objects.
+    pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::Deleted { .. } => drop(self.objects.remove(&change.current().key)),
             other => {
@@ -83,8 +84,8 @@ impl Table {
         }
     }
 
-    /// Remembers a change, and wakes those who wait for one.
-    pub(super) fn tell(&mut self, change: Change) {
+    /// Adds a change to the history and wakes the watches.
+    pub(super) fn notify(&mut self, change: Change) {
         let version = change.version();
         self.history.push(change);
         self.wake.send_replace(version);

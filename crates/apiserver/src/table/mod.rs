@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 pub(crate) use builtin::builtin_columns;
 
 use crate::clock;
-use crate::registry::Resource;
 
 /// A column of a built-in kind.
 #[derive(Debug, Clone, Copy)]
@@ -65,16 +64,16 @@ pub(crate) fn since(at: &Value) -> Value {
     seconds.map_or_else(|| json!("<unknown>"), |s| json!(clock::human_duration(s)))
 }
 
-/// The column definitions of a resource.
-pub(crate) fn definitions(resource: &Resource) -> Value {
+/// Returns the column definitions of a table.
+pub(crate) fn definitions(columns: &Columns) -> Value {
     let column = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
     let name = "Name must be unique within a namespace.";
     let created = "CreationTimestamp is the server time when this object was created.";
     let mut all = Vec::new();
-    if !resource.columns.name_themselves() {
+    if !columns.name_themselves() {
         all.push(column("Name", "string", "name", name, 0));
     }
-    match &resource.columns {
+    match columns {
         Columns::Builtin(columns) => all.extend(columns.iter().map(|c| {
             let format = if c.name == "Name" { "name" } else { "" };
             column(c.name, c.kind, format, "", c.priority)
@@ -93,13 +92,13 @@ pub(crate) fn definitions(resource: &Resource) -> Value {
     Value::Array(all)
 }
 
-/// The row of one object.
-pub(crate) fn row(resource: &Resource, object: &Value, include: Include) -> Value {
+/// Returns the row of an object.
+pub(crate) fn row(columns: &Columns, object: &Value, include: Include) -> Value {
     let mut cells = Vec::new();
-    if !resource.columns.name_themselves() {
+    if !columns.name_themselves() {
         cells.push(object["metadata"]["name"].clone());
     }
-    match &resource.columns {
+    match columns {
         Columns::Builtin(columns) => cells.extend(columns.iter().map(|c| (c.cell)(object))),
         Columns::Custom(columns) if columns.is_empty() => cells.push(age(object)),
         Columns::Custom(columns) => cells.extend(columns.iter().map(|c| custom_cell(c, object))),

@@ -1,38 +1,36 @@
-//! Every namespace has a service account called `default`.
+//! The `default` service account of each namespace.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::queue::Work;
-use super::{internal, resource_of};
+use super::resource_of;
 use crate::error::Reason;
 use crate::shared::Shared;
-use crate::store::{Key, TableName};
-use crate::verbs::{Write, insert};
+use crate::shared::well_known::DEFAULT_ACCOUNT;
+use crate::shared::work_queue::Work;
+use crate::store::Key;
+use crate::tables::{NAMESPACES, SERVICE_ACCOUNTS};
+use crate::verbs::{Call, WriteKind, insert};
 
-/// The name of the account.
-pub(super) const DEFAULT: &str = "default";
-
-/// Makes the account, unless it is there or the namespace is going away.
-pub(super) async fn give(shared: &Arc<Shared>, namespace: &str) {
+/// Creates the account unless it exists or the namespace is terminating.
+pub(super) async fn ensure(shared: &Arc<Shared>, namespace: &str) {
     let wanted = shared
         .store
-        .get("namespaces", &Key::new("", namespace))
+        .get(NAMESPACES, &Key::new("", namespace))
         .is_some_and(|n| !n.deleting);
-    let Some(resource) = resource_of(shared, &TableName::from("serviceaccounts")) else {
+    let Some(resource) = resource_of(shared, SERVICE_ACCOUNTS) else {
         return;
     };
     if !wanted {
         return;
     }
-    let account =
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEFAULT}});
-    let call = internal(shared, &resource, namespace, DEFAULT);
-    match insert(&call, account, Write::Plain).await {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEFAULT_ACCOUNT}});
+    let call = Call::internal(shared, &resource, namespace, DEFAULT_ACCOUNT);
+    match insert(&call, account, WriteKind::Plain).await {
         Err(error) if error.reason != Reason::AlreadyExists => {
-            shared.failed(Work::Account(namespace.into()));
-            tracing::debug!(namespace, %error, "default service account was not made");
+            shared.retry_later(Work::DefaultAccount(namespace.into()));
+            tracing::debug!(namespace, %error, "cannot create the default service account");
         }
         _ => {}
     }

@@ -1,23 +1,22 @@
-//! ClusterRoles with an aggregation rule hold the rules of all ClusterRoles that its selectors select.
+//! Aggregated ClusterRoles, which contain the rules of all ClusterRoles that their selectors match.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::queue::Work;
-use super::{internal, resource_of};
+use super::resource_of;
 use crate::selector::compiled;
 use crate::shared::Shared;
-use crate::store::{Key, Stored, TableName};
-use crate::verbs::{Write, modify};
+use crate::shared::work_queue::Work;
+use crate::store::{Key, Stored};
+use crate::tables::CLUSTER_ROLES;
+use crate::verbs::{Call, WriteKind, modify};
 
-pub(super) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+/// Maximum nesting of aggregated roles.
+const MAX_DEPTH: usize = 8;
 
-/// Roles that aggregate may be part of others that do; deeper nesting than this does not settle.
-const DEPTH: usize = 8;
-
-/// The rules of the selected roles, each once, in the order of the roles' names.
-fn sum(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Value> {
+/// Returns the distinct rules of the selected roles in the order of role names.
+fn aggregated_rules(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for selector in aggregation["clusterRoleSelectors"]
         .as_array()
@@ -41,12 +40,12 @@ fn sum(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Val
     rules
 }
 
-/// Brings every aggregated role up to date.
-pub(crate) async fn sum_up(shared: &Arc<Shared>) {
-    let Some(resource) = resource_of(shared, &TableName::from(CLUSTER_ROLES)) else {
+/// Updates all aggregated roles.
+pub(crate) async fn update(shared: &Arc<Shared>) {
+    let Some(resource) = resource_of(shared, CLUSTER_ROLES) else {
         return;
     };
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_DEPTH {
         let all: Vec<(Arc<Stored>, Value)> = shared
             .store
             .list(CLUSTER_ROLES, None)
@@ -60,22 +59,22 @@ pub(crate) async fn sum_up(shared: &Arc<Shared>) {
                 continue;
             };
             let name = &stored.key.name;
-            let rules = sum(name, aggregation, &all);
-            let held = role["rules"].as_array().map_or(&[][..], Vec::as_slice);
-            if held == rules || stored.deleting {
+            let rules = aggregated_rules(name, aggregation, &all);
+            let current = role["rules"].as_array().map_or(&[][..], Vec::as_slice);
+            if current == rules || stored.deleting {
                 continue;
             }
             settled = false;
-            let call = internal(shared, &resource, "", name);
+            let call = Call::internal(shared, &resource, "", name);
             let key = Key::new("", name);
-            let result = modify(&call, &key, Write::Plain, |old| {
+            let result = modify(&call, &key, WriteKind::Plain, |old| {
                 let mut new = old.clone();
                 new["rules"] = Value::Array(rules.clone());
                 Ok(new)
             });
             if let Err(error) = result.await {
-                shared.failed(Work::Aggregation);
-                tracing::debug!(role = %name, %error, "aggregated role was not brought up to date");
+                shared.retry_later(Work::Aggregation);
+                tracing::debug!(role = %name, %error, "cannot update an aggregated role");
                 settled = true;
             }
         }

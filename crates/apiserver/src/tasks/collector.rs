@@ -1,101 +1,109 @@
-//! Garbage collection by owner references: background, foreground and orphan, as in Kubernetes.
+//! Garbage collection by owner references: background, foreground and orphaning deletion.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::queue::Work;
-use super::{internal, resource_of};
+use super::resource_of;
 use crate::shared::Shared;
-use crate::store::{Dependent, Stored};
-use crate::verbs::delete::{self, FOREGROUND, ORPHAN, Options};
-use crate::verbs::{Write, modify};
+use crate::shared::well_known::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
+use crate::shared::work_queue::Work;
+use crate::store::{ObjectLocation, Stored};
+use crate::verbs::delete::{self, DeleteOptions};
+use crate::verbs::{Call, WriteKind, modify};
 
-fn load(shared: &Shared, place: &Dependent) -> Option<Arc<Stored>> {
-    shared.store.get(&place.table, &place.key)
+fn load(shared: &Shared, location: &ObjectLocation) -> Option<Arc<Stored>> {
+    shared.store.get(&location.table, &location.key)
 }
 
-/// Looks at everything a vanished object owned.
-pub(super) async fn owner_gone(shared: &Arc<Shared>, uid: &str) {
-    for place in shared.store.dependents(uid) {
-        check(shared, &place).await;
+/// Collects the dependents of a deleted object.
+pub(super) async fn collect_dependents(shared: &Arc<Shared>, uid: &str) {
+    for dependent in shared.store.dependents(uid) {
+        check_owners(shared, &dependent).await;
     }
 }
 
-/// Deletes an object none of whose owners exist; drops the owners that do not while others do.
-pub(super) async fn check(shared: &Arc<Shared>, place: &Dependent) {
-    let Some(object) = load(shared, place) else {
+/// Deletes an object without existing owners, or removes its references to missing owners.
+pub(super) async fn check_owners(shared: &Arc<Shared>, location: &ObjectLocation) {
+    let Some(object) = load(shared, location) else {
         return;
     };
     if object.owners.is_empty() {
         return;
     }
-    let gone = |uid: &str| !shared.store.uid_exists(uid);
-    let (dead, alive): (Vec<_>, Vec<_>) = object.owners.iter().partition(|o| gone(&o.uid));
-    if dead.is_empty() {
-        // An owner that is being deleted in the foreground waits for this one.
-        for owner in alive {
-            if let Some(owner_place) = shared.store.locate(&owner.uid)
-                && load(shared, &owner_place)
-                    .is_some_and(|o| o.deleting && o.finalizers.iter().any(|f| f == FOREGROUND))
+    let missing = |uid: &str| !shared.store.uid_exists(uid);
+    let (missing_owners, existing): (Vec<_>, Vec<_>) =
+        object.owners.iter().partition(|o| missing(&o.uid));
+    if missing_owners.is_empty() {
+        // An owner in foreground deletion waits for this dependent.
+        for owner in existing {
+            if let Some(owner_location) = shared.store.locate(&owner.uid)
+                && load(shared, &owner_location).is_some_and(|o| {
+                    o.deleting && o.finalizers.iter().any(|f| f == FOREGROUND_FINALIZER)
+                })
             {
-                finalize(shared, &owner_place).await;
+                finalize(shared, &owner_location).await;
             }
         }
         return;
     }
-    if alive.is_empty() {
-        remove(shared, place, &object).await;
+    if existing.is_empty() {
+        remove(shared, location, &object).await;
     } else {
-        edit(shared, place, |value| {
+        edit(shared, location, |value| {
             if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
-                owners.retain(|o| !gone(o["uid"].as_str().unwrap_or_default()));
+                owners.retain(|o| !missing(o["uid"].as_str().unwrap_or_default()));
             }
         })
         .await;
     }
 }
 
-async fn remove(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
-    let Some(resource) = resource_of(shared, &place.table) else {
+async fn remove(shared: &Arc<Shared>, location: &ObjectLocation, object: &Stored) {
+    let Some(resource) = resource_of(shared, &location.table) else {
         return;
     };
-    let call = internal(shared, &resource, &object.key.namespace, &object.key.name);
-    let options = Options::background_of(object);
-    if let Err(error) = delete::remove(&call, &place.key, &options).await {
-        tracing::debug!(table = %place.table, name = %place.key.name, %error, "garbage was not collected");
-        retry(shared, place, object);
+    let call = Call::internal(shared, &resource, &object.key.namespace, &object.key.name);
+    let options = DeleteOptions::background_of(object);
+    if let Err(error) = delete::remove(&call, &location.key, &options).await {
+        tracing::debug!(table = %location.table, name = %location.key.name, %error, "cannot delete an object without owners");
+        retry(shared, location, object);
     }
 }
 
-/// Has an object that could not be deleted looked at again when it changes, or has changed by now.
-fn retry(shared: &Arc<Shared>, place: &Dependent, object: &Stored) {
-    shared.work.refused(place.clone());
-    shared.failed(Work::Check(place.clone()));
-    if load(shared, place).is_some_and(|now| now.version != object.version) {
-        shared.work.push(Work::Check(place.clone()));
+/// Retries the deletion of an object when it changes, or at once if it has changed.
+fn retry(shared: &Arc<Shared>, location: &ObjectLocation, object: &Stored) {
+    shared.work.retry_on_change(location.clone());
+    shared.retry_later(Work::CheckOwners(location.clone()));
+    if load(shared, location).is_some_and(|now| now.version != object.version) {
+        shared.work.push(Work::CheckOwners(location.clone()));
     }
 }
 
-async fn edit(shared: &Arc<Shared>, place: &Dependent, change: impl Fn(&mut Value)) {
-    let Some(resource) = resource_of(shared, &place.table) else {
+async fn edit(shared: &Arc<Shared>, location: &ObjectLocation, change: impl Fn(&mut Value)) {
+    let Some(resource) = resource_of(shared, &location.table) else {
         return;
     };
-    let call = internal(shared, &resource, &place.key.namespace, &place.key.name);
-    let result = modify(&call, &place.key, Write::Plain, |old| {
+    let call = Call::internal(
+        shared,
+        &resource,
+        &location.key.namespace,
+        &location.key.name,
+    );
+    let result = modify(&call, &location.key, WriteKind::Plain, |old| {
         let mut new = old.clone();
         change(&mut new);
         Ok(new)
     });
     if let Err(error) = result.await {
-        shared.failed(Work::Check(place.clone()));
-        shared.failed(Work::Finalize(place.clone()));
-        tracing::debug!(table = %place.table, name = %place.key.name, %error, "garbage collection could not update");
+        shared.retry_later(Work::CheckOwners(location.clone()));
+        shared.retry_later(Work::Finalize(location.clone()));
+        tracing::debug!(table = %location.table, name = %location.key.name, %error, "cannot update an object for garbage collection");
     }
 }
 
-async fn drop_finalizer(shared: &Arc<Shared>, place: &Dependent, name: &str) {
-    edit(shared, place, |value| {
+async fn drop_finalizer(shared: &Arc<Shared>, location: &ObjectLocation, name: &str) {
+    edit(shared, location, |value| {
         if let Some(finalizers) = value["metadata"]["finalizers"].as_array_mut() {
             finalizers.retain(|f| f != name);
         }
@@ -103,25 +111,25 @@ async fn drop_finalizer(shared: &Arc<Shared>, place: &Dependent, name: &str) {
     .await;
 }
 
-/// Goes on with the foreground deletion of the object with this uid, if there is one.
-pub(super) async fn owner(shared: &Arc<Shared>, uid: &str) {
-    if let Some(place) = shared.store.locate(uid)
-        && load(shared, &place).is_some_and(|o| o.deleting)
+/// Continues the foreground deletion of the object with this uid.
+pub(super) async fn continue_deletion(shared: &Arc<Shared>, uid: &str) {
+    if let Some(location) = shared.store.locate(uid)
+        && load(shared, &location).is_some_and(|o| o.deleting)
     {
-        finalize(shared, &place).await;
+        finalize(shared, &location).await;
     }
 }
 
-/// Does what the finalizers of a terminating object ask of the garbage collector.
-pub(super) async fn finalize(shared: &Arc<Shared>, place: &Dependent) {
-    let Some(object) = load(shared, place) else {
+/// Processes the garbage collection finalizers of a terminating object.
+pub(super) async fn finalize(shared: &Arc<Shared>, location: &ObjectLocation) {
+    let Some(object) = load(shared, location) else {
         return;
     };
     if !object.deleting {
         return;
     }
     let has = |name: &str| object.finalizers.iter().any(|f| f == name);
-    if has(ORPHAN) {
+    if has(ORPHAN_FINALIZER) {
         for dependent in shared.store.dependents(&object.uid) {
             edit(shared, &dependent, |value| {
                 if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
@@ -130,9 +138,9 @@ pub(super) async fn finalize(shared: &Arc<Shared>, place: &Dependent) {
             })
             .await;
         }
-        drop_finalizer(shared, place, ORPHAN).await;
+        drop_finalizer(shared, location, ORPHAN_FINALIZER).await;
     }
-    if has(FOREGROUND) {
+    if has(FOREGROUND_FINALIZER) {
         let mut blocked = false;
         for dependent in shared.store.dependents(&object.uid) {
             let Some(found) = load(shared, &dependent) else {
@@ -158,18 +166,18 @@ pub(super) async fn finalize(shared: &Arc<Shared>, place: &Dependent) {
             if !found.deleting
                 && let Some(resource) = resource_of(shared, &dependent.table)
             {
-                let call = internal(shared, &resource, &found.key.namespace, &found.key.name);
+                let call = Call::internal(shared, &resource, &found.key.namespace, &found.key.name);
                 let options =
-                    Options::foreground_if(!shared.store.dependents(&found.uid).is_empty());
+                    DeleteOptions::foreground_if(!shared.store.dependents(&found.uid).is_empty());
                 if let Err(error) = delete::remove(&call, &dependent.key, &options).await {
-                    tracing::debug!(name = %dependent.key.name, %error, "dependent was not deleted");
+                    tracing::debug!(name = %dependent.key.name, %error, "cannot delete a dependent");
                     retry(shared, &dependent, &found);
                 }
             }
             blocked |= blocks && load(shared, &dependent).is_some();
         }
         if !blocked {
-            drop_finalizer(shared, place, FOREGROUND).await;
+            drop_finalizer(shared, location, FOREGROUND_FINALIZER).await;
         }
     }
 }

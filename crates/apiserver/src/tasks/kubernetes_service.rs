@@ -1,34 +1,27 @@
-//! The service `default/kubernetes` and the address behind it, by which clients within a cluster find the API.
+//! The Service `default/kubernetes` with its endpoints, by which in-cluster clients find the API server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::queue::Work;
-use super::{ensure, internal, resource_of};
+use super::{ensure, resource_of};
 use crate::error::{ApiError, Reason};
 use crate::shared::Shared;
-use crate::store::{Key, TableName};
-use crate::verbs::delete::{self, Options};
+use crate::shared::well_known::API_SERVICE;
+use crate::shared::work_queue::Work;
+use crate::store::Key;
+use crate::tables::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
+use crate::verbs::Call;
+use crate::verbs::delete::{self, DeleteOptions};
 
-const NAMESPACE: &str = "default";
-const NAME: &str = "kubernetes";
-const SERVICES: &str = "services";
-const ENDPOINTS: &str = "endpoints";
-const SLICES: &str = "endpointslices.discovery.k8s.io";
-/// The first address of the range of services.
+const NAMESPACE: &str = API_SERVICE.0;
+const NAME: &str = API_SERVICE.1;
+/// The first address of the service range.
 const CLUSTER_IP: &str = "10.96.0.1";
 const PORT_NAME: &str = "https";
 
-/// Reports whether an object is one of those that are published here.
-pub(super) fn is_part(table: &str, key: &Key) -> bool {
-    matches!(table, SERVICES | ENDPOINTS | SLICES)
-        && &*key.namespace == NAMESPACE
-        && &*key.name == NAME
-}
-
-/// Creates the service, its endpoints and its slice, or brings them in line with the address that is listened on.
+/// Creates or updates the Service, its Endpoints and its EndpointSlice.
 pub(crate) async fn publish(shared: &Arc<Shared>) {
     let address = shared.advertised;
     for (object, done) in [
@@ -37,8 +30,8 @@ pub(crate) async fn publish(shared: &Arc<Shared>) {
         ("slice", slice(shared, address).await),
     ] {
         if let Err(error) = done {
-            shared.failed(Work::ApiService);
-            tracing::debug!(object, %error, "the address of the API was not published");
+            shared.retry_later(Work::ApiService);
+            tracing::debug!(object, %error, "cannot publish the address of the API server");
         }
     }
 }
@@ -63,7 +56,7 @@ async fn service(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiErr
         .await
     };
     match put(new.clone()).await {
-        // A folder of an earlier version may have given the address to another service.
+        // An older data folder may have assigned the address to another service.
         Err(error) if error.reason == Reason::Invalid => {
             if let Some(spec) = new["spec"].as_object_mut() {
                 spec.remove("clusterIP");
@@ -100,12 +93,12 @@ async fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError
         "metadata": {"name": NAME, "labels": {SERVICE_NAME: NAME}},
         "addressType": family, "endpoints": addresses, "ports": ports,
     });
-    let known = shared.store.get(SLICES, &key());
+    let known = shared.store.get(ENDPOINT_SLICES, &key());
     if known.is_some_and(|known| known.value()["addressType"] != family) {
-        // The family of a slice does not change; another start may listen on one of the other.
+        // The address type is immutable, but the address family may differ from that of the last start.
         remove_slice(shared).await?;
     }
-    ensure(shared, SLICES, &key(), new, |slice| {
+    ensure(shared, ENDPOINT_SLICES, &key(), new, |slice| {
         slice["endpoints"] = addresses.clone();
         slice["ports"] = ports.clone();
         if !slice["metadata"]["labels"].is_object() {
@@ -117,10 +110,10 @@ async fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError
 }
 
 async fn remove_slice(shared: &Arc<Shared>) -> Result<(), ApiError> {
-    let resource = resource_of(shared, &TableName::from(SLICES));
+    let resource = resource_of(shared, ENDPOINT_SLICES);
     let resource = resource.ok_or_else(ApiError::path_not_found)?;
-    let call = internal(shared, &resource, NAMESPACE, NAME);
-    delete::remove(&call, &key(), &Options::background())
+    let call = Call::internal(shared, &resource, NAMESPACE, NAME);
+    delete::remove(&call, &key(), &DeleteOptions::background())
         .await
         .map(drop)
 }

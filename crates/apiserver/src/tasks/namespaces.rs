@@ -1,4 +1,4 @@
-//! Emptying what is being deleted as a whole: namespaces, and the objects of a CRD.
+//! Deletion of the content of namespaces and of CustomResourceDefinitions.
 
 mod conditions;
 
@@ -8,22 +8,23 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::queue::Work;
-use super::{internal, resource_of};
+use super::resource_of;
 use crate::error::Reason;
-use crate::shared::{CRDS, Shared};
+use crate::resource::Subresource;
+use crate::shared::Shared;
+use crate::shared::well_known::CLEANUP_FINALIZER;
+use crate::shared::work_queue::Work;
 use crate::store::{Key, TableName};
-use crate::verbs::delete::{self, CLEANUP, Options};
-use crate::verbs::{Subresource, Write, modify};
+use crate::tables::{DEFINITIONS, NAMESPACES, PODS};
+use crate::verbs::delete::{self, DeleteOptions};
+use crate::verbs::{Call, WriteKind, modify};
 use conditions::Remaining;
 
-/// How long a deleted namespace keeps its content, so that clients that poll see it terminate.
+/// Time that a deleted namespace keeps its content, so that polling clients see it terminate.
 const GRACE: Duration = Duration::from_secs(2);
-/// The table of pods.
-const PODS: &str = "pods";
 
-/// Begins to empty a namespace when its grace is over.
-pub(super) fn terminate(shared: &Arc<Shared>, name: &str) {
+/// Starts the grace period of a namespace.
+pub(super) fn start_grace(shared: &Arc<Shared>, name: &str) {
     let (shared, name) = (shared.clone(), Box::from(name));
     tokio::spawn(async move {
         tokio::select! {
@@ -33,13 +34,13 @@ pub(super) fn terminate(shared: &Arc<Shared>, name: &str) {
     });
 }
 
-/// Deletes what is in a terminating namespace, pods first; finishes the namespace when nothing is left, and reports in its
-/// conditions what is.
+/// Deletes the content of a terminating namespace, pods first, and reports the rest in its conditions. Finalizes an empty
+/// namespace.
 pub(super) async fn empty(shared: &Arc<Shared>, name: &str) {
     let key = Key::new("", name);
     if !shared
         .store
-        .get("namespaces", &key)
+        .get(NAMESPACES, &key)
         .is_some_and(|n| n.deleting)
     {
         return;
@@ -51,25 +52,25 @@ pub(super) async fn empty(shared: &Arc<Shared>, name: &str) {
         failures.extend(delete_all(shared, name, |_| true).await);
     }
     let remaining = remaining(shared, name, failures);
-    let Some(resource) = resource_of(shared, &TableName::from("namespaces")) else {
+    let Some(resource) = resource_of(shared, NAMESPACES) else {
         return;
     };
-    let mut call = internal(shared, &resource, "", name);
+    let mut call = Call::internal(shared, &resource, "", name);
     call.subresource = Some(Subresource::Status);
-    let reported = modify(&call, &key, Write::Plain, |old| {
+    let reported = modify(&call, &key, WriteKind::Plain, |old| {
         let mut new = old.clone();
         conditions::update(&mut new["status"], &remaining);
         Ok(new)
     });
     if let Err(error) = reported.await {
-        shared.failed(Work::Namespace(name.into()));
-        tracing::debug!(namespace = name, %error, "conditions of a namespace were not written");
+        shared.retry_later(Work::EmptyNamespace(name.into()));
+        tracing::debug!(namespace = name, %error, "cannot write the conditions of a namespace");
     }
     if !remaining.resources.is_empty() {
         return;
     }
     call.subresource = Some(Subresource::Finalize);
-    let result = modify(&call, &key, Write::Plain, |old| {
+    let result = modify(&call, &key, WriteKind::Plain, |old| {
         let mut new = old.clone();
         if let Some(finalizers) = new["spec"]["finalizers"].as_array_mut() {
             finalizers.retain(|f| f != "kubernetes");
@@ -77,12 +78,12 @@ pub(super) async fn empty(shared: &Arc<Shared>, name: &str) {
         Ok(new)
     });
     if let Err(error) = result.await {
-        shared.failed(Work::Namespace(name.into()));
-        tracing::debug!(namespace = name, %error, "namespace was not finalized");
+        shared.retry_later(Work::EmptyNamespace(name.into()));
+        tracing::debug!(namespace = name, %error, "cannot finalize a namespace");
     }
 }
 
-/// Deletes the objects of some tables in a namespace; returns the first error of each table.
+/// Deletes the objects of some tables in a namespace, and returns the first error of each table.
 async fn delete_all(
     shared: &Arc<Shared>,
     namespace: &str,
@@ -96,12 +97,12 @@ async fn delete_all(
         let Some(resource) = resource_of(shared, &table) else {
             continue;
         };
-        let call = internal(shared, &resource, namespace, &object.key.name);
-        let options = Options::background();
+        let call = Call::internal(shared, &resource, namespace, &object.key.name);
+        let options = DeleteOptions::background();
         match delete::remove(&call, &object.key, &options).await {
             Err(error) if error.reason != Reason::NotFound => {
-                shared.failed(Work::Namespace(namespace.into()));
-                tracing::debug!(namespace, object = %object.key.name, %error, "object was not deleted");
+                shared.retry_later(Work::EmptyNamespace(namespace.into()));
+                tracing::debug!(namespace, object = %object.key.name, %error, "cannot delete an object");
                 failures
                     .entry(table.to_string())
                     .or_insert_with(|| error.to_string());
@@ -112,6 +113,7 @@ async fn delete_all(
     failures
 }
 
+/// Returns the remaining content of a namespace.
 fn remaining(
     shared: &Arc<Shared>,
     namespace: &str,
@@ -124,7 +126,7 @@ fn remaining(
     for (table, object) in shared.store.namespace_contents(namespace) {
         let resource = match table.split_once('.') {
             Some(_) => table.to_string(),
-            // The core group has no name, and its dot stays.
+            // The core group is empty, but the dot stays.
             None => format!("{table}."),
         };
         *remaining.resources.entry(resource).or_default() += 1;
@@ -135,44 +137,51 @@ fn remaining(
     remaining
 }
 
-/// Deletes the objects of a terminating CRD; lets go of it when none is left.
+/// Deletes the objects of a terminating CustomResourceDefinition, and finalizes it when none is left.
 pub(super) async fn definition(shared: &Arc<Shared>, name: &str) {
     let key = Key::new("", name);
-    if !shared.store.get(CRDS, &key).is_some_and(|n| n.deleting) {
+    if !shared
+        .store
+        .get(DEFINITIONS, &key)
+        .is_some_and(|n| n.deleting)
+    {
         return;
     }
     let table: TableName = name.into();
     let objects = shared.store.list(&table, None).items;
     if let Some(resource) = resource_of(shared, &table) {
         for object in objects.iter().filter(|o| !o.deleting) {
-            let call = internal(shared, &resource, &object.key.namespace, &object.key.name);
-            let options = Options::background();
+            let call = Call::internal(shared, &resource, &object.key.namespace, &object.key.name);
+            let options = DeleteOptions::background();
             let removed = delete::remove(&call, &object.key, &options);
             if let Err(error) = removed.await {
-                shared.failed(Work::Definition(name.into()));
-                tracing::debug!(definition = name, object = %object.key.name, %error, "object was not deleted");
+                shared.retry_later(Work::EmptyDefinition(name.into()));
+                tracing::debug!(definition = name, object = %object.key.name, %error, "cannot delete an object");
             }
         }
     }
     if !shared.store.list(&table, None).items.is_empty() {
         return;
     }
-    let Some(resource) = resource_of(shared, &TableName::from(CRDS)) else {
+    let Some(resource) = resource_of(shared, DEFINITIONS) else {
         return;
     };
-    let call = internal(shared, &resource, "", name);
-    let result = modify(&call, &key, Write::Plain, |old| {
+    let call = Call::internal(shared, &resource, "", name);
+    let result = modify(&call, &key, WriteKind::Plain, |old| {
         let mut new = old.clone();
         let finalizers = new["metadata"]["finalizers"]
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let left: Vec<_> = finalizers.into_iter().filter(|f| *f != CLEANUP).collect();
+        let left: Vec<_> = finalizers
+            .into_iter()
+            .filter(|f| *f != CLEANUP_FINALIZER)
+            .collect();
         new["metadata"]["finalizers"] = json!(left);
         Ok(new)
     });
     if let Err(error) = result.await {
-        shared.failed(Work::Definition(name.into()));
-        tracing::debug!(definition = name, %error, "definition was not let go");
+        shared.retry_later(Work::EmptyDefinition(name.into()));
+        tracing::debug!(definition = name, %error, "cannot finalize a definition");
     }
 }

@@ -1,29 +1,30 @@
-//! Keeps the status of quotas: what their namespaces use.
+//! The status of quotas: the usage of their namespaces.
 
 use std::sync::Arc;
 
-use super::queue::Work;
-use super::{internal, resource_of};
-use crate::quota::{self, QUOTAS};
+use super::resource_of;
+use crate::resource::Subresource;
 use crate::shared::Shared;
-use crate::store::TableName;
-use crate::verbs::{Subresource, Write, modify};
+use crate::shared::work_queue::Work;
+use crate::tables::QUOTAS;
+use crate::verbs::{Call, WriteKind, modify, quota};
 
-pub(super) async fn sum_up(shared: &Arc<Shared>, namespace: &str) {
-    let Some(resource) = resource_of(shared, &TableName::from(QUOTAS)) else {
+/// Updates the status of all quotas of a namespace.
+pub(super) async fn update(shared: &Arc<Shared>, namespace: &str) {
+    let Some(resource) = resource_of(shared, QUOTAS) else {
         return;
     };
     for stored in shared.store.list(QUOTAS, Some(namespace)).items {
-        let mut call = internal(shared, &resource, namespace, &stored.key.name);
+        let mut call = Call::internal(shared, &resource, namespace, &stored.key.name);
         call.subresource = Some(Subresource::Status);
-        let result = modify(&call, &stored.key, Write::Plain, |old| {
+        let result = modify(&call, &stored.key, WriteKind::Plain, |old| {
             let mut new = old.clone();
             new["status"] = quota::status(shared, namespace, old);
             Ok(new)
         });
         if let Err(error) = result.await {
-            shared.failed(Work::Quotas(namespace.into()));
-            tracing::debug!(namespace, quota = %stored.key.name, %error, "the use of a quota was not noted");
+            shared.retry_later(Work::QuotaStatus(namespace.into()));
+            tracing::debug!(namespace, quota = %stored.key.name, %error, "cannot update the status of a quota");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! Every namespace has a ConfigMap with the certificate of the authority, which clients within a cluster mount.
+//! The ConfigMap with the CA certificate in each namespace, which in-cluster clients mount.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::ensure;
-use super::queue::Work;
 use crate::shared::Shared;
+use crate::shared::well_known::ROOT_CA;
+use crate::shared::work_queue::Work;
 use crate::store::Key;
+use crate::tables::{CONFIG_MAPS, NAMESPACES};
 
-/// The name of the ConfigMap.
-pub(super) const ROOT_CA: &str = "kube-root-ca.crt";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
     distributions of Kubernetes clusters.";
 
-/// Creates the ConfigMap, or restores its data, unless the namespace is missing or going away.
+/// Creates the ConfigMap or restores its data, unless the namespace is missing or terminating.
 pub(super) async fn publish(shared: &Arc<Shared>, namespace: &str) {
     let wanted = shared
         .store
-        .get("namespaces", &Key::new("", namespace))
+        .get(NAMESPACES, &Key::new("", namespace))
         .is_some_and(|n| !n.deleting);
     if !wanted {
         return;
@@ -31,11 +31,11 @@ pub(super) async fn publish(shared: &Arc<Shared>, namespace: &str) {
         "data": data,
     });
     let key = Key::new(namespace, ROOT_CA);
-    let done = ensure(shared, "configmaps", &key, new, |map| {
+    let done = ensure(shared, CONFIG_MAPS, &key, new, |map| {
         map["data"] = data.clone();
     });
     if let Err(error) = done.await {
-        shared.failed(Work::RootCa(namespace.into()));
-        tracing::debug!(namespace, %error, "the certificate of the authority was not published");
+        shared.retry_later(Work::RootCa(namespace.into()));
+        tracing::debug!(namespace, %error, "cannot publish the CA certificate");
     }
 }

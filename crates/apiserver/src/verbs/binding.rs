@@ -1,30 +1,28 @@
-//! `pods/NAME/binding`: a scheduler gives a pod its node.
+//! `pods/NAME/binding`, by which a scheduler assigns a pod to a node.
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::pipeline::{self, Write};
-use super::{Call, text};
-use crate::clock;
+use super::pipeline::{self, WriteKind};
+use super::{Call, Outcome, created_status, text};
 use crate::error::{ApiError, Cause};
-use crate::http::{body, respond};
+use crate::{clock, codec};
 
+/// Binds a pod to a node.
 pub(crate) async fn create(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
-) -> Result<Response<Body>, ApiError> {
-    let mut binding = body::object(content_type, bytes)?.value;
+) -> Result<Outcome, ApiError> {
+    let mut binding = codec::object(content_type, bytes)?.value;
     let key = call.key();
     let name = &*key.name;
     check(&binding, &key.namespace, name)?;
-    let part = pipeline::Part::new("pods", "binding", ("", "v1", "Binding"));
-    if pipeline::review_part(call, &part, &mut binding).await? {
+    let subresource = pipeline::VirtualSubresource::new("pods", "binding", ("", "v1", "Binding"));
+    if pipeline::review_virtual(call, &subresource, &mut binding).await? {
         check(&binding, &key.namespace, name)?;
     }
-    pipeline::modify(call, &key, Write::Unowned, |pod| {
+    pipeline::modify(call, &key, WriteKind::Unowned, |pod| {
         let bound = text(pod, &["spec", "nodeName"]);
         if !bound.is_empty() {
             let why = format!("pod {name} is already assigned to node \"{bound}\"");
@@ -35,13 +33,10 @@ pub(crate) async fn create(
         Ok(pod)
     })
     .await?;
-    let answer = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
-    });
-    Ok(respond::json_value(StatusCode::CREATED, &answer))
+    Ok(created_status())
 }
 
-/// Whether it is for this pod, and names a node.
+/// Checks that the binding belongs to the pod and names a node.
 fn check(binding: &Value, namespace: &str, name: &str) -> Result<(), ApiError> {
     if text(binding, &["metadata", "name"]) != name {
         let why = "name in URL does not match name in Binding object";
@@ -70,7 +65,7 @@ fn check(binding: &Value, namespace: &str, name: &str) -> Result<(), ApiError> {
     Err(error)
 }
 
-/// The pod has a node, says so, and takes over what the binding is labelled and annotated with.
+/// Sets the node and the `PodScheduled` condition, and copies the labels and annotations of the binding.
 fn bind(pod: &mut Value, binding: &Value) {
     pod["spec"]["nodeName"] = binding["target"]["name"].clone();
     pod["metadata"]["uid"] = match &binding["metadata"]["uid"] {

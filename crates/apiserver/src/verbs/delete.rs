@@ -1,87 +1,74 @@
-//! delete and deletecollection.
+//! The delete and deletecollection verbs.
 
 mod options;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
 use serde_json::json;
 
 use super::pipeline::Attempts;
-use super::{Call, pipeline, read};
+use super::{Call, Content, Outcome, pipeline, read};
 use crate::clock;
 use crate::error::{ApiError, Reason};
-use crate::http::query::Query;
-use crate::http::respond;
-use crate::registry::Resource;
-use crate::shared::CRDS;
+use crate::query::Query;
+use crate::resource::Resource;
+use crate::shared::well_known::{CLEANUP_FINALIZER, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::store::{CommitError, Key, Stored};
-use crate::table::Include;
-pub(crate) use options::Options;
+use crate::tables::DEFINITIONS;
+pub(crate) use options::DeleteOptions;
 use options::Propagation;
 
-/// Finalizers that garbage collection understands.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-pub(crate) const ORPHAN: &str = "orphan";
-/// Holds a CRD until its objects are gone.
-pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-/// What a delete came to.
+/// The result of a deletion.
 pub(crate) enum Deleted {
-    Gone(Arc<Stored>),
-    /// Finalizers hold it.
+    Removed(Arc<Stored>),
+    /// Finalizers keep the object.
     Terminating(Arc<Stored>),
 }
 
+/// Deletes an object.
 pub(crate) async fn delete(
     call: &Call,
     query: &Query,
     content_type: &str,
     bytes: &Bytes,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Outcome, ApiError> {
     if call.subresource.is_some() {
-        return Err(crate::http::method_not_allowed());
+        return Err(ApiError::method_not_allowed());
     }
-    let options = Options::parse(call, query, content_type, bytes)?;
+    let options = DeleteOptions::parse(call, query, content_type, bytes)?;
     let resource = &call.resource;
-    let answer = match remove(call, &call.key(), &options).await? {
-        Deleted::Terminating(object) => Ok(call.answer(StatusCode::OK, &object)),
-        Deleted::Gone(object) if resource.is("", "pods") => {
-            Ok(call.answer(StatusCode::OK, &ended(&object)?))
+    let content = match remove(call, &call.key(), &options).await? {
+        Deleted::Terminating(object) => Content::Object(object),
+        Deleted::Removed(object) if resource.is("", "pods") => {
+            Content::Object(Arc::new(terminated_pod(&object)?))
         }
-        Deleted::Gone(object) if is_answered_with_itself(resource) => {
-            Ok(call.answer(StatusCode::OK, &object))
-        }
-        Deleted::Gone(object) => {
+        Deleted::Removed(object) if returns_deleted_object(resource) => Content::Object(object),
+        Deleted::Removed(object) => {
             let mut details =
                 json!({"name": &*object.key.name, "kind": resource.plural, "uid": &*object.uid});
             if !resource.group.is_empty() {
                 details["group"] = json!(resource.group);
             }
-            let status = json!({
+            Content::Value(json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
-            });
-            Ok(respond::json_value(StatusCode::OK, &status))
+            }))
         }
     };
-    answer.map(|answer| warned(call, &options, answer))
+    Ok(Outcome::found(content).warn(job_warning(call, &options)))
 }
 
-fn warned(call: &Call, options: &Options, answer: Response<Body>) -> Response<Body> {
-    if call.resource.is("batch", "jobs") && options.propagation == Propagation::Default {
-        return respond::warn(answer, &[PODS_STAY.to_owned()]);
-    }
-    answer
+/// Returns the warning for the deletion of a job without a propagation policy.
+fn job_warning(call: &Call, options: &DeleteOptions) -> Option<String> {
+    let is_default = options.propagation == Propagation::Default;
+    (call.resource.is("batch", "jobs") && is_default).then(|| PODS_PRESERVED.to_owned())
 }
 
-/// Told to those who delete a job and do not say what is to become of its pods.
-const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+const PODS_PRESERVED: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
     to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// A pod as the one who deleted it is shown it: nothing runs that could take its time.
-fn ended(pod: &Stored) -> Result<Stored, ApiError> {
+/// Returns a deleted pod with its deletion metadata and no grace period.
+fn terminated_pod(pod: &Stored) -> Result<Stored, ApiError> {
     let mut value = pod.value();
     value["metadata"]["deletionTimestamp"] = json!(clock::now());
     value["metadata"]["deletionGracePeriodSeconds"] = json!(0);
@@ -92,16 +79,17 @@ fn ended(pod: &Stored) -> Result<Stored, ApiError> {
         .map_err(|error| ApiError::internal(error.to_string()))
 }
 
+/// Deletes a collection of objects.
 pub(crate) async fn collection(
     call: &Call,
     query: &Query,
     content_type: &str,
     bytes: &Bytes,
-) -> Result<Response<Body>, ApiError> {
-    if resource_is_not_deleted_at_once(call) {
-        return Err(crate::http::method_not_allowed());
+) -> Result<Outcome, ApiError> {
+    if !supports_collection(call) {
+        return Err(ApiError::method_not_allowed());
     }
-    let options = Options::parse(call, query, content_type, bytes)?;
+    let options = DeleteOptions::parse(call, query, content_type, bytes)?;
     let selector = read::selector(call, query)?;
     let mut page = call
         .shared
@@ -114,25 +102,20 @@ pub(crate) async fn collection(
             _ => {}
         }
     }
-    // As they were when they were found.
     let meta = read::list_meta(call, page.version);
-    let found_none = page.items.is_empty();
-    let answer = read::render(call, page.items, &meta, Include::Metadata);
-    Ok(if found_none {
-        answer
-    } else {
-        warned(call, &options, answer)
-    })
+    let warning = job_warning(call, &options).filter(|_| !page.items.is_empty());
+    let items = page.items;
+    Ok(Outcome::found(Content::List { items, meta }).warn(warning))
 }
 
-/// True for objects of all namespaces, and for namespaces.
-fn resource_is_not_deleted_at_once(call: &Call) -> bool {
-    let everywhere = call.resource.namespaced() && call.namespace.is_none();
-    everywhere || call.resource.is("", "namespaces")
+/// Reports whether objects can be deleted as a collection: not across namespaces, and not namespaces.
+fn supports_collection(call: &Call) -> bool {
+    let all_namespaces = call.resource.namespaced() && call.namespace.is_none();
+    !all_namespaces && !call.resource.is("", "namespaces")
 }
 
-/// True if the answer is the object that is gone, and not a status.
-fn is_answered_with_itself(resource: &Resource) -> bool {
+/// Reports whether a delete returns the deleted object instead of a `Status`.
+fn returns_deleted_object(resource: &Resource) -> bool {
     match resource.group.as_str() {
         "" => matches!(
             resource.plural.as_str(),
@@ -149,8 +132,12 @@ fn is_answered_with_itself(resource: &Resource) -> bool {
     }
 }
 
-/// Deletes one object, or marks it as terminating when finalizers hold it.
-pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<Deleted, ApiError> {
+/// Deletes an object, or marks it as terminating if it has finalizers.
+pub(crate) async fn remove(
+    call: &Call,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
     let (resource, store) = (&call.resource, &call.shared.store);
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
     let mut attempts = Attempts::new();
@@ -162,11 +149,11 @@ pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<
         let mut value = resource.read(&stored);
         let reviewed = pipeline::admit_delete(call, key, &value, options).await?;
         let mut finalizers = finalizers_after(resource, &stored, options.propagation);
-        if &*resource.table == CRDS
+        if &*resource.table == DEFINITIONS
             && !stored.deleting
             && !store.list(&key.name, None).items.is_empty()
         {
-            finalizers.push(CLEANUP.to_owned());
+            finalizers.push(CLEANUP_FINALIZER.to_owned());
         }
         if finalizers.is_empty() {
             if let Some(meta) = value["metadata"].as_object_mut() {
@@ -175,11 +162,11 @@ pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<
         } else {
             value["metadata"]["finalizers"] = json!(finalizers);
         }
-        let held = !pipeline::is_finished(resource, &value);
-        if stored.deleting && held && finalizers == stored.finalizers {
+        let has_finalizers = !pipeline::is_finished(resource, &value);
+        if stored.deleting && has_finalizers && finalizers == stored.finalizers {
             return Ok(Deleted::Terminating(stored));
         }
-        if held && !stored.deleting {
+        if has_finalizers && !stored.deleting {
             value["metadata"]["deletionTimestamp"] = json!(clock::now());
             if resource.is("", "namespaces") {
                 value["status"]["phase"] = json!("Terminating");
@@ -190,38 +177,39 @@ pub(crate) async fn remove(call: &Call, key: &Key, options: &Options) -> Result<
                 value["metadata"]["generation"] = json!(generation + 1);
             }
         }
-        if options.dry_run && held {
+        if options.dry_run && has_finalizers {
             let version = stored.version;
-            let held = Stored::new(key.clone(), version, &value)
+            let terminating = Stored::new(key.clone(), version, &value)
                 .map_err(|error| ApiError::internal(error.to_string()))?;
-            return Ok(Deleted::Terminating(Arc::new(held)));
+            return Ok(Deleted::Terminating(Arc::new(terminating)));
         } else if options.dry_run {
-            return Ok(Deleted::Gone(stored));
+            return Ok(Deleted::Removed(stored));
         }
-        let result = if held {
+        let result = if has_finalizers {
             store
                 .update(&resource.table, key, stored.version, &mut value)
                 .map(Deleted::Terminating)
         } else {
             store
                 .remove(&resource.table, key, stored.version, &mut value)
-                .map(Deleted::Gone)
+                .map(Deleted::Removed)
         };
         match result {
             Ok(done) => {
-                call.shared.written(&resource.table);
+                call.shared.after_write(&resource.table);
                 return Ok(done);
             }
-            Err(CommitError::Stale) if attempts.another(reviewed) => {}
+            Err(CommitError::Stale) if attempts.retry(reviewed) => {}
             Err(CommitError::Stale) => return Err(ApiError::stale(group, plural, &key.name)),
             Err(CommitError::Gone) => return Err(ApiError::not_found(group, plural, &key.name)),
-            Err(CommitError::Storage(error)) => return Err(ApiError::unkept(error)),
+            Err(CommitError::Storage(error)) => return Err(ApiError::not_durable(error)),
             Err(error) => return Err(ApiError::internal(error.to_string())),
         }
     }
 }
 
-fn check(call: &Call, key: &Key, stored: &Stored, options: &Options) -> Result<(), ApiError> {
+/// Checks the preconditions, and protects the initial namespaces.
+fn check(call: &Call, key: &Key, stored: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
     options.check(call, key, &stored.uid, &stored.version.to_string())?;
     if call.resource.is("", "namespaces")
         && matches!(&*key.name, "default" | "kube-system" | "kube-public")
@@ -236,22 +224,27 @@ fn check(call: &Call, key: &Key, stored: &Stored, options: &Options) -> Result<(
     Ok(())
 }
 
+/// Returns the finalizers of an object after a deletion with this policy.
 fn finalizers_after(resource: &Resource, stored: &Stored, propagation: Propagation) -> Vec<String> {
     let mut finalizers = stored.finalizers.clone();
-    let says = |f: &String| f == FOREGROUND || f == ORPHAN;
-    let wanted = match propagation {
-        Propagation::Default if !finalizers.iter().any(says) && orphans(resource) => Some(ORPHAN),
+    let is_policy = |f: &String| f == FOREGROUND_FINALIZER || f == ORPHAN_FINALIZER;
+    let added = match propagation {
+        Propagation::Default
+            if !finalizers.iter().any(is_policy) && orphans_by_default(resource) =>
+        {
+            Some(ORPHAN_FINALIZER)
+        }
         Propagation::Default => return finalizers,
         Propagation::Background => None,
-        Propagation::Foreground => Some(FOREGROUND),
-        Propagation::Orphan => Some(ORPHAN),
+        Propagation::Foreground => Some(FOREGROUND_FINALIZER),
+        Propagation::Orphan => Some(ORPHAN_FINALIZER),
     };
-    finalizers.retain(|f| !says(f));
-    finalizers.extend(wanted.map(str::to_owned));
+    finalizers.retain(|f| !is_policy(f));
+    finalizers.extend(added.map(str::to_owned));
     finalizers
 }
 
-/// Kinds that are older than garbage collection leave their pods behind, unless the client says what it wants.
-fn orphans(resource: &Resource) -> bool {
+/// Reports whether a kind orphans its dependents without a propagation policy, as kinds older than garbage collection do.
+fn orphans_by_default(resource: &Resource) -> bool {
     resource.is("batch", "jobs") || resource.is("", "replicationcontrollers")
 }

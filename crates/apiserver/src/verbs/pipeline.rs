@@ -1,13 +1,18 @@
-//! The way every write takes: decode, fill in what the system owns, default, let hooks and webhooks change the object,
-//! default and prune again, validate, let hooks and webhooks refuse it, store. Only calls to webhooks wait, with nothing
-//! locked; what others have changed meanwhile is found when the object is stored.
+//! The path of every write: decode, set system fields, default, mutate with hooks and webhooks, default and prune again,
+//! validate, validate with hooks and webhooks, store.
+//!
+//! Only webhook calls wait, and no lock is held then. A conflict with another write is detected when the object is stored.
 
 mod admission;
 mod decoding;
 mod insert;
+mod limit_range;
 mod modify;
+mod pod_resize;
+mod preserved_fields;
+mod priority;
+pub(crate) mod quota;
 mod type_meta;
-mod unchanged;
 mod webhooks;
 
 use std::sync::Arc;
@@ -15,26 +20,26 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::Call;
+use crate::codec::MAX_BODY;
 use crate::error::ApiError;
-use crate::http::MAX_BODY;
 use crate::patch;
 use crate::store::{CommitError, Key, Stored};
 
 pub(crate) use admission::admit_delete;
-pub(crate) use decoding::{Sent, decode};
+pub(crate) use decoding::{Source, decode};
 pub(crate) use insert::insert;
 pub(crate) use modify::{Attempts, check_version, is_finished, modify};
-pub(super) use type_meta::unreadable;
-pub(crate) use webhooks::{Part, review_connection, review_part};
+pub(super) use type_meta::check_type_meta;
+pub(crate) use webhooks::{VirtualSubresource, review_connection, review_virtual};
 
-/// Which write it is, for what differs between them.
+/// The kind of a write, which decides about field ownership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Write {
-    /// Create, replace and the client-side patches.
+pub(crate) enum WriteKind {
+    /// Create, replace or client-side patch.
     Plain,
-    /// Server-side apply, which keeps track of ownership itself.
+    /// Server-side apply, which tracks ownership itself.
     Apply,
-    /// What the system does on somebody's behalf, and nobody owns.
+    /// A write by the server on behalf of a client, without an owner.
     Unowned,
 }
 
@@ -42,7 +47,7 @@ pub(crate) enum Write {
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) object: Arc<Stored>,
-    /// What the client is to be warned of.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -52,13 +57,12 @@ fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {
         CommitError::Exists => ApiError::already_exists(group, plural, &key.name),
         CommitError::Gone => ApiError::not_found(group, plural, &key.name),
         CommitError::Stale => ApiError::stale(group, plural, &key.name),
-        CommitError::Storage(e) => ApiError::unkept(e),
+        CommitError::Storage(e) => ApiError::not_durable(e),
         CommitError::Encode(e) => ApiError::internal(e.to_string()),
     }
 }
 
-/// Refuses an object that has become deeper or larger than what a request can send, managed fields included, unless the
-/// one before it was as large.
+/// Refuses an object that is deeper or larger than a request body may be, unless its old version was as large.
 fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
     let size = patch::json::size(value);
     if size > MAX_BODY && old.is_none_or(|old| size > old.bytes.len()) {
@@ -71,14 +75,14 @@ fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The body says another namespace than the URL.
-fn elsewhere() -> ApiError {
+/// Returns the error for a body with another namespace than the URL.
+fn namespace_mismatch() -> ApiError {
     ApiError::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request",
     )
 }
 
-/// Changes `metadata`, which is made an object if it is none.
+/// Edits `metadata`, and replaces it if it is not an object.
 fn edit_meta(value: &mut Value, edit: impl FnOnce(&mut Map<String, Value>)) {
     if !value["metadata"].is_object() {
         value["metadata"] = json!({});

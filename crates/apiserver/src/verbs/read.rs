@@ -1,52 +1,33 @@
-//! get and list.
+//! The get and list verbs.
 
-mod items;
-mod list_body;
 pub(super) mod options;
 
-use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Call, Subresource, scale};
+use super::{Call, Content, Outcome, scale};
+use crate::codec;
 use crate::error::{ApiError, Cause, Reason};
-use crate::http::accept::Rendering;
-use crate::http::query::{At, Query};
-use crate::http::{body, respond};
+use crate::query::{ListVersion, Query};
+use crate::resource::Subresource;
 use crate::selector::{FieldSelector, Selector, label};
 use crate::store::Page;
-use crate::table::Include;
 
-pub(super) use list_body::render;
-
-pub(crate) fn get(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
+/// Returns an object, or its Scale.
+pub(crate) fn get(call: &Call, query: &Query) -> Result<Outcome, ApiError> {
     if let Some(version) = query.resource_version().map_err(ApiError::unknown)? {
         check_future(version, call.shared.store.version())?;
     }
     let object = call.find()?;
     if call.subresource == Some(Subresource::Scale) {
         let scale = scale::of(&call.resource.read(&object), &call.resource);
-        let shown = match call.rendering {
-            Rendering::Table => scale::table(&scale),
-            Rendering::Full | Rendering::Partial => scale,
-        };
-        return Ok(respond::json_value(StatusCode::OK, &shown));
+        return Ok(Outcome::found(Content::Scale(scale)));
     }
-    let answer = call.answer_with(StatusCode::OK, &object, include(call, query)?);
-    Ok(warn_deprecated(call, answer))
+    Ok(Outcome::found(Content::Object(object)).warn_deprecated(&call.resource))
 }
 
-/// Adds the deprecation warning of a custom version, if it has one.
-pub(super) fn warn_deprecated(call: &Call, response: Response<Body>) -> Response<Body> {
-    match &call.resource.deprecation {
-        Some(warning) => respond::warn(response, std::slice::from_ref(warning)),
-        None => response,
-    }
-}
-
-/// The selectors of a request; a name in the URL counts as one.
+/// Returns the selectors of a request. A name in the URL becomes a field selector.
 pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError> {
     let labels = label::parse(query.get("labelSelector").unwrap_or_default())?;
     let mut fields = query.get("fieldSelector").unwrap_or_default().to_owned();
@@ -59,9 +40,9 @@ pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError>
     })
 }
 
-/// Where a list that was cut goes on.
+/// The position after a page of a list, as a continue token.
 struct Continue {
-    /// The version that the list shows; none to go on with what is there now.
+    /// The version of the list. `None` continues with the current objects.
     version: Option<u64>,
     namespace: String,
     name: String,
@@ -81,10 +62,12 @@ impl Continue {
         let bytes = URL_SAFE_NO_PAD
             .decode(token)
             .map_err(|error| refused(&error.to_string()))?;
-        let value = body::parsed(&bytes).map_err(|why| refused(&why))?.value;
+        let value = codec::parse_json(&bytes)
+            .map_err(|why| refused(&why))?
+            .value;
         let text = |i: usize| value[i].as_str().map(str::to_owned);
-        let place = text(1).zip(text(2));
-        let (namespace, name) = place.ok_or_else(|| refused("it is not of this server"))?;
+        let position = text(1).zip(text(2));
+        let (namespace, name) = position.ok_or_else(|| refused("it is not from this server"))?;
         Ok(Self {
             version: value[0].as_u64(),
             namespace,
@@ -98,7 +81,7 @@ fn list_too_old() -> ApiError {
     ApiError::new(Reason::Expired, why)
 }
 
-/// The versions of a list are gone. The rest of what is there now can be had instead.
+/// Returns the error for an expired token, with a token for the rest of the current objects.
 fn continue_too_old(after: &Continue) -> ApiError {
     let mut error = ApiError::new(
         Reason::Expired,
@@ -113,11 +96,11 @@ fn continue_too_old(after: &Continue) -> ApiError {
         namespace: after.namespace.clone(),
         name: after.name.clone(),
     };
-    error.go_on = Some(rest.encode());
+    error.continue_token = Some(rest.encode());
     error
 }
 
-/// How many items are asked for at most; nothing, zero and less mean all.
+/// Returns the maximum number of items. Zero and negative limits mean all.
 fn limit(query: &Query) -> Result<Option<usize>, ApiError> {
     let limit = query.integer("limit")?;
     Ok(limit
@@ -125,7 +108,7 @@ fn limit(query: &Query) -> Result<Option<usize>, ApiError> {
         .filter(|l| *l > 0))
 }
 
-/// The page a list request asks for, before selection.
+/// Returns the requested objects before selection.
 fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, ApiError> {
     let (store, table, namespace) = (
         &call.shared.store,
@@ -148,24 +131,25 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
         });
         return Ok(page);
     }
-    let at = query
-        .at()
+    let version = query
+        .list_version()
         .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
-    match at {
-        At::Latest => Ok(store.list(table, namespace)),
-        At::Exactly(version) => {
+    match version {
+        ListVersion::Latest => Ok(store.list(table, namespace)),
+        ListVersion::Exactly(version) => {
             check_future(version, store.version())?;
             store
                 .list_at(table, namespace, version)
                 .map_err(|_| list_too_old())
         }
-        At::NotOlderThan(version) => {
+        ListVersion::NotOlderThan(version) => {
             check_future(version, store.version())?;
             Ok(store.list(table, namespace))
         }
     }
 }
 
+/// Refuses a version that does not exist yet.
 fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
     if version <= current {
         return Ok(());
@@ -183,7 +167,8 @@ fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
     Err(error)
 }
 
-pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiError> {
+/// Returns a page of the selected objects.
+pub(crate) fn list(call: &Call, query: &Query) -> Result<Outcome, ApiError> {
     options::check_list(query)?;
     let selector = selector(call, query)?;
     let after = query.get("continue").map(Continue::decode).transpose()?;
@@ -211,29 +196,14 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Response<Body>, ApiErro
             meta["remainingItemCount"] = json!(left);
         }
     }
-    let include = include(call, query)?;
-    Ok(warn_deprecated(call, render(call, items, &meta, include)))
+    Ok(Outcome::found(Content::List { items, meta }).warn_deprecated(&call.resource))
 }
 
-/// The metadata of a whole list. Of custom resources it says that it does not go on, too.
+/// Returns the metadata of a complete list. Lists of custom resources have an empty `continue`.
 pub(super) fn list_meta(call: &Call, version: u64) -> Value {
     let mut meta = json!({"resourceVersion": version.to_string()});
     if call.resource.is_custom() {
         meta["continue"] = json!("");
     }
     meta
-}
-
-/// How much of each object the rows of a table carry.
-pub(super) fn include(call: &Call, query: &Query) -> Result<Include, ApiError> {
-    match query.get("includeObject") {
-        _ if call.rendering != Rendering::Table => Ok(Include::Metadata),
-        None | Some("Metadata") => Ok(Include::Metadata),
-        Some("None") => Ok(Include::None),
-        Some("Object") => Ok(Include::Object),
-        Some(other) => Err(ApiError::bad_request(format!(
-            "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": must be \
-             'Metadata', 'Object', 'None', or empty"
-        ))),
-    }
 }

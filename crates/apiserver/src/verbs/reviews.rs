@@ -1,31 +1,25 @@
-//! Access and token reviews: answered on the spot, nothing is stored.
+//! Access and token reviews, which are not stored.
 
 use std::borrow::Cow;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
-use super::pipeline::Sent;
-use super::{Call, pipeline, text};
+use super::pipeline::Source;
+use super::{Call, Content, Outcome, pipeline, text};
 use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
 use crate::authorization::index::Decision;
 use crate::authorization::{joined, reason};
-use crate::clock;
 use crate::error::{ApiError, Cause};
-use crate::http::{body, respond};
 use crate::identity::Identity;
+use crate::{clock, codec};
 
-pub(crate) fn create(
-    call: &Call,
-    content_type: &str,
-    bytes: &Bytes,
-) -> Result<Response<Body>, ApiError> {
-    let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
+/// Evaluates a review.
+pub(crate) fn create(call: &Call, content_type: &str, bytes: &Bytes) -> Result<Outcome, ApiError> {
+    let decoded = codec::typed_object(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
-    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
+    let warnings = pipeline::decode(call, &mut value, Source::Body, &decoded.duplicates)?;
     if !value["metadata"].is_object() {
         value["metadata"] = json!({});
     }
@@ -42,11 +36,11 @@ pub(crate) fn create(
                     "disallowed on this kind of request",
                 ));
             }
-            let asked = &value["spec"]["resourceAttributes"]["namespace"];
-            if asked.as_str().unwrap_or_default() != namespace {
+            let namespace_field = &value["spec"]["resourceAttributes"]["namespace"];
+            if namespace_field.as_str().unwrap_or_default() != namespace {
                 return Err(invalid(
                     "spec.resourceAttributes.namespace",
-                    &json!(asked.as_str().unwrap_or_default()),
+                    &json!(namespace_field.as_str().unwrap_or_default()),
                     "must match metadata.namespace",
                 ));
             }
@@ -64,10 +58,7 @@ pub(crate) fn create(
         }
         _ => token(call, &value["spec"])?,
     };
-    Ok(respond::warn(
-        respond::json_value(StatusCode::CREATED, &value),
-        &warnings,
-    ))
+    Ok(Outcome::created(Content::Value(value)).warn(warnings))
 }
 
 fn invalid(field: &str, value: &Value, detail: &str) -> ApiError {
@@ -80,7 +71,7 @@ fn texts(value: &Value) -> Vec<String> {
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Whom a review is about.
+/// Returns the subject of a review.
 fn subject(spec: &Value) -> Result<Identity, ApiError> {
     let identity = Identity {
         user: text(spec, &["user"]).to_owned(),
@@ -103,7 +94,7 @@ fn subject(spec: &Value) -> Result<Identity, ApiError> {
     Ok(identity)
 }
 
-/// What a review asks.
+/// Returns the attributes of a review.
 fn attributes(spec: &Value) -> Result<Attributes<'_>, ApiError> {
     let (on, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     match (on.is_object(), path.is_object()) {
@@ -136,8 +127,8 @@ fn attributes(spec: &Value) -> Result<Attributes<'_>, ApiError> {
 }
 
 fn access(call: &Call, identity: &Identity, spec: &Value) -> Result<Value, ApiError> {
-    let asked = attributes(spec)?;
-    let (allowed, why) = match call.shared.access.decide(identity, &asked) {
+    let attributes = attributes(spec)?;
+    let (allowed, why) = match call.shared.access.decide(identity, &attributes) {
         Decision::Allowed(binding) => (true, binding.map(|b| b.explain(identity))),
         Decision::Denied { missing } => (false, reason(&missing)),
     };
@@ -148,13 +139,13 @@ fn access(call: &Call, identity: &Identity, spec: &Value) -> Result<Value, ApiEr
     Ok(status)
 }
 
-/// The rules as a review lists them: those on resources, and those on paths.
+/// Returns the status of a rules review: rules for resources and for paths.
 fn rules(call: &Call, namespace: &str) -> Result<Value, ApiError> {
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
     }
-    let (held, missing) = call.shared.access.rules(&call.identity, namespace);
-    let all = || held.iter().flat_map(|r| r.iter());
+    let (granted, missing) = call.shared.access.rules(&call.identity, namespace);
+    let all = || granted.iter().flat_map(|r| r.iter());
     let empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
     let on = |r: &&PolicyRule| !empty(&r.resources);
     let resource = |r: &PolicyRule| {
@@ -199,6 +190,6 @@ fn token(call: &Call, spec: &Value) -> Result<Value, ApiError> {
     Ok(match found {
         Ok(bearer) => json!({"authenticated": true, "user": bearer.identity.user_info(),
             "audiences": bearer.audiences}),
-        Err(refused) => json!({"user": {}, "error": refused.to_string()}),
+        Err(error) => json!({"user": {}, "error": error.to_string()}),
     })
 }

@@ -1,18 +1,17 @@
-//! The scale subresource: `autoscaling/v1 Scale` over wherever a kind keeps its replica counts.
+//! The scale subresource: `autoscaling/v1 Scale` for kinds with a replica count.
 
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
-use crate::registry::Resource;
+use crate::resource::Resource;
 use crate::schema::decode;
 use crate::selector::written;
-use crate::table;
 
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |v, step| &v[step])
 }
 
-/// The selector as text, from text or from a label selector.
+/// Returns the selector as text.
 fn selector(value: &Value, resource: &Resource) -> String {
     let path = resource.scale.as_ref().and_then(|s| s.selector.as_deref());
     if let Some(text) = path.and_then(|p| at(value, p).as_str()) {
@@ -29,13 +28,13 @@ fn selector(value: &Value, resource: &Resource) -> String {
     }
 }
 
-/// How many replicas an object is to have.
-fn wanted(value: &Value, resource: &Resource) -> i64 {
+/// Returns the desired replicas of an object.
+fn desired_replicas(value: &Value, resource: &Resource) -> i64 {
     let path = resource.scale.as_ref().map_or("", |s| s.spec.as_str());
     at(value, path).as_i64().unwrap_or(0)
 }
 
-/// The Scale of an object.
+/// Returns the Scale of an object.
 pub(super) fn of(value: &Value, resource: &Resource) -> Value {
     let meta = &value["metadata"];
     let mut shown = json!({});
@@ -56,9 +55,9 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
         "spec": {},
         "status": {"replicas": at(value, status).as_i64().unwrap_or(0)},
     });
-    let wanted = wanted(value, resource);
-    if wanted != 0 {
-        scale["spec"]["replicas"] = json!(wanted);
+    let replicas = desired_replicas(value, resource);
+    if replicas != 0 {
+        scale["spec"]["replicas"] = json!(replicas);
     }
     let selector = selector(value, resource);
     if !selector.is_empty() {
@@ -67,28 +66,7 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
     scale
 }
 
-/// A Scale as people are shown it.
-pub(super) fn table(scale: &Value) -> Value {
-    let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "format": "", "description": "", "priority": 0});
-    let count = |part: &Value| part["replicas"].as_i64().unwrap_or(0);
-    let cells = json!([
-        scale["metadata"]["name"],
-        count(&scale["spec"]),
-        count(&scale["status"]),
-        table::age(scale)
-    ]);
-    json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1",
-        "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
-        "columnDefinitions": [
-            column("Name", "string"), column("Desired", "integer"),
-            column("Available", "integer"), column("Age", "string"),
-        ],
-        "rows": [{"cells": cells, "object": table::partial(scale)}],
-    })
-}
-
-/// Refuses what is sent as a Scale and is something else.
+/// Refuses a body of another kind.
 pub(super) fn check_sent(value: &Value) -> Result<(), ApiError> {
     let (version, kind) = (&value["apiVersion"], &value["kind"]);
     let fits = |found: &Value, wanted: &str| found.is_null() || found == wanted;
@@ -104,7 +82,7 @@ pub(super) fn check_sent(value: &Value) -> Result<(), ApiError> {
     )))
 }
 
-/// What an applied Scale says, said of the object.
+/// Converts an applied Scale to a configuration of the object.
 pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
     let mut object = json!({
         "apiVersion": resource.api_version(), "kind": resource.kind, "metadata": scale["metadata"],
@@ -117,12 +95,12 @@ pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
     object
 }
 
-/// What Go says of a scale that cannot be decoded.
+/// Returns why a Scale cannot be decoded.
 pub(super) fn problem(scale: &mut Value) -> Option<String> {
     decode::problem("io.k8s.api.autoscaling.v1.Scale", scale)
 }
 
-/// The object with the replicas (and version) of `scale`.
+/// Returns the object with the replicas and resourceVersion of a Scale.
 pub(super) fn put(value: &Value, scale: &Value, resource: &Resource) -> Result<Value, ApiError> {
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let name = value["metadata"]["name"].as_str().unwrap_or_default();

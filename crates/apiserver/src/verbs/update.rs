@@ -1,59 +1,73 @@
-//! update (PUT) and patch.
+//! The update (PUT) and patch verbs.
 
 mod apply;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::pipeline::{self, Sent, Write, Written, check_version, modify};
-use super::{Call, Subresource, read, scale, text};
+use super::pipeline::{self, Source, WriteKind, Written, check_version, modify};
+use super::{Call, Content, Outcome, scale, text};
+use crate::codec;
 use crate::error::{ApiError, Cause, Reason};
-use crate::go_text::{printed, type_name};
-use crate::http::{body, respond};
+use crate::go_text::type_name;
 use crate::patch::json::Operations;
 use crate::patch::{merge, strategic};
+use crate::resource::Subresource;
 
-fn done(call: &Call, code: StatusCode, written: &Written, warnings: &[String]) -> Response<Body> {
-    let response = if call.subresource == Some(Subresource::Scale) {
-        respond::json_value(code, &scale::of(&written.object.value(), &call.resource))
-    } else {
-        call.answer(code, &written.object)
-    };
-    let response = respond::warn(respond::warn(response, warnings), &written.warnings);
-    read::warn_deprecated(call, response)
+/// Whether a write creates or updates its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Created,
+    Updated,
 }
 
+/// Returns the outcome of a write.
+fn outcome(call: &Call, effect: Effect, written: Written, warnings: Vec<String>) -> Outcome {
+    let content = if call.subresource == Some(Subresource::Scale) {
+        Content::Scale(scale::of(&written.object.value(), &call.resource))
+    } else {
+        Content::Object(written.object)
+    };
+    let outcome = match effect {
+        Effect::Created => Outcome::created(content),
+        Effect::Updated => Outcome::found(content),
+    };
+    outcome
+        .warn(warnings)
+        .warn(written.warnings)
+        .warn_deprecated(&call.resource)
+}
+
+/// Replaces an object.
 pub(crate) async fn replace(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
-) -> Result<Response<Body>, ApiError> {
-    let decoded = body::typed(content_type, bytes, &call.resource.kind)?;
+) -> Result<Outcome, ApiError> {
+    let decoded = codec::typed_object(content_type, bytes, &call.resource.kind)?;
     let mut value = decoded.value;
     let key = call.key();
     if call.subresource == Some(Subresource::Scale) {
         scale::check_sent(&value)?;
-        check_place(call, &value)?;
+        check_name(call, &value)?;
         if let Some(problem) = scale::problem(&mut value) {
             return Err(ApiError::bad_request(format!(
                 "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
             )));
         }
-        let written = modify(call, &key, Write::Plain, |old| {
+        let written = modify(call, &key, WriteKind::Plain, |old| {
             scale::put(old, &value, &call.resource)
         })
         .await?;
-        return Ok(done(call, StatusCode::OK, &written, &[]));
+        return Ok(outcome(call, Effect::Updated, written, Vec::new()));
     }
-    let warnings = pipeline::decode(call, &mut value, Sent::Body(bytes), &decoded.duplicates)?;
-    check_place(call, &value)?;
+    let warnings = pipeline::decode(call, &mut value, Source::Body, &decoded.duplicates)?;
+    check_name(call, &value)?;
     let found = call.shared.store.get(&call.resource.table, &key);
     if found.is_none() && call.resource.put.creates && call.subresource.is_none() {
-        return put_new(call, value, &warnings).await;
+        return put_new(call, value, warnings).await;
     }
-    // The object must be found before it is judged.
+    // A missing object is reported before an invalid one.
     found.ok_or_else(|| call.not_found())?;
     let unconditional = matches!(text(&value, &["metadata", "resourceVersion"]), "" | "0");
     if unconditional && call.resource.put.needs_version {
@@ -69,16 +83,12 @@ pub(crate) async fn replace(
             vec![cause],
         ));
     }
-    let written = modify(call, &key, Write::Plain, |_| Ok(value.clone())).await?;
-    Ok(done(call, StatusCode::OK, &written, &warnings))
+    let written = modify(call, &key, WriteKind::Plain, |_| Ok(value.clone())).await?;
+    Ok(outcome(call, Effect::Updated, written, warnings))
 }
 
-/// Creates what was to be replaced, and is not there.
-async fn put_new(
-    call: &Call,
-    value: Value,
-    warnings: &[String],
-) -> Result<Response<Body>, ApiError> {
+/// Creates an object with PUT.
+async fn put_new(call: &Call, value: Value, warnings: Vec<String>) -> Result<Outcome, ApiError> {
     let (resource, key) = (&call.resource, call.key());
     let uid = text(&value, &["metadata", "uid"]);
     if !uid.is_empty() {
@@ -87,12 +97,12 @@ async fn put_new(
         return Err(ApiError::conflict(group, plural, &key.name, &why));
     }
     check_version(text(&value, &["metadata", "resourceVersion"]))?;
-    let written = pipeline::insert(call, value, Write::Plain).await?;
-    Ok(done(call, StatusCode::CREATED, &written, warnings))
+    let written = pipeline::insert(call, value, WriteKind::Plain).await?;
+    Ok(outcome(call, Effect::Created, written, warnings))
 }
 
-/// Refuses an object that does not say which one it is, or says that it is another.
-fn check_place(call: &Call, value: &Value) -> Result<(), ApiError> {
+/// Refuses an object without a name or with another name than the URL.
+fn check_name(call: &Call, value: &Value) -> Result<(), ApiError> {
     let on_url = call.name.as_deref().unwrap_or_default();
     match text(value, &["metadata", "name"]) {
         "" => Err(ApiError::bad_request(format!(
@@ -105,12 +115,13 @@ fn check_place(call: &Call, value: &Value) -> Result<(), ApiError> {
     }
 }
 
+/// Patches an object.
 pub(crate) async fn patch(
     call: &Call,
     content_type: &str,
     bytes: &Bytes,
-) -> Result<Response<Body>, ApiError> {
-    let kind = body::media(content_type);
+) -> Result<Outcome, ApiError> {
+    let kind = codec::media_type(content_type);
     if call.options.force && kind != "application/apply-patch+yaml" {
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
         return Err(ApiError::invalid(
@@ -120,33 +131,36 @@ pub(crate) async fn patch(
             vec![cause],
         ));
     }
-    // The object must be found before what is to become of it is read.
+    // A missing object is reported before a malformed patch.
     if kind != "application/apply-patch+yaml" {
         call.find()?;
     }
     match kind {
         "application/json-patch+json" => {
             let operations = Operations::parse(bytes)?;
-            change(call, &Shown::Result, &[], |object| operations.apply(object)).await
+            change(call, &Excerpt::Result, &[], |object| {
+                operations.apply(object)
+            })
+            .await
         }
         "application/merge-patch+json" => {
-            let decoded = body::parsed(bytes)
-                .and_then(is_map)
+            let decoded = codec::parse_json(bytes)
+                .and_then(require_object)
                 .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
-            change(call, &Shown::Result, &decoded.duplicates, |object| {
+            change(call, &Excerpt::Result, &decoded.duplicates, |object| {
                 merge(object, decoded.value.clone());
                 Ok(())
             })
             .await
         }
         "application/strategic-merge-patch+json" if !call.resource.is_custom() => {
-            let decoded = body::parsed(bytes)
-                .and_then(is_map)
+            let decoded = codec::parse_json(bytes)
+                .and_then(require_object)
                 .map_err(ApiError::bad_request)?;
             let schema = call.resource.schema();
-            let shown = Shown::Patch(&decoded.value);
-            change(call, &shown, &decoded.duplicates, |object| {
-                // What it says of its own kind is not looked at.
+            let excerpt = Excerpt::Patch(&decoded.value);
+            change(call, &excerpt, &decoded.duplicates, |object| {
+                // A strategic merge patch cannot change the type.
                 let own = ["apiVersion", "kind"].map(|field| (field, object[field].clone()));
                 strategic::patch(object, &decoded.value, schema)?;
                 for (field, own) in own {
@@ -159,12 +173,12 @@ pub(crate) async fn patch(
             .await
         }
         "application/apply-patch+yaml" => apply::server_side(call, bytes).await,
-        _ => Err(unknown_patch()),
+        _ => Err(unsupported_patch()),
     }
 }
 
-/// Refuses patches that could only replace a whole object.
-fn is_map(patch: body::Decoded) -> Result<body::Decoded, String> {
+/// Refuses patches that are not JSON objects.
+fn require_object(patch: codec::Decoded) -> Result<codec::Decoded, String> {
     if patch.value.is_object() {
         return Ok(patch);
     }
@@ -174,40 +188,40 @@ fn is_map(patch: body::Decoded) -> Result<body::Decoded, String> {
     ))
 }
 
-/// Refuses a kind of patch that is not known, before anything of it is read.
+/// Refuses an unknown patch type before the body is read.
 pub(crate) fn check_patch_type(call: &Call, content_type: &str) -> Result<(), ApiError> {
-    match body::media(content_type) {
+    match codec::media_type(content_type) {
         "application/json-patch+json"
         | "application/merge-patch+json"
         | "application/apply-patch+yaml" => Ok(()),
         "application/strategic-merge-patch+json" if !call.resource.is_custom() => Ok(()),
-        _ => Err(unknown_patch()),
+        _ => Err(unsupported_patch()),
     }
 }
 
-fn unknown_patch() -> ApiError {
+fn unsupported_patch() -> ApiError {
     let text = "415: Unsupported Media Type";
     let mut error = ApiError::new(Reason::UnsupportedMediaType, text);
     error.subject = Some(Box::default());
     error
 }
 
-/// Runs one of the client-side patches through the pipeline.
+/// Applies a client-side patch.
 async fn change(
     call: &Call,
-    shown: &Shown<'_>,
-    duplicates: &[body::Twice],
+    excerpt: &Excerpt<'_>,
+    duplicates: &[codec::DuplicateField],
     patch: impl Fn(&mut Value) -> Result<(), ApiError>,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Outcome, ApiError> {
     let mut warnings = Vec::new();
     let is_scale = call.subresource == Some(Subresource::Scale);
-    let written = modify(call, &call.key(), Write::Plain, |old| {
+    let written = modify(call, &call.key(), WriteKind::Plain, |old| {
         if is_scale {
             let mut scaled = scale::of(old, &call.resource);
             patch(&mut scaled)?;
             let patched = scaled.clone();
             if let Some(problem) = scale::problem(&mut scaled) {
-                return Err(rejected(shown, patched, &ApiError::bad_request(problem)));
+                return Err(rejected(excerpt, patched, &ApiError::bad_request(problem)));
             }
             return scale::put(old, &scaled, &call.resource);
         }
@@ -217,26 +231,26 @@ async fn change(
             return Err(ApiError::bad_request("the patched object is not an object"));
         }
         let patched = new.clone();
-        warnings = pipeline::decode(call, &mut new, Sent::Patched, duplicates)
-            .map_err(|e| rejected(shown, patched, &e))?;
-        keeps_uid(call, old, &new)?;
-        check_place(call, &new)?;
+        warnings = pipeline::decode(call, &mut new, Source::Patch, duplicates)
+            .map_err(|e| rejected(excerpt, patched, &e))?;
+        check_uid(call, old, &new)?;
+        check_name(call, &new)?;
         Ok(new)
     })
     .await?;
-    Ok(done(call, StatusCode::OK, &written, &warnings))
+    Ok(outcome(call, Effect::Updated, written, warnings))
 }
 
-/// What an error shows of a patch that leads to something that cannot be decoded.
-enum Shown<'a> {
-    /// What would have become of the object.
+/// The excerpt in the error for a patch whose result cannot be decoded.
+enum Excerpt<'a> {
+    /// The patched object.
     Result,
-    /// The patch, as Go prints it.
+    /// The patch.
     Patch(&'a Value),
 }
 
-/// What cannot be decoded after a patch is invalid, not a bad request.
-fn rejected(shown: &Shown<'_>, mut patched: Value, error: &ApiError) -> ApiError {
+/// Converts the decoding error of a patched object to an `Invalid` error.
+fn rejected(excerpt: &Excerpt<'_>, mut patched: Value, error: &ApiError) -> ApiError {
     let found = [
         "couldn't get version/kind",
         "strict decoding error",
@@ -247,27 +261,27 @@ fn rejected(shown: &Shown<'_>, mut patched: Value, error: &ApiError) -> ApiError
     if found.is_none() && error.reason != Reason::BadRequest {
         return error.clone();
     }
-    let text = match shown {
-        Shown::Result => {
+    let text = match excerpt {
+        Excerpt::Result => {
             if let Some(meta) = patched["metadata"].as_object_mut() {
                 meta.remove("managedFields");
             }
             patched.to_string()
         }
-        Shown::Patch(patch) => printed(patch),
+        Excerpt::Patch(patch) => patch.to_string(),
     };
     let why = &error.message[found.unwrap_or_default()..];
     let cause = Cause::invalid("patch", &json!(text), why);
     ApiError::invalid("", "", "", vec![cause])
 }
 
-/// Refuses a patch that would make it another object.
-fn keeps_uid(call: &Call, old: &Value, new: &Value) -> Result<(), ApiError> {
-    let (is, wanted) = (&old["metadata"]["uid"], &new["metadata"]["uid"]);
-    if wanted.is_null() || is == wanted {
+/// Refuses a patch that changes the uid.
+fn check_uid(call: &Call, old: &Value, new: &Value) -> Result<(), ApiError> {
+    let (current, patched) = (&old["metadata"]["uid"], &new["metadata"]["uid"]);
+    if patched.is_null() || current == patched {
         return Ok(());
     }
-    let cause = Cause::invalid("metadata.uid", wanted, "field is immutable");
+    let cause = Cause::invalid("metadata.uid", patched, "field is immutable");
     let (resource, name) = (&call.resource, call.key().name);
     Err(ApiError::invalid(
         &resource.group,

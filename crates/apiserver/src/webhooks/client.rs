@@ -1,7 +1,7 @@
-//! HTTPS to one webhook: one request, one answer of bounded size, on connections that are kept.
+//! The HTTPS client of one webhook, with pooled connections and bounded responses.
 
 use std::net::Ipv6Addr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -22,24 +22,21 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, service_fn};
 
-use super::resolve;
-use crate::shared::Shared;
-
-/// The largest answer that is read.
-const MAX_ANSWER: usize = 8 << 20;
-/// How long an unused connection is kept.
+/// Maximum size of a response.
+const MAX_RESPONSE: usize = 8 << 20;
+/// Time until an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(90);
-/// How long to try one of several addresses.
-const CONNECT: Duration = Duration::from_secs(2);
-/// How much of an answer with an error is shown.
-const SHOWN: usize = 200;
+/// Timeout for one of several addresses.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum characters of an error response in messages.
+const MAX_EXCERPT: usize = 200;
 
-/// Where a webhook is, and whom to trust there: its `clientConfig`.
+/// The address and the trusted authorities of a webhook, from its `clientConfig`.
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
-    /// It is a reference to a Service, which has to be there.
-    service: bool,
+    /// Whether the address refers to a Service, which must exist.
+    is_service: bool,
     authorities: Option<String>,
 }
 
@@ -57,7 +54,7 @@ impl Target {
         };
         Self {
             url,
-            service: service.is_object(),
+            is_service: service.is_object(),
             authorities: config["caBundle"]
                 .as_str()
                 .filter(|bundle| !bundle.is_empty())
@@ -65,6 +62,10 @@ impl Target {
         }
     }
 }
+
+/// Resolves a host, a port, and whether the host must be a Service, to addresses.
+pub(crate) type Resolver =
+    Arc<dyn Fn(&str, u16, bool) -> Result<Vec<(String, u16)>, String> + Send + Sync>;
 
 type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
 
@@ -76,11 +77,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Makes a client. `shared` is asked for what is behind Services.
-    pub(crate) fn new(target: &Target, shared: &Arc<Shared>) -> Result<Self, String> {
-        let tls = trusting(target.authorities.as_deref())?;
-        let (shared, service) = (Arc::downgrade(shared), target.service);
-        let tcp = service_fn(move |uri: Uri| connect(shared.clone(), service, uri));
+    /// Creates a client that resolves hosts with `resolver`.
+    pub(crate) fn new(target: &Target, resolver: Resolver) -> Result<Self, String> {
+        let tls = tls_config(target.authorities.as_deref())?;
+        let is_service = target.is_service;
+        let tcp = service_fn(move |uri: Uri| connect(resolver.clone(), is_service, uri));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_only()
@@ -95,7 +96,7 @@ impl Client {
         })
     }
 
-    /// Sends a review and returns the answer, or why there is none.
+    /// Sends a review and returns the response body.
     pub(crate) async fn post(&self, review: Vec<u8>, timeout: Duration) -> Result<Bytes, String> {
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
         let url = format!("{}?timeout={seconds}s", self.url);
@@ -120,18 +121,20 @@ impl Client {
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<Bytes, String> {
         let answer = self.http.request(request).await.map_err(|e| causes(&e))?;
         let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+        let body = Limited::new(answer.into_body(), MAX_RESPONSE)
+            .collect()
+            .await;
         let body = body.map_err(|error| causes(&*error))?.to_bytes();
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
-            let text: String = text.trim().chars().take(SHOWN).collect();
+            let text: String = text.trim().chars().take(MAX_EXCERPT).collect();
             return Err(format!("the webhook answered {status}: {text}"));
         }
         Ok(body)
     }
 }
 
-/// An error with its causes, in one line.
+/// Returns an error and its sources in one line.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
@@ -142,8 +145,8 @@ fn causes(error: &dyn std::error::Error) -> String {
     line
 }
 
-/// TLS that trusts the authorities of a `caBundle`, or those of the system.
-fn trusting(bundle: Option<&str>) -> Result<ClientConfig, String> {
+/// Returns a TLS configuration that trusts a `caBundle`, or the authorities of the system.
+fn tls_config(bundle: Option<&str>) -> Result<ClientConfig, String> {
     let unusable = |problem: String| format!("cannot use the caBundle of the webhook: {problem}");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
@@ -164,30 +167,23 @@ fn trusting(bundle: Option<&str>) -> Result<ClientConfig, String> {
         added.map_err(unusable)?;
     }
     if roots.is_empty() {
-        return Err(unusable("it holds no certificate".to_owned()));
+        return Err(unusable("it contains no certificate".to_owned()));
     }
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 async fn connect(
-    shared: Weak<Shared>,
-    service: bool,
+    resolver: Resolver,
+    is_service: bool,
     uri: Uri,
 ) -> Result<TokioIo<TcpStream>, BoxError> {
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = uri.port_u16().unwrap_or(443);
-    let shared = shared.upgrade().ok_or("the server has stopped")?;
-    let behind = resolve::service_of(host)
-        .filter(|(namespace, name)| service || resolve::exists(&shared.store, namespace, name));
-    let addresses = match behind {
-        Some((namespace, name)) => resolve::addresses(&shared.store, namespace, name, port)?,
-        None => vec![(host.to_owned(), port)],
-    };
-    drop(shared);
+    let addresses = resolver(host, port, is_service)?;
     let mut last = None;
     for (host, port) in &addresses {
-        match tokio::time::timeout(CONNECT, dial(host, *port)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, dial(host, *port)).await {
             Ok(Ok(stream)) => return Ok(TokioIo::new(stream)),
             Ok(Err(error)) => last = Some(format!("dial {host}:{port}: {error}")),
             Err(_) => last = Some(format!("dial {host}:{port}: i/o timeout")),

@@ -1,4 +1,4 @@
-//! A webhook, read from its configuration. It is read once for each version of the configuration.
+//! A webhook of a stored configuration, parsed once for each version.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,19 +12,19 @@ use super::review::Version;
 use crate::schema::rules::Condition;
 use crate::selector::compiled;
 
-/// The effect on a request when its webhook cannot be called.
+/// The effect of a failed webhook call on the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
     Fail,
     Ignore,
 }
 
-/// One webhook.
+/// A webhook.
 #[derive(Debug)]
 pub(crate) struct Webhook {
     pub(crate) name: String,
     pub(super) rules: Vec<Rule>,
-    /// Whether rules for other versions of a resource count, too.
+    /// Whether rules also match other versions of a resource.
     pub(super) equivalent: bool,
     /// The selector of namespaces; `None` if it is invalid.
     pub(super) namespaces: Option<CompiledSelector>,
@@ -33,25 +33,25 @@ pub(crate) struct Webhook {
     pub(super) conditions: Vec<Result<Condition, String>>,
     pub(crate) failure_policy: FailurePolicy,
     pub(crate) timeout: Duration,
-    /// Whether it is called again when others change the object after it.
-    pub(crate) reinvoked: bool,
-    /// Whether it may be called for a dry run.
-    pub(crate) dry_run: bool,
+    /// Whether the webhook is called again if a later one changes the object.
+    pub(crate) reinvoke: bool,
+    /// Whether the webhook supports dry run.
+    pub(crate) supports_dry_run: bool,
     pub(crate) version: Version,
     target: Target,
     client: OnceLock<Result<Client, String>>,
 }
 
 impl Webhook {
-    /// Reads the webhooks of a stored configuration.
+    /// Parses the webhooks of a stored configuration.
     pub(super) fn all(configuration: &Value) -> Vec<Arc<Self>> {
         let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
         webhooks
-            .map(|webhook| Arc::new(Self::of(webhook)))
+            .map(|webhook| Arc::new(Self::parse(webhook)))
             .collect()
     }
 
-    fn of(webhook: &Value) -> Self {
+    fn parse(webhook: &Value) -> Self {
         let text = |field: &str| webhook[field].as_str().unwrap_or_default();
         let list = |field: &str| webhook[field].as_array().into_iter().flatten();
         let seconds = webhook["timeoutSeconds"].as_u64().unwrap_or(10);
@@ -72,20 +72,20 @@ impl Webhook {
                 FailurePolicy::Fail
             },
             timeout: Duration::from_secs(seconds),
-            reinvoked: text("reinvocationPolicy") == "IfNeeded",
-            dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
-            version: Version::first_known(&webhook["admissionReviewVersions"]),
+            reinvoke: text("reinvocationPolicy") == "IfNeeded",
+            supports_dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
+            version: Version::first_supported(&webhook["admissionReviewVersions"]),
             target: Target::of(&webhook["clientConfig"]),
             client: OnceLock::new(),
         }
     }
 
-    /// Returns the client, which is made with the first call and keeps its connections.
+    /// Returns the client, which the first call creates.
     pub(crate) fn client(
         &self,
-        make: impl FnOnce(&Target) -> Result<Client, String>,
+        create: impl FnOnce(&Target) -> Result<Client, String>,
     ) -> Result<&Client, String> {
-        let client = self.client.get_or_init(|| make(&self.target));
+        let client = self.client.get_or_init(|| create(&self.target));
         client.as_ref().map_err(Clone::clone)
     }
 }

@@ -1,10 +1,10 @@
-//! Which requests a webhook is for: its rules, selectors and conditions.
+//! Matching of requests: the rules, selectors and match conditions of a webhook.
 
 use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;
 
 use super::configuration::{FailurePolicy, Webhook};
-use crate::registry::Resource;
+use crate::resource::Resource;
 use crate::schema::rules::About;
 use crate::selector::label_map;
 
@@ -35,7 +35,7 @@ enum Scope {
     Namespaced,
 }
 
-/// One rule: all of its lists have to match.
+/// A rule, whose lists all have to match.
 #[derive(Debug)]
 pub(super) struct Rule {
     operations: Vec<String>,
@@ -45,9 +45,9 @@ pub(super) struct Rule {
     scope: Scope,
 }
 
-/// The parts of a request that rules match.
+/// The parts of a request that rules match, besides its resource.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestMatch<'a> {
     pub(crate) operation: Operation,
     pub(crate) subresource: &'a str,
 }
@@ -71,7 +71,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, asked: Asked<'_>, resource: &Resource) -> bool {
+    fn matches(&self, request: RequestMatch<'_>, resource: &Resource) -> bool {
         let includes = |list: &[String], text: &str| list.iter().any(|i| i == "*" || i == text);
         let scope = match self.scope {
             Scope::Any => true,
@@ -79,57 +79,59 @@ impl Rule {
             Scope::Namespaced => resource.namespaced(),
         };
         scope
-            && includes(&self.operations, asked.operation.name())
+            && includes(&self.operations, request.operation.name())
             && includes(&self.groups, &resource.group)
             && includes(&self.versions, &resource.version)
-            && self.names(asked, &resource.plural)
+            && self.names(request, &resource.plural)
     }
 
-    fn names(&self, asked: Asked<'_>, resource: &str) -> bool {
+    fn names(&self, request: RequestMatch<'_>, resource: &str) -> bool {
         self.resources.iter().any(|pattern| {
             let (plural, part) = pattern.split_once('/').unwrap_or((pattern, ""));
-            (plural == "*" || plural == resource) && (part == "*" || part == asked.subresource)
+            (plural == "*" || plural == resource) && (part == "*" || part == request.subresource)
         })
     }
 }
 
 impl Webhook {
-    /// Reports whether a rule is for this resource.
-    pub(crate) fn concerns(&self, asked: Asked<'_>, resource: &Resource) -> bool {
-        self.rules.iter().any(|rule| rule.matches(asked, resource))
+    /// Reports whether a rule matches the resource.
+    pub(crate) fn matches(&self, request: RequestMatch<'_>, resource: &Resource) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| rule.matches(request, resource))
     }
 
-    /// Reports whether a rule may be for another version of the resource, which has the same plural.
-    pub(crate) fn may_concern_equivalent(&self, asked: Asked<'_>, plural: &str) -> bool {
-        self.equivalent && self.rules.iter().any(|rule| rule.names(asked, plural))
+    /// Reports whether a rule may match another version of the resource.
+    pub(crate) fn may_match_equivalent(&self, request: RequestMatch<'_>, plural: &str) -> bool {
+        self.equivalent && self.rules.iter().any(|rule| rule.names(request, plural))
     }
 
-    /// Returns the first of `equivalents` that a rule is for, by the order of the rules.
-    pub(crate) fn concerns_equivalent<T: AsRef<Resource> + Clone>(
+    /// Returns the first of `equivalents` that a rule matches, in the order of the rules.
+    pub(crate) fn match_equivalent<T: AsRef<Resource> + Clone>(
         &self,
-        asked: Asked<'_>,
+        request: RequestMatch<'_>,
         equivalents: &[T],
     ) -> Option<T> {
         let matching = |rule: &Rule| {
             let mut all = equivalents.iter();
-            all.find(|other| rule.matches(asked, (*other).as_ref()))
+            all.find(|other| rule.matches(request, (*other).as_ref()))
         };
         self.rules.iter().find_map(matching).cloned()
     }
 
-    /// Reports whether the webhook is for every namespace.
-    pub(crate) fn is_everywhere(&self) -> bool {
+    /// Reports whether the webhook selects all namespaces.
+    pub(crate) fn selects_all_namespaces(&self) -> bool {
         let selector = self.namespaces.as_ref();
         selector.is_some_and(CompiledSelector::is_empty)
     }
 
-    /// Reports whether the namespace with these labels is selected.
+    /// Reports whether a namespace with these labels is selected.
     pub(crate) fn selects_namespace(&self, labels: &Value) -> bool {
         let selector = self.namespaces.as_ref();
         selector.is_some_and(|selector| selector.matches(&label_map(labels)))
     }
 
-    /// Reports whether one of the objects is selected.
+    /// Reports whether the new or the old object is selected.
     pub(crate) fn selects_object(&self, objects: [&Value; 2]) -> bool {
         let Some(selector) = &self.objects else {
             return false;
@@ -141,9 +143,9 @@ impl Webhook {
         selector.is_empty() || objects.into_iter().any(selects)
     }
 
-    /// Reports whether every condition holds. One that does not outweighs errors of others; these are by the failure
-    /// policy otherwise.
-    pub(crate) fn conditions_hold(&self, about: About<'_>) -> Result<bool, String> {
+    /// Reports whether all match conditions are true. A false condition takes precedence over errors of others. Otherwise
+    /// the failure policy decides about errors.
+    pub(crate) fn evaluate_conditions(&self, about: About<'_>) -> Result<bool, String> {
         let mut problems = Vec::new();
         for condition in &self.conditions {
             let found = condition.as_ref().map_err(Clone::clone);

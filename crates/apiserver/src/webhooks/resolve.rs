@@ -1,27 +1,45 @@
-//! The addresses of a Service. There is no network with virtual addresses here, so what is behind it is called itself.
+//! The endpoints of a Service. The server runs outside a cluster network, so it cannot use cluster IPs.
 
 use serde_json::Value;
 
 use crate::store::{Key, Store};
+use crate::tables;
 
-const SLICES: &str = "endpointslices.discovery.k8s.io";
-/// The label of a slice that names its Service.
-const OF_SERVICE: &str = "kubernetes.io/service-name";
+/// The label of a slice with the name of its Service.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// Resolves a host and port. The host name `NAME.NAMESPACE.svc` becomes the endpoints of the Service if it exists or
+/// `is_service` is set.
+pub(crate) fn resolve(
+    store: &Store,
+    host: &str,
+    port: u16,
+    is_service: bool,
+) -> Result<Vec<(String, u16)>, String> {
+    let service =
+        service_of(host).filter(|(namespace, name)| is_service || exists(store, namespace, name));
+    match service {
+        Some((namespace, name)) => endpoints(store, namespace, name, port),
+        None => Ok(vec![(host.to_owned(), port)]),
+    }
+}
 
 /// Splits the host name `NAME.NAMESPACE.svc` of a Service.
-pub(super) fn service_of(host: &str) -> Option<(&str, &str)> {
+fn service_of(host: &str) -> Option<(&str, &str)> {
     let (name, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
     (!name.is_empty() && !namespace.is_empty() && !namespace.contains('.'))
         .then_some((namespace, name))
 }
 
-/// Reports whether there is such a Service.
-pub(super) fn exists(store: &Store, namespace: &str, name: &str) -> bool {
-    store.get("services", &Key::new(namespace, name)).is_some()
+/// Reports whether a Service exists.
+fn exists(store: &Store, namespace: &str, name: &str) -> bool {
+    store
+        .get(tables::SERVICES, &Key::new(namespace, name))
+        .is_some()
 }
 
-/// Returns hosts and ports behind a port of a Service, or why there are none.
-pub(super) fn addresses(
+/// Returns the endpoints behind a port of a Service, or why there are none.
+fn endpoints(
     store: &Store,
     namespace: &str,
     name: &str,
@@ -29,7 +47,7 @@ pub(super) fn addresses(
 ) -> Result<Vec<(String, u16)>, String> {
     let key = Key::new(namespace, name);
     let service = store
-        .get("services", &key)
+        .get(tables::SERVICES, &key)
         .ok_or_else(|| format!("service \"{name}\" not found"))?
         .value();
     let spec = &service["spec"];
@@ -43,8 +61,12 @@ pub(super) fn addresses(
         .map(|found| found["name"].as_str().unwrap_or_default())
         .ok_or_else(|| format!("no service port {port} found for service \"{name}\""))?;
     let mut found = Vec::new();
-    for slice in store.list(SLICES, Some(namespace)).items {
-        if slice.labels.get(OF_SERVICE).is_some_and(|of| of == name) {
+    for slice in store.list(tables::ENDPOINT_SLICES, Some(namespace)).items {
+        if slice
+            .labels
+            .get(SERVICE_NAME_LABEL)
+            .is_some_and(|of| of == name)
+        {
             let slice = slice.value();
             let ready = items(&slice["endpoints"]).filter(|e| e["conditions"]["ready"] != false);
             let hosts = ready.flat_map(|endpoint| items(&endpoint["addresses"]));
@@ -52,7 +74,7 @@ pub(super) fn addresses(
         }
     }
     if found.is_empty()
-        && let Some(endpoints) = store.get("endpoints", &key)
+        && let Some(endpoints) = store.get(tables::ENDPOINTS, &key)
     {
         for subset in items(&endpoints.value()["subsets"]) {
             let hosts = items(&subset["addresses"]).map(|address| &address["ip"]);
@@ -69,7 +91,7 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// Combines hosts with the port of this name.
+/// Combines hosts with the number of a named port.
 fn at_port<'a>(
     hosts: impl Iterator<Item = &'a Value>,
     ports: &Value,

@@ -1,4 +1,4 @@
-//! AdmissionReview: what is sent to a webhook, and what its answer means.
+//! AdmissionReview requests and responses.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,15 +16,15 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// Returns the first version of a list that this server speaks.
-    pub(super) fn first_known(versions: &Value) -> Self {
+    /// Returns the first supported version of a list.
+    pub(super) fn first_supported(versions: &Value) -> Self {
         let mut names = versions.as_array().into_iter().flatten();
-        let known = |name: &Value| match name.as_str() {
+        let supported = |name: &Value| match name.as_str() {
             Some("v1") => Some(Self::V1),
             Some("v1beta1") => Some(Self::V1beta1),
             _ => None,
         };
-        names.find_map(known).unwrap_or(Self::V1)
+        names.find_map(supported).unwrap_or(Self::V1)
     }
 
     fn api_version(self) -> &'static str {
@@ -35,7 +35,7 @@ impl Version {
     }
 }
 
-/// Returns the review that carries a request.
+/// Wraps a request in a review.
 pub(crate) fn review(version: Version, uid: &str, mut request: Value) -> Value {
     request["uid"] = json!(uid);
     json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request})
@@ -43,10 +43,10 @@ pub(crate) fn review(version: Version, uid: &str, mut request: Value) -> Value {
 
 /// The decision of a webhook.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    /// Why not, as it was answered, if the request is refused.
-    pub(crate) refusal: Option<Value>,
-    /// A JSON patch.
+pub(crate) struct Decision {
+    /// The status of a denied request.
+    pub(crate) denial: Option<Value>,
+    /// A JSON patch to apply.
     pub(crate) patch: Option<Vec<u8>>,
     pub(crate) warnings: Vec<String>,
 }
@@ -70,17 +70,17 @@ struct Response {
     warnings: Option<Vec<String>>,
 }
 
-/// Reads the answer to the request `uid`, or returns what is wrong with it.
-pub(crate) fn verdict(
+/// Parses the response to the request `uid`, or returns the problem.
+pub(crate) fn decision(
     version: Version,
     phase: Phase,
     uid: &str,
-    answer: &[u8],
-) -> Result<Verdict, String> {
-    let review: Review = serde_json::from_slice(answer)
-        .map_err(|error| format!("it is no AdmissionReview: {error}"))?;
+    body: &[u8],
+) -> Result<Decision, String> {
+    let review: Review = serde_json::from_slice(body)
+        .map_err(|error| format!("it is not an AdmissionReview: {error}"))?;
     let response = review.response.ok_or("webhook response was absent")?;
-    // A v1beta1 webhook may leave these out.
+    // A v1beta1 webhook may omit these.
     if version == Version::V1 {
         let found = response.uid.as_deref().unwrap_or_default();
         if found != uid {
@@ -120,7 +120,7 @@ pub(crate) fn verdict(
     let patch = match (phase, patch, response.patch_type.as_deref()) {
         (Phase::Mutating, Some(patch), None | Some("JSONPatch")) => {
             let decoded = STANDARD.decode(patch);
-            Some(decoded.map_err(|error| format!("response.patch is not in Base64: {error}"))?)
+            Some(decoded.map_err(|error| format!("response.patch is not Base64: {error}"))?)
         }
         (Phase::Mutating, Some(_), Some(other)) => {
             return Err(format!("unsupported patch type \"{other}\""));
@@ -128,14 +128,14 @@ pub(crate) fn verdict(
         _ => None,
     };
     let allowed = response.allowed == Some(true);
-    Ok(Verdict {
-        refusal: (!allowed).then(|| Value::Object(response.status.unwrap_or_default())),
+    Ok(Decision {
+        denial: (!allowed).then(|| Value::Object(response.status.unwrap_or_default())),
         patch,
         warnings: response.warnings.unwrap_or_default(),
     })
 }
 
-/// Returns the error for a request that the webhook `name` refused with this status.
+/// Returns the error for a request that the webhook `name` denied.
 pub(crate) fn denied(name: &str, status: &Value) -> ApiError {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let by = format!("admission webhook \"{name}\" denied the request");
@@ -152,15 +152,15 @@ pub(crate) fn denied(name: &str, status: &Value) -> ApiError {
         "" | "Success" => "Failure",
         other => other,
     };
-    let mut shown = json!({
+    let mut result = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": outcome, "message": message, "code": code,
     });
     for field in ["reason", "details"] {
         if !matches!(&status[field], Value::Null) {
-            shown[field] = status[field].clone();
+            result[field] = status[field].clone();
         }
     }
-    ApiError::answered(message, code, shown)
+    ApiError::with_status(message, code, result)
 }
 
 #[cfg(test)]
@@ -168,30 +168,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_another_form_are_refused() {
+    fn malformed_responses_are_refused() {
         let review = |response: Value| json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
-        let read = |version, phase, answer: &Value| {
-            verdict(version, phase, "u", answer.to_string().as_bytes())
+        let read = |version, phase, response: &Value| {
+            decision(version, phase, "u", response.to_string().as_bytes())
         };
-        let allowed = Ok(Verdict {
-            refusal: None,
+        let allowed = Ok(Decision {
+            denial: None,
             patch: None,
             warnings: vec![],
         });
-        let fine = review(json!({"uid": "u", "allowed": true}));
-        assert_eq!(read(Version::V1, Phase::Mutating, &fine), allowed);
+        let valid = review(json!({"uid": "u", "allowed": true}));
+        assert_eq!(read(Version::V1, Phase::Mutating, &valid), allowed);
         let bare = json!({"response": {"allowed": true}});
         assert_eq!(read(Version::V1beta1, Phase::Mutating, &bare), allowed);
         let patch = json!({"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": "W10="});
         let patched = read(Version::V1, Phase::Mutating, &review(patch.clone()));
         assert_eq!(patched.unwrap().patch.as_deref(), Some(&b"[]"[..]));
-        for (phase, answer, expected) in [
+        for (phase, response, expected) in [
             (Phase::Validating, json!({}), "webhook response was absent"),
-            (Phase::Validating, json!([]), "it is no AdmissionReview"),
+            (Phase::Validating, json!([]), "it is not an AdmissionReview"),
             (
                 Phase::Validating,
                 json!({"response": {"allowed": "yes"}}),
-                "it is no AdmissionReview",
+                "it is not an AdmissionReview",
             ),
             (
                 Phase::Validating,
@@ -226,10 +226,10 @@ mod tests {
             (
                 Phase::Mutating,
                 review(json!({"uid": "u", "patch": "]", "patchType": "JSONPatch"})),
-                "not in Base64",
+                "not Base64",
             ),
         ] {
-            let problem = read(Version::V1, phase, &answer).unwrap_err();
+            let problem = read(Version::V1, phase, &response).unwrap_err();
             assert!(
                 problem.starts_with(expected) || problem.contains(expected),
                 "{problem}"
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_are_errors_whatever_they_say() {
+    fn denials_become_errors_with_any_status() {
         for (status, message, code) in [
             (
                 json!({}),

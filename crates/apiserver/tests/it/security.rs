@@ -365,28 +365,6 @@ async fn who_reads_no_answers_is_not_read_and_then_cut_off() {
 }
 
 #[tokio::test]
-async fn streams_that_are_reset_at_once_end_the_connection() {
-    let h = Harness::start().await;
-    let mut stream = connect(&h, &[b"h2"], None).await;
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-    for stream in (1_u32..2001).step_by(2) {
-        // GET https://x/
-        let head = [0x82, 0x87, 0x84, 0x01, 0x01, b'x'];
-        for (kind, flags, payload) in [(1, 5, &head[..]), (3, 0, &[0, 0, 0, 8])] {
-            let length = u8::try_from(payload.len()).unwrap();
-            bytes.extend([0, 0, length, kind, flags]);
-            bytes.extend(stream.to_be_bytes());
-            bytes.extend(payload);
-        }
-    }
-    // The server may end it before it has read everything.
-    let _ = stream.write_all(&bytes).await;
-    let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
-    assert!(read.is_ok(), "the connection is still open");
-}
-
-#[tokio::test]
 async fn a_taken_port_says_so_and_shutdown_frees_it() {
     let first = Server::start(ServerConfig::default()).await.unwrap();
     let listen = first.address();

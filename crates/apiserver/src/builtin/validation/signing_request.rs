@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::place::Place;
 use crate::builtin::names;
 use crate::error::Cause;
-use crate::verbs::Subresource;
+use crate::resource::Subresource;
 
 const USAGES: &[&str] = &[
     "any",

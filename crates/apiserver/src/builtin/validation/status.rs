@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::place::Place;
 use crate::error::Cause;
-use crate::registry::Resource;
+use crate::resource::Resource;
 
 /// The numbers in the status of a kind.
 struct Counts {

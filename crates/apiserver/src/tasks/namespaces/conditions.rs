@@ -1,4 +1,4 @@
-//! The conditions of a namespace that is being deleted: what is left in it, and what could not be deleted. A pure function.
+//! The conditions of a terminating namespace: remaining content and failed deletions.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 
-/// The content of a namespace that is left after a round of deletion.
+/// The content of a namespace after a round of deletion.
 #[derive(Debug, Default)]
 pub(super) struct Remaining {
     /// Number of objects of each resource, by `plural.group`.
@@ -17,14 +17,15 @@ pub(super) struct Remaining {
     pub(super) failures: BTreeMap<String, String>,
 }
 
-/// A condition, the reason and message while all is well, and those of a problem if there is one.
+/// A condition with its reason and message without and with a problem.
 struct Condition {
     kind: &'static str,
-    well: (&'static str, &'static str),
+    default: (&'static str, &'static str),
     problem: Option<(&'static str, String)>,
 }
 
-fn listed(counts: &BTreeMap<String, usize>, verb: &str) -> Option<String> {
+/// Joins counts into a message.
+fn summary(counts: &BTreeMap<String, usize>, verb: &str) -> Option<String> {
     let parts: Vec<String> = counts
         .iter()
         .map(|(name, count)| format!("{name} {verb} {count} resource instances"))
@@ -32,13 +33,13 @@ fn listed(counts: &BTreeMap<String, usize>, verb: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn wanted(remaining: &Remaining) -> [Condition; 5] {
+fn conditions(remaining: &Remaining) -> [Condition; 5] {
     let failed = remaining.failures.len();
     let errors: Vec<&str> = remaining.failures.values().map(String::as_str).collect();
     [
         Condition {
             kind: "NamespaceDeletionDiscoveryFailure",
-            well: (
+            default: (
                 "ResourcesDiscovered",
                 "All resources successfully discovered",
             ),
@@ -46,7 +47,7 @@ fn wanted(remaining: &Remaining) -> [Condition; 5] {
         },
         Condition {
             kind: "NamespaceDeletionGroupVersionParsingFailure",
-            well: (
+            default: (
                 "ParsedGroupVersions",
                 "All legacy kube types successfully parsed",
             ),
@@ -54,7 +55,7 @@ fn wanted(remaining: &Remaining) -> [Condition; 5] {
         },
         Condition {
             kind: "NamespaceDeletionContentFailure",
-            well: (
+            default: (
                 "ContentDeleted",
                 "All content successfully deleted, may be waiting on finalization",
             ),
@@ -68,8 +69,8 @@ fn wanted(remaining: &Remaining) -> [Condition; 5] {
         },
         Condition {
             kind: "NamespaceContentRemaining",
-            well: ("ContentRemoved", "All content successfully removed"),
-            problem: listed(&remaining.resources, "has").map(|list| {
+            default: ("ContentRemoved", "All content successfully removed"),
+            problem: summary(&remaining.resources, "has").map(|list| {
                 (
                     "SomeResourcesRemain",
                     format!("Some resources are remaining: {list}"),
@@ -78,11 +79,11 @@ fn wanted(remaining: &Remaining) -> [Condition; 5] {
         },
         Condition {
             kind: "NamespaceFinalizersRemaining",
-            well: (
+            default: (
                 "ContentHasNoFinalizers",
                 "All content-preserving finalizers finished",
             ),
-            problem: listed(&remaining.finalizers, "in").map(|list| {
+            problem: summary(&remaining.finalizers, "in").map(|list| {
                 (
                     "SomeFinalizersRemain",
                     format!("Some content in the namespace has finalizers remaining: {list}"),
@@ -92,20 +93,20 @@ fn wanted(remaining: &Remaining) -> [Condition; 5] {
     ]
 }
 
-/// Brings the conditions in `status` in line with what remains. Transition times follow changes of status only.
+/// Updates the conditions in `status`. A transition time changes only with the status of its condition.
 pub(super) fn update(status: &mut Value, remaining: &Remaining) {
-    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let mut all = status["conditions"].as_array().cloned().unwrap_or_default();
     for Condition {
         kind,
-        well,
+        default,
         problem,
-    } in wanted(remaining)
+    } in conditions(remaining)
     {
         let (state, reason, message) = match problem {
             Some((reason, message)) => ("True", reason, message),
-            None => ("False", well.0, well.1.to_owned()),
+            None => ("False", default.0, default.1.to_owned()),
         };
-        let known = conditions.iter_mut().find(|known| known["type"] == kind);
+        let known = all.iter_mut().find(|known| known["type"] == kind);
         let since = known
             .as_ref()
             .filter(|known| known["status"] == state)
@@ -117,10 +118,10 @@ pub(super) fn update(status: &mut Value, remaining: &Remaining) {
             "lastTransitionTime": since});
         match known {
             Some(known) => *known = condition,
-            None => conditions.push(condition),
+            None => all.push(condition),
         }
     }
-    status["conditions"] = Value::Array(conditions);
+    status["conditions"] = Value::Array(all);
 }
 
 #[cfg(test)]
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_named_and_cleared_again() {
+    fn remaining_content_is_reported_and_cleared() {
         let mut status = json!({"phase": "Terminating", "conditions": [
             {"type": "Other", "status": "True", "message": "m", "lastTransitionTime": "t"}]});
         let counts = |name: &str, count| BTreeMap::from([(name.to_owned(), count)]);
@@ -171,7 +172,7 @@ mod tests {
                 ),
             ]
         );
-        // A change of the message is no transition.
+        // A new message is not a transition.
         status["conditions"][4]["lastTransitionTime"] = json!("before");
         remaining.resources = counts("pods.", 1);
         update(&mut status, &remaining);

@@ -1,35 +1,36 @@
-//! What a delete may be told: in its body or, where it has none, in the query.
+//! DeleteOptions, from the body or, without a body, from the query.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{FOREGROUND, ORPHAN};
+use crate::codec;
 use crate::error::{ApiError, Cause};
 use crate::go_text::type_name;
-use crate::http::body;
-use crate::http::query::Query;
+use crate::query::Query;
+use crate::shared::well_known::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::store::{Key, Stored};
 use crate::verbs::Call;
 
-/// What becomes of the objects a deleted one owns.
+/// The propagation policy for dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Propagation {
-    /// Whatever finalizers the object has say so; else what its kind does.
+    /// Determined by the finalizers of the object, or else by its kind.
     Default,
     Background,
     Foreground,
     Orphan,
 }
 
+/// The options of a delete.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
+pub(crate) struct DeleteOptions {
     pub(super) propagation: Propagation,
     pub(crate) uid: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) dry_run: bool,
 }
 
-/// Fields of the body: name, Go's type, and whether a value is of it.
+/// A field of the body: name, Go type, and a check of the JSON type.
 type Field = (&'static str, &'static str, fn(&Value) -> bool);
 
 const FIELDS: [Field; 5] = [
@@ -44,8 +45,8 @@ const FIELDS: [Field; 5] = [
     ("preconditions", "v1.Preconditions", Value::is_object),
 ];
 
-impl Options {
-    /// Delete now, dependents later.
+impl DeleteOptions {
+    /// Returns options that delete dependents in the background.
     pub(crate) fn background() -> Self {
         Self {
             propagation: Propagation::Background,
@@ -55,14 +56,14 @@ impl Options {
         }
     }
 
-    /// As the garbage collector deletes `object`: whatever finalizers it has are kept.
+    /// Returns background options that keep the propagation finalizers of `object`.
     pub(crate) fn background_of(object: &Stored) -> Self {
-        let own = object
+        let has_policy = object
             .finalizers
             .iter()
-            .any(|f| f == FOREGROUND || f == ORPHAN);
+            .any(|f| f == FOREGROUND_FINALIZER || f == ORPHAN_FINALIZER);
         Self {
-            propagation: if own {
+            propagation: if has_policy {
                 Propagation::Default
             } else {
                 Propagation::Background
@@ -71,7 +72,7 @@ impl Options {
         }
     }
 
-    /// As the garbage collector deletes below a foreground deletion.
+    /// Returns the options for a dependent in a foreground deletion.
     pub(crate) fn foreground_if(has_dependents: bool) -> Self {
         let propagation = if has_dependents {
             Propagation::Foreground
@@ -93,10 +94,10 @@ impl Options {
         if bytes.is_empty() {
             return Self::of_query(call, query);
         }
-        Self::read(&body::object(content_type, bytes)?.value)
+        Self::read(&codec::object(content_type, bytes)?.value)
     }
 
-    /// Those that are written somewhere; null if there are none.
+    /// Reads options from a JSON body, which may be null.
     pub(crate) fn read(body: &Value) -> Result<Self, ApiError> {
         check_body(body)?;
         let dry_run = body["dryRun"].as_array().is_some_and(|d| !d.is_empty());
@@ -116,9 +117,9 @@ impl Options {
         })
     }
 
-    /// Returns the `DeleteOptions` that a webhook is sent.
-    pub(crate) fn shown(&self) -> Value {
-        let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+    /// Returns the `DeleteOptions` object for webhooks.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         let policy = match self.propagation {
             Propagation::Default => None,
             Propagation::Background => Some("Background"),
@@ -126,20 +127,20 @@ impl Options {
             Propagation::Orphan => Some("Orphan"),
         };
         if let Some(policy) = policy {
-            shown["propagationPolicy"] = json!(policy);
+            options["propagationPolicy"] = json!(policy);
         }
         for (name, wanted) in [("uid", &self.uid), ("resourceVersion", &self.version)] {
             if let Some(wanted) = wanted {
-                shown["preconditions"][name] = json!(wanted);
+                options["preconditions"][name] = json!(wanted);
             }
         }
         if self.dry_run {
-            shown["dryRun"] = json!(["All"]);
+            options["dryRun"] = json!(["All"]);
         }
-        shown
+        options
     }
 
-    /// Refuses to delete what is another object, or another version of it, than the client means.
+    /// Checks the preconditions on uid and resourceVersion.
     pub(crate) fn check(
         &self,
         call: &Call,
@@ -147,7 +148,7 @@ impl Options {
         uid: &str,
         version: &str,
     ) -> Result<(), ApiError> {
-        // The kind, where others name the resource.
+        // Unlike other conflicts, this names the kind.
         let (group, kind) = (&call.resource.group, &call.resource.kind);
         let conflict = |why: &str| Err(ApiError::conflict(group, kind, &key.name, why));
         if let Some(wanted) = self.uid.as_ref().filter(|wanted| *wanted != uid) {
@@ -179,7 +180,7 @@ impl Options {
     }
 }
 
-/// Refuses a body that is something else, or whose fields have the wrong types.
+/// Refuses a body of another kind or with fields of the wrong type.
 fn check_body(body: &Value) -> Result<(), ApiError> {
     let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {

@@ -1,59 +1,63 @@
-//! Everything between decoding and storing: default, add what the system decides, ask hooks and webhooks, check.
+//! Admission: everything between decoding and storing an object.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::decoding::decode_again;
-use super::{Write, webhooks};
+use super::{WriteKind, limit_range, priority, webhooks};
 use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
 use crate::authorization::escalation;
 use crate::builtin::{self, signing_request};
 use crate::error::ApiError;
-use crate::limits;
 use crate::patch::managed;
-use crate::priority;
-use crate::registry::{Resource, custom};
+use crate::resource::{Resource, Subresource};
 use crate::schema::builtin::object_meta;
 use crate::schema::{shape, validate};
-use crate::shared::CRDS;
 use crate::store::Key;
-use crate::verbs::{Call, Subresource, delete};
+use crate::verbs::Call;
+use crate::verbs::delete::DeleteOptions;
 
-/// An object on its way into the store.
+/// A write under admission.
 pub(super) struct Subject<'a> {
     pub(super) key: &'a Key,
-    /// The name that the request says; empty if the server makes one.
+    /// The name in the request, empty for a generated name.
     pub(super) name: &'a str,
     pub(super) old: Option<&'a Value>,
-    pub(super) write: Write,
+    pub(super) write: WriteKind,
 }
 
-/// Whether webhooks were called, which takes time.
+/// Whether webhooks were called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reviewed {
     Yes,
     No,
 }
 
-/// Defaults the object, notes who wrote it and lets the hooks, and then the webhooks, change it.
+/// Defaults the object, records its field manager, and runs the mutating hooks and webhooks.
 pub(super) async fn mutate(
     call: &Call,
     subject: &Subject<'_>,
     value: &mut Value,
 ) -> Result<Reviewed, ApiError> {
     let (resource, old) = (&*call.resource, subject.old);
-    // An empty list takes away what managers own, as one with nothing in it does.
+    // An empty list resets the managed fields, like a list with an empty entry.
     if value["metadata"]["managedFields"] == json!([]) {
         value["metadata"]["managedFields"] = json!([{}]);
     }
     complete(resource, value);
-    // Fields that the system adds from here on have no manager.
-    if subject.write == Write::Plain {
-        managed::record(call, old, value);
+    // Fields that the server adds after this have no manager.
+    if subject.write == WriteKind::Plain {
+        managed::record(
+            resource,
+            call.subresource,
+            &call.options.field_manager,
+            old,
+            value,
+        );
     }
-    fill_in(call, subject, value)?;
+    apply_related_defaults(call, subject, value)?;
     let hooks = hooks(call);
     if !hooks.is_empty() {
         let request = request(call, operation(old), subject.key, old);
@@ -73,12 +77,12 @@ pub(super) async fn mutate(
     let settle = |value: &mut Value| {
         decode_again(resource, value)?;
         complete(resource, value);
-        fill_in(call, subject, value)
+        apply_related_defaults(call, subject, value)
     };
     webhooks::mutate(call, subject, value, &settle).await
 }
 
-/// Gives the object the types and defaults of its kind.
+/// Normalises the types of the object and sets its defaults.
 fn complete(resource: &Resource, value: &mut Value) {
     if resource.is_custom() {
         shape::as_typed(&mut value["metadata"], &object_meta());
@@ -88,18 +92,22 @@ fn complete(resource: &Resource, value: &mut Value) {
     default(resource, value);
 }
 
-/// Adds what limits and priorities decide, which depends on other objects.
-fn fill_in(call: &Call, subject: &Subject<'_>, value: &mut Value) -> Result<(), ApiError> {
+/// Sets the defaults that depend on other objects: LimitRanges and PriorityClasses.
+fn apply_related_defaults(
+    call: &Call,
+    subject: &Subject<'_>,
+    value: &mut Value,
+) -> Result<(), ApiError> {
     if call.resource.is_custom() {
         return Ok(());
     }
     if subject.old.is_none() || call.subresource == Some(Subresource::Resize) {
-        limits::fill_in(call, subject.key, value);
+        limit_range::set_defaults(call, subject.key, value);
     }
     priority::assign(call, subject.key, value, subject.old)
 }
 
-/// Adds what the system decides and checks the object. What is returned is to be held until the object is stored.
+/// Sets system fields, and runs validation and validating hooks. The result is held until the object is stored.
 pub(super) fn admit<'a>(
     call: &'a Call,
     key: &Key,
@@ -117,7 +125,7 @@ pub(super) fn admit<'a>(
             reserved = allocation
                 .reserve(key, value, old, call.options.dry_run)
                 .map(Some);
-            // A new one is checked first.
+            // A new service is validated first.
             if old.is_some() && reserved.is_err() {
                 return reserved;
             }
@@ -157,7 +165,7 @@ pub(super) fn admit<'a>(
     reserved
 }
 
-/// The in-process hooks for a resource, in order.
+/// Returns the in-process hooks of the resource in order.
 fn hooks(call: &Call) -> Vec<&Arc<dyn Admission>> {
     let resource = call.resource.group_resource();
     let all = call.shared.admission.iter();
@@ -178,9 +186,6 @@ fn default(resource: &Resource, value: &mut Value) {
         shape::default(value, resource.schema());
     } else {
         builtin::default(resource, value);
-        if &*resource.table == CRDS {
-            custom::default(value);
-        }
     }
 }
 
@@ -215,12 +220,12 @@ fn request<'a>(
     }
 }
 
-/// Lets the hooks, and then the webhooks, refuse a delete.
+/// Runs the validating hooks and all webhooks for a delete.
 pub(crate) async fn admit_delete(
     call: &Call,
     key: &Key,
     object: &Value,
-    options: &delete::Options,
+    options: &DeleteOptions,
 ) -> Result<Reviewed, ApiError> {
     let hooks = hooks(call);
     if !hooks.is_empty() {

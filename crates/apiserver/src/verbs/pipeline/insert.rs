@@ -1,31 +1,31 @@
-//! A new object: its name, what the system writes into its metadata, its place, and that there is room for it.
+//! The creation of objects: name, system metadata, namespace checks, limits and quotas.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::admission::{Reviewed, Subject, admit, mutate};
-use super::{Write, Written, check_size, commit_error, edit_meta, elsewhere, webhooks};
+use super::{
+    WriteKind, Written, check_size, commit_error, edit_meta, limit_range, namespace_mismatch,
+    quota, webhooks,
+};
 use crate::allocation::Reserved;
 use crate::authorization;
 use crate::authorization::attributes::Attributes;
 use crate::builtin::warnings::warnings;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
-use crate::http;
-use crate::limits;
-use crate::quota;
 use crate::registry::custom;
-use crate::shared::CRDS;
 use crate::store::{CommitError, Key, Stored};
-use crate::verbs::view::to_stored;
+use crate::tables::{DEFINITIONS, NAMESPACES};
+use crate::verbs::version_conversion::to_stored;
 use crate::verbs::{Call, text};
 
 /// Stores a new object.
 pub(crate) async fn insert(
     call: &Call,
     mut value: Value,
-    write: Write,
+    write: WriteKind,
 ) -> Result<Written, ApiError> {
     let resource = &*call.resource;
     let namespace = namespace_of(call, &value)?;
@@ -55,7 +55,7 @@ pub(crate) async fn insert(
         ] {
             meta_map.remove(owned);
         }
-        if write == Write::Plain {
+        if write == WriteKind::Plain {
             meta_map.remove("managedFields");
         }
         meta_map.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));
@@ -81,9 +81,9 @@ pub(crate) async fn insert(
     };
     let mutated = mutate(call, &subject, &mut value).await?;
     if namespace_of(call, &value)? != namespace {
-        return Err(elsewhere());
+        return Err(namespace_mismatch());
     }
-    // A webhook may have named an object that was to get a name.
+    // A webhook may have set the name of an object with a generated name.
     let key = Key::new(&namespace, text(&value, &["metadata", "name"]));
     if let Some(wanted) = call.name.as_deref().filter(|wanted| **wanted != *key.name) {
         return Err(ApiError::bad_request(format!(
@@ -93,12 +93,12 @@ pub(crate) async fn insert(
     }
     let reserved = admit(call, &key, &mut value, None)?;
     if call.name.is_some() {
-        may_create(call, &key)?;
+        check_create_permission(call, &key)?;
     }
-    if &*resource.table == CRDS {
+    if &*resource.table == DEFINITIONS {
         custom::set_status(&mut value, &call.shared.registry.snapshot());
     }
-    limits::check(call, &key, &value)?;
+    limit_range::check(call, &key, &value)?;
     let subject = Subject {
         key: &key,
         ..subject
@@ -111,7 +111,7 @@ pub(crate) async fn insert(
     store(call, key, value, reserved)
 }
 
-/// Stores a new object that is as it has to be, if there is room for it.
+/// Stores a valid new object if quotas allow it.
 fn store(
     call: &Call,
     key: Key,
@@ -119,8 +119,8 @@ fn store(
     reserved: Option<Reserved<'_>>,
 ) -> Result<Written, ApiError> {
     let resource = &*call.resource;
-    let turn = quota::turn(call, &key);
-    if turn.is_some() {
+    let quota_guard = quota::turn(call, &key);
+    if quota_guard.is_some() {
         quota::check(call, &key, &value, None)?;
     }
     let warnings = warnings(resource, &value, None, call.subresource);
@@ -141,11 +141,12 @@ fn store(
     let object = store
         .create(&resource.table, key.clone(), &mut stored_value)
         .map_err(|e| commit_error(call, &key, e))?;
-    drop((turn, reserved));
-    call.shared.written(&resource.table);
+    drop((quota_guard, reserved));
+    call.shared.after_write(&resource.table);
     Ok(Written { object, warnings })
 }
 
+/// Returns the namespace of the new object.
 fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
     let in_body = text(value, &["metadata", "namespace"]);
     match (call.resource.namespaced(), &call.namespace) {
@@ -153,29 +154,25 @@ fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
         (true, Some(namespace)) if in_body.is_empty() || in_body == namespace => {
             Ok(namespace.clone())
         }
-        (true, Some(_)) => Err(elsewhere()),
-        (true, None) => Err(http::method_not_allowed()),
+        (true, Some(_)) => Err(namespace_mismatch()),
+        (true, None) => Err(ApiError::method_not_allowed()),
     }
 }
 
-/// Whoever replaces or applies what is not there needs the right to create it, too.
-fn may_create(call: &Call, key: &Key) -> Result<(), ApiError> {
+/// Checks the permission to create an object with PUT or apply.
+fn check_create_permission(call: &Call, key: &Key) -> Result<(), ApiError> {
     let (group, plural) = (&call.resource.group, &call.resource.plural);
     let wanted = Attributes::on("create", group, plural, &key.namespace, &key.name);
     authorization::check(&call.shared.access, &call.identity, &wanted)
 }
 
-/// Refuses new objects in namespaces that are missing or going away.
+/// Refuses new objects in missing or terminating namespaces.
 fn check_namespace(call: &Call, key: &Key, kind_name: &str) -> Result<(), ApiError> {
     if !call.resource.namespaced() {
         return Ok(());
     }
     let namespace = &*key.namespace;
-    match call
-        .shared
-        .store
-        .get("namespaces", &Key::new("", namespace))
-    {
+    match call.shared.store.get(NAMESPACES, &Key::new("", namespace)) {
         None => Err(ApiError::not_found("", "namespaces", namespace)),
         Some(found) if found.deleting => {
             let why = format!(
@@ -194,14 +191,14 @@ fn check_namespace(call: &Call, key: &Key, kind_name: &str) -> Result<(), ApiErr
     }
 }
 
-/// Refuses new objects of a CRD that is going away.
+/// Refuses new objects of a terminating CustomResourceDefinition.
 fn check_definition(call: &Call) -> Result<(), ApiError> {
     let resource = &call.resource;
     let terminating = resource.is_custom()
         && call
             .shared
             .store
-            .get(CRDS, &Key::new("", &resource.table))
+            .get(DEFINITIONS, &Key::new("", &resource.table))
             .is_none_or(|crd| crd.deleting);
     if terminating {
         return Err(ApiError::new(
@@ -212,7 +209,7 @@ fn check_definition(call: &Call) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Random suffix of generated names, from the alphabet Kubernetes uses.
+/// Returns a random suffix for `generateName`, with the alphabet of Kubernetes.
 fn suffix() -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let random = uuid::Uuid::new_v4();

@@ -1,4 +1,4 @@
-//! A change of an object: read, change, check and write, and again when somebody else was faster.
+//! Updates of objects: read, change, admit and write, with retries after conflicts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,29 +7,30 @@ use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::admission::{Reviewed, Subject, admit, mutate};
-use super::unchanged::{bump_generation, carry_over, same_but_times};
-use super::{Write, Written, check_size, commit_error, elsewhere, webhooks};
+use super::preserved_fields::{self, bump_generation, same_but_times};
+use super::{
+    WriteKind, Written, check_size, commit_error, limit_range, namespace_mismatch, pod_resize,
+    quota, webhooks,
+};
 use crate::allocation::Reserved;
 use crate::builtin::warnings::warnings;
 use crate::error::ApiError;
-use crate::limits;
-use crate::quota;
-use crate::registry::{Resource, custom};
-use crate::resizing;
-use crate::shared::CRDS;
+use crate::registry::custom;
+use crate::resource::Resource;
 use crate::store::{CommitError, Key, Stored};
-use crate::verbs::view::{self, to_stored};
+use crate::tables::DEFINITIONS;
+use crate::verbs::version_conversion::{self, to_stored};
 use crate::verbs::{Call, text};
 
-/// How often and how long a write without a version of its own is retried when others write the same object.
+/// Maximum attempts at a write without a resourceVersion that conflicts with other writes.
 const MAX_ATTEMPTS: usize = 64;
-const MIN_ATTEMPTS: usize = 5;
+/// Maximum attempts after [`MAX_TIME`].
+const MAX_SLOW_ATTEMPTS: usize = 5;
 const MAX_TIME: Duration = Duration::from_millis(500);
+/// Maximum attempts if each calls webhooks.
+const MAX_REVIEWED_ATTEMPTS: usize = 6;
 
-/// How often that is done if webhooks are called each time.
-const MAX_REVIEWED: usize = 6;
-
-/// The attempts at a write that others may overtake.
+/// The attempts at a write that may conflict with others.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     began: Instant,
@@ -46,27 +47,26 @@ impl Attempts {
         }
     }
 
-    /// Counts an attempt that was overtaken, and reports whether there may be another one.
-    pub(crate) fn another(&mut self, reviewed: Reviewed) -> bool {
+    /// Counts a conflict, and reports whether the write may be retried.
+    pub(crate) fn retry(&mut self, reviewed: Reviewed) -> bool {
         self.made += 1;
         self.reviewed |= reviewed == Reviewed::Yes;
-        let most = if self.reviewed {
-            MAX_REVIEWED
+        let max = if self.reviewed {
+            MAX_REVIEWED_ATTEMPTS
         } else if self.began.elapsed() > MAX_TIME {
-            MIN_ATTEMPTS
+            MAX_SLOW_ATTEMPTS
         } else {
             MAX_ATTEMPTS
         };
-        self.made < most
+        self.made < max
     }
 }
 
-/// Reads, changes and writes an object; starts over when somebody else was faster, unless the new object
-/// carries a version.
+/// Updates an object. A conflict is retried unless the new object has a resourceVersion.
 pub(crate) async fn modify(
     call: &Call,
     key: &Key,
-    write: Write,
+    write: WriteKind,
     mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
 ) -> Result<Written, ApiError> {
     let resource = &*call.resource;
@@ -77,10 +77,10 @@ pub(crate) async fn modify(
             .store
             .get(&resource.table, key)
             .ok_or_else(|| call.not_found())?;
-        let old = view::value(&stored, resource);
+        let old = version_conversion::value(&stored, resource);
         let mut new = change(&old)?;
         check_preconditions(call, key, &stored, &old, &new)?;
-        carry_over(call, &old, &mut new);
+        preserved_fields::restore(call, &old, &mut new);
         let subject = Subject {
             key,
             name: &key.name,
@@ -90,11 +90,11 @@ pub(crate) async fn modify(
         let mutated = mutate(call, &subject, &mut new).await?;
         if mutated == Reviewed::Yes {
             check_preconditions(call, key, &stored, &old, &new)?;
-            carry_over(call, &old, &mut new);
+            preserved_fields::restore(call, &old, &mut new);
         }
         let reserved = admit(call, key, &mut new, Some(&old))?;
         bump_generation(call, &old, &mut new);
-        if &*resource.table == CRDS && call.subresource.is_none() {
+        if &*resource.table == DEFINITIONS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
         }
         let validated = webhooks::validate(call, &subject, &new).await?;
@@ -112,13 +112,13 @@ pub(crate) async fn modify(
         };
         match store(call, key, &stored, &old, new, reserved)? {
             Ok(object) => return Ok(Written { object, warnings }),
-            Err(CommitError::Stale) if attempts.another(reviewed) => {}
+            Err(CommitError::Stale) if attempts.retry(reviewed) => {}
             Err(error) => return Err(commit_error(call, key, error)),
         }
     }
 }
 
-/// Stores a changed object, if quotas allow its growth and no other write came first.
+/// Stores an update if quotas allow it and no other write came first.
 fn store(
     call: &Call,
     key: &Key,
@@ -128,7 +128,7 @@ fn store(
     reserved: Option<Reserved<'_>>,
 ) -> Result<Result<Arc<Stored>, CommitError>, ApiError> {
     let resource = &*call.resource;
-    let turn = make_room(call, key, old, &new)?;
+    let quota_guard = check_growth(call, key, old, &new)?;
     let mut new = to_stored(new, resource);
     check_size(&new, Some(stored))?;
     if call.options.dry_run {
@@ -143,15 +143,15 @@ fn store(
     } else {
         store.update(&resource.table, key, stored.version, &mut new)
     };
-    drop((turn, reserved));
+    drop((quota_guard, reserved));
     if result.is_ok() {
-        call.shared.written(&resource.table);
+        call.shared.after_write(&resource.table);
     }
     Ok(result)
 }
 
-/// Refuses what has become too large. What is returned is to be held until the object is stored.
-fn make_room<'a>(
+/// Checks limits and quotas for an object that may use more resources. The result is held until the object is stored.
+fn check_growth<'a>(
     call: &'a Call,
     key: &Key,
     old: &Value,
@@ -160,23 +160,24 @@ fn make_room<'a>(
     if !quota::may_grow(call) {
         return Ok(None);
     }
-    limits::check_growth(call, key, old, new)?;
-    limits::check(call, key, new)?;
-    resizing::check(call, key, old, new)?;
-    let turn = quota::turn(call, key);
-    if turn.is_some() {
+    limit_range::check_growth(call, key, old, new)?;
+    limit_range::check(call, key, new)?;
+    pod_resize::check(call, key, old, new)?;
+    let quota_guard = quota::turn(call, key);
+    if quota_guard.is_some() {
         quota::check(call, key, new, Some(old))?;
     }
-    Ok(turn)
+    Ok(quota_guard)
 }
 
-/// True if nothing holds a deleted object any more.
+/// Reports whether a deleted object has no finalizers left.
 pub(crate) fn is_finished(resource: &Resource, value: &Value) -> bool {
     let empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     empty(&value["metadata"]["finalizers"])
         && (!resource.is("", "namespaces") || empty(&value["spec"]["finalizers"]))
 }
 
+/// Checks namespace, name, uid and resourceVersion of the new object.
 fn check_preconditions(
     call: &Call,
     key: &Key,
@@ -187,20 +188,21 @@ fn check_preconditions(
     let (group, plural) = (&call.resource.group, &call.resource.plural);
     let namespace = text(new, &["metadata", "namespace"]);
     if !namespace.is_empty() && namespace != &*key.namespace {
-        return Err(elsewhere());
+        return Err(namespace_mismatch());
     }
     let version = text(new, &["metadata", "resourceVersion"]);
     check_version(version)?;
     if !matches!(version, "" | "0") && version != stored.version.to_string() {
         return Err(ApiError::stale(group, plural, &key.name));
     }
-    let (uid, has) = (
+    let (uid, current) = (
         text(new, &["metadata", "uid"]),
         text(old, &["metadata", "uid"]),
     );
-    if !uid.is_empty() && uid != has {
-        let why =
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {has}");
+    if !uid.is_empty() && uid != current {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
+        );
         return Err(ApiError::conflict(group, plural, &key.name, &why));
     }
     let name = text(new, &["metadata", "name"]);
@@ -213,7 +215,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Refuses what can be no version of an object.
+/// Refuses a malformed resourceVersion.
 pub(crate) fn check_version(version: &str) -> Result<(), ApiError> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());

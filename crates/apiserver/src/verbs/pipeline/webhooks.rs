@@ -1,6 +1,6 @@
-//! A request in front of its admission webhooks.
+//! The review of requests by admission webhooks.
 //!
-//! A webhook receives the object in the version that its rule names, and responds with a refusal or a patch. This module
+//! A webhook receives the object in the version that its rule names, and responds with a denial or a patch. This module
 //! must not know how webhooks are reached.
 
 mod calls;
@@ -11,20 +11,21 @@ use serde_json::Value;
 use super::admission::{Reviewed, Subject};
 use crate::error::ApiError;
 use crate::store::Key;
-use crate::verbs::{Call, delete};
+use crate::verbs::Call;
+use crate::verbs::delete::DeleteOptions;
 use crate::webhooks::matching::Operation;
 use request::Request;
 
-/// The form in which webhooks receive a subresource that is not stored.
-pub(crate) struct Part<'a> {
-    /// The table of the resource that it belongs to.
+/// A subresource that is not stored, as webhooks receive it.
+pub(crate) struct VirtualSubresource<'a> {
+    /// The table of its resource.
     table: &'a str,
     subresource: &'a str,
-    /// Group, version and kind of what is sent.
+    /// Group, version and kind of the body.
     kind: (&'a str, &'a str, &'a str),
 }
 
-impl<'a> Part<'a> {
+impl<'a> VirtualSubresource<'a> {
     pub(crate) fn new(
         table: &'a str,
         subresource: &'a str,
@@ -38,47 +39,47 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Lets the mutating webhooks change an object that is created or updated.
+/// Runs the mutating webhooks for a create or update.
 pub(super) async fn mutate(
     call: &Call,
     subject: &Subject<'_>,
     value: &mut Value,
-    settle: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
+    complete: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
 ) -> Result<Reviewed, ApiError> {
     let Some(request) = Request::write(call, subject) else {
         return Ok(Reviewed::No);
     };
     if let Some(old) = subject.old {
-        return request.mutate(value, old, settle).await;
+        return request.mutate(value, old, complete).await;
     }
-    let given = Given::of(value, subject);
-    given.hide(value);
-    let settle = |value: &mut Value| {
-        given.restore(value);
-        settle(value)?;
-        given.hide(value);
+    let system_fields = SystemFields::of(value, subject);
+    system_fields.hide(value);
+    let complete_hidden = |value: &mut Value| {
+        system_fields.restore(value);
+        complete(value)?;
+        system_fields.hide(value);
         Ok(())
     };
-    let reviewed = request.mutate(value, &Value::Null, &settle).await;
-    given.restore(value);
+    let reviewed = request.mutate(value, &Value::Null, &complete_hidden).await;
+    system_fields.restore(value);
     reviewed
 }
 
-/// Metadata that the server adds to a new object. Mutating webhooks do not see it.
-struct Given(Vec<(&'static str, Value)>);
+/// The metadata that the server adds to a new object. Mutating webhooks do not receive it.
+struct SystemFields(Vec<(&'static str, Value)>);
 
-impl Given {
+impl SystemFields {
     fn of(value: &Value, subject: &Subject<'_>) -> Self {
         let fields = ["uid", "creationTimestamp"].into_iter();
         let name = subject.name.is_empty().then_some("name");
-        let given = |field| Some((field, value["metadata"].get(field)?.clone()));
-        Self(fields.chain(name).filter_map(given).collect())
+        let present = |field| Some((field, value["metadata"].get(field)?.clone()));
+        Self(fields.chain(name).filter_map(present).collect())
     }
 
     fn hide(&self, value: &mut Value) {
         if let Some(metadata) = value["metadata"].as_object_mut() {
             for (field, given) in &self.0 {
-                // A name that a webhook has chosen stays.
+                // A name set by a webhook stays.
                 if metadata.get(*field) == Some(given) {
                     metadata.remove(*field);
                 }
@@ -96,7 +97,7 @@ impl Given {
     }
 }
 
-/// Lets the validating webhooks refuse an object that is created or updated.
+/// Runs the validating webhooks for a create or update.
 pub(super) async fn validate(
     call: &Call,
     subject: &Subject<'_>,
@@ -112,12 +113,12 @@ pub(super) async fn validate(
     }
 }
 
-/// Lets all webhooks refuse a delete.
+/// Runs all webhooks for a delete.
 pub(super) async fn review_delete(
     call: &Call,
     key: &Key,
     object: &Value,
-    options: &delete::Options,
+    options: &DeleteOptions,
 ) -> Result<Reviewed, ApiError> {
     let Some(request) = Request::delete(call, key, options) else {
         return Ok(Reviewed::No);
@@ -133,13 +134,13 @@ pub(super) async fn review_delete(
     })
 }
 
-/// Lets webhooks change or refuse what is sent to a subresource that is not stored. Reports whether any was called.
-pub(crate) async fn review_part(
+/// Runs all webhooks for the body of a virtual subresource. Reports whether a mutating webhook was called.
+pub(crate) async fn review_virtual(
     call: &Call,
-    part: &Part<'_>,
+    subresource: &VirtualSubresource<'_>,
     object: &mut Value,
 ) -> Result<bool, ApiError> {
-    let Some(request) = Request::part(call, part, Operation::Create) else {
+    let Some(request) = Request::virtual_subresource(call, subresource, Operation::Create) else {
         return Ok(false);
     };
     let mutated = request.mutate(object, &Value::Null, &|_| Ok(())).await?;
@@ -147,13 +148,13 @@ pub(crate) async fn review_part(
     Ok(mutated == Reviewed::Yes)
 }
 
-/// Lets webhooks refuse a connection with these options.
+/// Runs all webhooks for a connection.
 pub(crate) async fn review_connection(
     call: &Call,
-    part: &Part<'_>,
+    subresource: &VirtualSubresource<'_>,
     mut options: Value,
 ) -> Result<(), ApiError> {
-    let Some(request) = Request::part(call, part, Operation::Connect) else {
+    let Some(request) = Request::virtual_subresource(call, subresource, Operation::Connect) else {
         return Ok(());
     };
     request

@@ -1,18 +1,18 @@
-//! What lists and watches may ask for together. Knows only the query.
+//! Validation of the parameters of lists and watches.
 
 use serde_json::json;
 
 use crate::error::{ApiError, Cause};
-use crate::http::query::Query;
+use crate::query::Query;
 
 const MATCH: &str = "resourceVersionMatch";
 const INITIAL: &str = "sendInitialEvents";
 
-/// Refuses combinations for a list that make no sense.
+/// Refuses invalid combinations of list parameters.
 pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
-    query.lasts()?;
+    query.watch_timeout()?;
     let version = query.get("resourceVersion");
-    let goes_on = query.get("continue").is_some();
+    let continues = query.get("continue").is_some();
     let mut causes = Vec::new();
     let mut forbidden = |field: &str, why: &str| causes.push(Cause::forbidden(field, why));
     if let Some(wanted) = query.get(MATCH) {
@@ -20,7 +20,7 @@ pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
             let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             forbidden(MATCH, why);
         }
-        if goes_on {
+        if continues {
             forbidden(
                 MATCH,
                 "resourceVersionMatch is forbidden when continue is provided",
@@ -44,7 +44,7 @@ pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
     refuse(causes)
 }
 
-/// Refuses combinations for a watch that make no sense.
+/// Refuses invalid combinations of watch parameters.
 pub(crate) fn check_watch(query: &Query) -> Result<(), ApiError> {
     let wanted = query.get(MATCH);
     let mut causes = Vec::new();

@@ -1,54 +1,56 @@
-//! Server-side apply, as far as it is about requests: what may be sent, and what a new or an old object makes of it.
-//! Who owns what is in [`crate::patch::apply`].
+//! Server-side apply requests: validation of the configuration, and the write. [`crate::patch::apply`] merges and tracks
+//! ownership.
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{check_place, done, keeps_uid};
+use super::{Effect, check_name, check_uid, outcome};
+use crate::codec;
 use crate::error::{ApiError, Cause};
-use crate::http::body;
-use crate::http::query::FieldValidation;
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
 use crate::patch::typed;
+use crate::query::FieldValidation;
+use crate::resource::Subresource;
 use crate::schema::shape;
-use crate::verbs::pipeline::{self, Sent, Write, modify};
-use crate::verbs::{Call, Subresource, scale, text};
+use crate::verbs::pipeline::{self, Source, WriteKind, modify};
+use crate::verbs::{Call, Outcome, scale, text};
 
-/// What of its metadata says which object is meant. No more of it is written together with the status of a custom
-/// resource.
-const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+/// The metadata fields that identify an object. An applied status of a custom resource has no others.
+const IDENTITY_FIELDS: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Where client-side apply keeps what it has applied.
+/// Annotation of client-side apply with the last applied configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What kubectl has applied before it went over to server-side apply. Fields of that are its own, and it goes on
-/// keeping the note.
+/// Returns the last configuration that kubectl applied client-side. It owns these fields, and the annotation is kept up to
+/// date.
 fn last_applied(call: &Call, live: &Value) -> Option<Value> {
     if call.options.field_manager != "kubectl" {
         return None;
     }
-    let note = live["metadata"]["annotations"]
+    let annotation = live["metadata"]["annotations"]
         .get(LAST_APPLIED)?
         .as_str()?;
-    serde_json::from_str(note).ok()
+    serde_json::from_str(annotation).ok()
 }
 
-/// What the applier wants, as far as it is this door's, or why it cannot be that.
-fn sent(call: &Call, bytes: &Bytes, is_new: bool) -> Result<(Value, Vec<String>), ApiError> {
+/// Decodes and validates the applied configuration.
+fn configuration(
+    call: &Call,
+    bytes: &Bytes,
+    is_new: bool,
+) -> Result<(Value, Vec<String>), ApiError> {
     let (resource, key) = (&call.resource, call.key());
-    let decoded = body::yaml(bytes)?;
-    let twice = decoded.duplicates;
+    let decoded = codec::yaml(bytes)?;
+    let duplicates = decoded.duplicates;
     let warnings = match call.options.field_validation {
-        FieldValidation::Strict if !twice.is_empty() => {
-            let why = body::strictly(None, &[], &twice);
+        FieldValidation::Strict if !duplicates.is_empty() => {
+            let why = codec::strict_error(&[], &duplicates);
             return Err(ApiError::bad_request(format!(
                 "error strict decoding YAML: error converting YAML to JSON: {why}"
             )));
         }
-        FieldValidation::Warn => body::told(None, &[], &twice),
+        FieldValidation::Warn => codec::warnings(&[], &duplicates),
         _ => Vec::new(),
     };
     let mut config = decoded.value;
@@ -61,36 +63,36 @@ fn sent(call: &Call, bytes: &Bytes, is_new: bool) -> Result<(Value, Vec<String>)
     } else {
         (resource.api_version(), resource.kind.as_str())
     };
-    let said = (text(&config, &["apiVersion"]), text(&config, &["kind"]));
-    if said != (version.as_str(), kind) {
-        let (group, version) = said.0.rsplit_once('/').unwrap_or(("", said.0));
+    let found = (text(&config, &["apiVersion"]), text(&config, &["kind"]));
+    if found != (version.as_str(), kind) {
+        let (group, version) = found.0.rsplit_once('/').unwrap_or(("", found.0));
         return Err(ApiError::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={}",
-            said.1
+            found.1
         )));
     }
-    // Of an object that is there the URL says enough.
+    // For an existing object the name may be missing.
     if is_new || !text(&config, &["metadata", "name"]).is_empty() {
-        check_place(call, &config)?;
+        check_name(call, &config)?;
     }
     if scaled {
         config = scale::as_object(&config, resource);
     } else if let Some(object) = config.as_object_mut() {
-        // Each of the two doors is deaf to what belongs to the other.
+        // Each of the two endpoints ignores the fields of the other.
         match call.subresource {
             Some(Subresource::Status) => {
                 object.remove("spec");
                 if resource.is_custom()
                     && let Some(Value::Object(meta)) = object.get_mut("metadata")
                 {
-                    meta.retain(|field, _| IDENTITY.contains(&field.as_str()));
+                    meta.retain(|field, _| IDENTITY_FIELDS.contains(&field.as_str()));
                 }
             }
             _ if resource.status => drop(object.remove("status")),
             _ => {}
         }
     }
-    let whose = format!(
+    let context = format!(
         "failed to create typed patch object ({}/{}; {}/{}, Kind={})",
         text(&config, &["metadata", "namespace"]),
         key.name,
@@ -106,38 +108,37 @@ fn sent(call: &Call, bytes: &Bytes, is_new: bool) -> Result<(Value, Vec<String>)
         &mut unknown,
     );
     if let Some(field) = unknown.first() {
-        let why = format!("{whose}: .{field}: field not declared in schema");
+        let why = format!("{context}: .{field}: field not declared in schema");
         return Err(ApiError::unknown(why));
     }
     let mistyped = typed::mistyped(&config, resource.schema(), "");
     if resource.is_custom()
         && let Some(why) = mistyped
     {
-        return Err(ApiError::unknown(format!("{whose}: {why}")));
+        return Err(ApiError::unknown(format!("{context}: {why}")));
     }
     if let Some(why) = apply::duplicate(&config, resource.schema()) {
-        return Err(ApiError::unknown(format!("{whose}: {why}")));
+        return Err(ApiError::unknown(format!("{context}: {why}")));
     }
-    // What has its type can be merged, and is decoded then, after conflicts.
+    // A correctly typed built-in object is decoded after the merge instead.
     if resource.is_custom() || mistyped.is_some() {
-        pipeline::decode(call, &mut config.clone(), Sent::Patched, &[])?;
+        pipeline::decode(call, &mut config.clone(), Source::Patch, &[])?;
     }
     Ok((config, warnings))
 }
 
-/// What becomes of an object of a built-in kind by decoding it: an empty value that was applied has an owner, and is
-/// not there.
-fn settled(call: &Call, value: &mut Value) -> Result<(), ApiError> {
+/// Decodes a merged object of a built-in kind, which drops empty values. They keep their owner.
+fn decode_merged(call: &Call, value: &mut Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     if !resource.is_custom() {
-        pipeline::decode(call, value, Sent::Patched, &[])?;
+        pipeline::decode(call, value, Source::Patch, &[])?;
         shape::as_typed(value, resource.schema());
     }
     Ok(())
 }
 
-/// Applies what is sent.
-pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<Body>, ApiError> {
+/// Applies a configuration.
+pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Outcome, ApiError> {
     let (resource, key) = (&call.resource, call.key());
     if !call.options.manager_named {
         let cause = Cause::required("fieldManager", "is required for apply patch");
@@ -152,9 +153,9 @@ pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<B
     if found.is_none() && call.subresource.is_some() {
         return Err(call.not_found());
     }
-    let (config, warnings) = sent(call, bytes, found.is_none())?;
-    let settle = |value: &mut Value| settled(call, value);
-    let mode = || {
+    let (config, warnings) = configuration(call, bytes, found.is_none())?;
+    let decode = |value: &mut Value| decode_merged(call, value);
+    let entry = || {
         writer(
             resource,
             &call.options.field_manager,
@@ -175,26 +176,33 @@ pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<B
             None,
             &config,
             resource.schema(),
-            mode(),
+            entry(),
             Claim::Free,
-            settle,
+            decode,
         )?;
         value["metadata"]["name"] = json!(&*key.name);
-        let written = pipeline::insert(call, value, Write::Apply).await?;
-        return Ok(done(call, StatusCode::CREATED, &written, &warnings));
+        let written = pipeline::insert(call, value, WriteKind::Apply).await?;
+        return Ok(outcome(call, Effect::Created, written, warnings));
     }
-    let written = modify(call, &key, Write::Apply, |old| {
+    let written = modify(call, &key, WriteKind::Apply, |old| {
         let old = &managed::adopted(resource, old);
-        keeps_uid(call, old, &config)?;
+        check_uid(call, old, &config)?;
         let applied = last_applied(call, old);
         let claim = match &applied {
             _ if call.options.force => Claim::Force,
             Some(own) => Claim::Own(own),
             None => Claim::Free,
         };
-        let mut new = apply::apply(Some(old), &config, resource.schema(), mode(), claim, settle)?;
-        // Its metadata may be gone with the last that anybody asked for of it.
-        check_place(call, &new)?;
+        let mut new = apply::apply(
+            Some(old),
+            &config,
+            resource.schema(),
+            entry(),
+            claim,
+            decode,
+        )?;
+        // The merge may have removed the metadata.
+        check_name(call, &new)?;
         if applied.is_some() {
             new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
         }
@@ -204,5 +212,5 @@ pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Response<B
         Ok(new)
     })
     .await?;
-    Ok(done(call, StatusCode::OK, &written, &warnings))
+    Ok(outcome(call, Effect::Updated, written, warnings))
 }

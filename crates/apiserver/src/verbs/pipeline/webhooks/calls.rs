@@ -1,5 +1,6 @@
-//! Calls to the webhooks of a request: mutating ones one after the other, validating ones together.
+//! Calls to the webhooks of a request: mutating ones in sequence, validating ones in parallel.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,125 +9,138 @@ use tokio::time::Instant;
 
 use super::request::{Invocation, Objects, Request};
 use crate::error::{ApiError, Reason};
-use crate::http::load::Refusal;
+use crate::flow_control::Rejection;
 use crate::patch::json::Operations;
 use crate::verbs::Origin;
 use crate::verbs::pipeline::admission::Reviewed;
 use crate::webhooks::Phase;
-use crate::webhooks::client::Client;
+use crate::webhooks::client::{Client, Resolver};
 use crate::webhooks::configuration::{FailurePolicy, Webhook};
-use crate::webhooks::review::{self, Verdict};
+use crate::webhooks::resolve::resolve;
+use crate::webhooks::review::{self, Decision};
 
-/// Why a webhook does not let a request pass.
-enum Problem {
-    /// The webhook could not be called, or its answer cannot be used.
+/// The failure of a webhook call, or a denied request.
+enum Failure {
+    /// The call failed or returned a malformed response.
     Call(String),
-    Refusal(ApiError),
+    Denied(ApiError),
 }
 
 impl<'a> Request<'a> {
-    /// Asks one webhook.
-    async fn ask(
+    /// Calls one webhook.
+    async fn call_webhook(
         &self,
         phase: Phase,
         invocation: &Invocation,
         objects: Objects<'_>,
-    ) -> Result<Verdict, Problem> {
+    ) -> Result<Decision, Failure> {
         let webhook = &*invocation.webhook;
-        if self.dry_run && !webhook.dry_run {
+        if self.dry_run && !webhook.supports_dry_run {
             let why = format!(
                 "admission webhook \"{}\" does not support dry run",
                 webhook.name
             );
-            return Err(Problem::Refusal(ApiError::bad_request(why)));
+            return Err(Failure::Denied(ApiError::bad_request(why)));
         }
         let timeout = webhook.timeout.min(self.time_left()?);
-        let mut request = self.shown(invocation);
-        request["object"] = self.sent(objects.new, &invocation.resource);
-        request["oldObject"] = self.sent(objects.old, &invocation.resource);
+        let mut request = self.admission_request(invocation);
+        request["object"] = self.convert(objects.new, &invocation.resource);
+        request["oldObject"] = self.convert(objects.old, &invocation.resource);
         let uid = uuid::Uuid::new_v4().to_string();
         let body = review::review(webhook.version, &uid, request);
-        let shared = &self.call.shared;
-        let client = webhook.client(|target| Client::new(target, shared));
-        let client = client.map_err(Problem::Call)?;
-        let answer = client.post(body.to_string().into_bytes(), timeout).await;
-        let answer = answer.map_err(Problem::Call)?;
-        let verdict = review::verdict(webhook.version, phase, &uid, &answer)
-            .map_err(|why| Problem::Call(format!("received invalid webhook response: {why}")))?;
+        let client = webhook.client(|target| Client::new(target, self.resolver()));
+        let client = client.map_err(Failure::Call)?;
+        let response = client.post(body.to_string().into_bytes(), timeout).await;
+        let response = response.map_err(Failure::Call)?;
+        let decision = review::decision(webhook.version, phase, &uid, &response)
+            .map_err(|why| Failure::Call(format!("received invalid webhook response: {why}")))?;
         let mut warnings = self.call.warnings.lock();
-        for warning in &verdict.warnings {
+        for warning in &decision.warnings {
             if !warnings.contains(warning) {
                 warnings.push(warning.clone());
             }
         }
         drop(warnings);
-        match &verdict.refusal {
-            Some(status) => Err(Problem::Refusal(review::denied(&webhook.name, status))),
-            None => Ok(verdict),
+        match &decision.denial {
+            Some(status) => Err(Failure::Denied(review::denied(&webhook.name, status))),
+            None => Ok(decision),
         }
     }
 
-    /// How long the client still waits.
-    fn time_left(&self) -> Result<Duration, Problem> {
+    /// Returns a resolver of Services that does not keep the server alive.
+    fn resolver(&self) -> Resolver {
+        let shared = Arc::downgrade(&self.call.shared);
+        Arc::new(move |host, port, is_service| {
+            let shared = shared.upgrade().ok_or("the server has stopped")?;
+            resolve(&shared.store, host, port, is_service)
+        })
+    }
+
+    /// Returns the time until the client's deadline.
+    fn time_left(&self) -> Result<Duration, Failure> {
         let left = self.call.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let why = "request did not complete within requested timeout";
-            return Err(Problem::Refusal(ApiError::new(Reason::Timeout, why)));
+            return Err(Failure::Denied(ApiError::new(Reason::Timeout, why)));
         }
         Ok(left)
     }
 
-    /// Lets a failed call pass if the webhook's policy says so.
-    fn judge(&self, webhook: &Webhook, problem: Problem) -> Result<(), ApiError> {
-        let why = match problem {
-            Problem::Refusal(error) => return Err(error),
-            Problem::Call(why) => why,
+    /// Applies the failure policy to a failed call.
+    fn apply_failure_policy(&self, webhook: &Webhook, failure: Failure) -> Result<(), ApiError> {
+        let why = match failure {
+            Failure::Denied(error) => return Err(error),
+            Failure::Call(why) => why,
         };
         let why = format!("failed calling webhook \"{}\": {why}", webhook.name);
         tracing::warn!(policy = ?webhook.failure_policy, "{why}");
         match webhook.failure_policy {
             FailurePolicy::Fail => Err(ApiError::internal(why)),
             FailurePolicy::Ignore => match self.time_left() {
-                Err(Problem::Refusal(error)) => Err(error),
+                Err(Failure::Denied(error)) => Err(error),
                 _ => Ok(()),
             },
         }
     }
 
-    /// A turn to wait for webhooks. Tasks of the server are few and hold no place of a client.
-    fn turn(&self) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
+    /// Returns a permit to wait for webhooks. Background tasks need none.
+    fn call_permit(&self) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
         if self.call.origin == Origin::Task {
             return Ok(None);
         }
         let shared = &self.call.shared;
-        let turn = shared.webhook_turns.take();
-        turn.map(Some)
-            .ok_or_else(|| shared.load.refusals().count(Refusal::Webhooks))
+        let permit = shared.webhook_calls.acquire();
+        permit
+            .map(Some)
+            .ok_or_else(|| shared.flow_control.rejections().count(Rejection::Webhooks))
     }
 
-    /// Calls the mutating webhooks, one after the other. `settle` completes an object that was changed.
+    /// Calls the mutating webhooks in sequence. `complete` defaults an object that was changed.
     pub(super) async fn mutate(
         &self,
         object: &mut Value,
         old: &Value,
-        settle: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
+        complete: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
     ) -> Result<Reviewed, ApiError> {
         let invocations = self.invocations(Phase::Mutating);
         if invocations.is_empty() {
             return Ok(Reviewed::No);
         }
-        let _turn = self.turn()?;
-        // Webhooks to call again if a later one changes the object, and those for which that has happened.
+        let _permit = self.call_permit()?;
+        // Webhooks with reinvocation that were called, and those that a later change affects.
         let (mut called, mut again): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         for (at, invocation) in invocations.iter().enumerate() {
             let objects = Objects { new: object, old };
             if !self.applies(invocation, objects)? {
                 continue;
             }
-            if self.call_one(invocation, object, old, settle).await? {
+            if self
+                .call_mutating(invocation, object, old, complete)
+                .await?
+            {
                 again.append(&mut called);
             }
-            if invocation.webhook.reinvoked {
+            if invocation.webhook.reinvoke {
                 called.push(at);
             }
         }
@@ -135,27 +149,31 @@ impl<'a> Request<'a> {
             let invocation = &invocations[at];
             let objects = Objects { new: object, old };
             if self.applies(invocation, objects)? {
-                self.call_one(invocation, object, old, settle).await?;
+                self.call_mutating(invocation, object, old, complete)
+                    .await?;
             }
         }
         Ok(Reviewed::Yes)
     }
 
-    /// Calls one mutating webhook, and reports whether it has changed the object.
-    async fn call_one(
+    /// Calls one mutating webhook, and reports whether it changed the object.
+    async fn call_mutating(
         &self,
         invocation: &Invocation,
         object: &mut Value,
         old: &Value,
-        settle: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
+        complete: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
     ) -> Result<bool, ApiError> {
         let webhook = &*invocation.webhook;
         let objects = Objects { new: object, old };
-        let verdict = match self.ask(Phase::Mutating, invocation, objects).await {
-            Ok(verdict) => verdict,
-            Err(problem) => return self.judge(webhook, problem).map(|()| false),
+        let decision = match self
+            .call_webhook(Phase::Mutating, invocation, objects)
+            .await
+        {
+            Ok(decision) => decision,
+            Err(failure) => return self.apply_failure_policy(webhook, failure).map(|()| false),
         };
-        let Some(patch) = verdict.patch else {
+        let Some(patch) = decision.patch else {
             return Ok(false);
         };
         if object.is_null() {
@@ -164,7 +182,7 @@ impl<'a> Request<'a> {
                 webhook.name
             )));
         }
-        let mut patched = self.sent(object, &invocation.resource);
+        let mut patched = self.convert(object, &invocation.resource);
         let before = patched.clone();
         Operations::parse(&patch)
             .and_then(|operations| operations.apply(&mut patched))
@@ -179,13 +197,13 @@ impl<'a> Request<'a> {
             return Ok(false);
         }
         let managed = object["metadata"].get("managedFields").cloned();
-        *object = self.taken(patched, object, &invocation.resource)?;
-        settle(object)?;
-        keep_managed(object, managed);
+        *object = self.convert_back(patched, object, &invocation.resource)?;
+        complete(object)?;
+        restore_managed_fields(object, managed);
         Ok(true)
     }
 
-    /// Calls the validating webhooks, all at once.
+    /// Calls the validating webhooks in parallel.
     pub(super) async fn validate(&self, new: &Value, old: &Value) -> Result<Reviewed, ApiError> {
         let mut invocations = self.invocations(Phase::Validating);
         let objects = Objects { new, old };
@@ -203,29 +221,32 @@ impl<'a> Request<'a> {
         if invocations.is_empty() {
             return Ok(Reviewed::No);
         }
-        let _turn = self.turn()?;
-        let answers = invocations.iter().map(async |invocation| {
-            match self.ask(Phase::Validating, invocation, objects).await {
+        let _permit = self.call_permit()?;
+        let responses = invocations.iter().map(async |invocation| {
+            match self
+                .call_webhook(Phase::Validating, invocation, objects)
+                .await
+            {
                 Ok(_) => Ok(()),
-                Err(problem) => self.judge(&invocation.webhook, problem),
+                Err(failure) => self.apply_failure_policy(&invocation.webhook, failure),
             }
         });
-        for answer in futures::future::join_all(answers).await {
-            answer?;
+        for response in futures::future::join_all(responses).await {
+            response?;
         }
         Ok(Reviewed::Yes)
     }
 }
 
-/// Fields that a webhook changes have no manager; managed fields that it writes must be decodable.
-fn keep_managed(object: &mut Value, before: Option<Value>) {
-    let readable = |entry: &Value| {
+/// Restores the managed fields if a webhook wrote malformed ones.
+fn restore_managed_fields(object: &mut Value, before: Option<Value>) {
+    let is_valid = |entry: &Value| {
         matches!(entry["operation"].as_str(), Some("Apply" | "Update"))
             && entry["manager"].is_string()
             && entry["fieldsV1"].is_object()
     };
     let entries = object["metadata"]["managedFields"].as_array();
-    if entries.is_some_and(|entries| entries.iter().all(readable)) {
+    if entries.is_some_and(|entries| entries.iter().all(is_valid)) {
         return;
     }
     let metadata = object.get_mut("metadata");

@@ -1,43 +1,46 @@
-//! A request, as webhooks are asked about it: which of them it concerns, and what they are sent.
+//! A request under review: the webhooks that match it, and the AdmissionRequest that they receive.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Part;
+use super::VirtualSubresource;
 use crate::error::ApiError;
-use crate::http::query::FieldValidation;
-use crate::registry::{Resource, Snapshot};
+use crate::query::FieldValidation;
+use crate::registry::Snapshot;
+use crate::resource::{Resource, Subresource};
 use crate::schema::rules::About;
 use crate::store::Key;
-use crate::verbs::pipeline::Write;
+use crate::tables::NAMESPACES;
+use crate::verbs::delete::DeleteOptions;
+use crate::verbs::pipeline::WriteKind;
 use crate::verbs::pipeline::admission::Subject;
-use crate::verbs::view::{to_stored, to_view};
-use crate::verbs::{Call, Origin, Subresource, delete, scale};
+use crate::verbs::version_conversion::{to_served, to_stored};
+use crate::verbs::{Call, Origin, scale};
 use crate::webhooks::configuration::Webhook;
-use crate::webhooks::matching::{Asked, Operation};
+use crate::webhooks::matching::{Operation, RequestMatch};
 use crate::webhooks::{GROUP, Phase};
 
-/// The form in which webhooks are sent objects.
+/// The kind of the objects that webhooks receive.
 #[derive(Clone, Copy)]
 pub(super) enum Form<'a> {
-    /// The kind of the resource, in the version that a rule names.
-    Own,
+    /// The kind of the resource in the version of the rule.
+    Resource,
     /// The `Scale` of the object.
     Scale,
-    /// Another kind.
-    Part((&'a str, &'a str, &'a str)),
+    /// Another group, version and kind.
+    Virtual((&'a str, &'a str, &'a str)),
 }
 
 /// The options of a request.
 #[derive(Clone, Copy)]
 pub(super) enum Options<'a> {
     Write,
-    Delete(&'a delete::Options),
+    Delete(&'a DeleteOptions),
     None,
 }
 
-/// A request, as webhooks are asked about it.
+/// A request under review.
 pub(super) struct Request<'a> {
     pub(super) call: &'a Call,
     pub(super) resource: Arc<Resource>,
@@ -50,14 +53,14 @@ pub(super) struct Request<'a> {
     pub(super) options: Options<'a>,
 }
 
-/// Old and new object; null where there is none.
+/// The new and the old object, or null.
 #[derive(Clone, Copy)]
 pub(super) struct Objects<'a> {
     pub(super) new: &'a Value,
     pub(super) old: &'a Value,
 }
 
-/// A webhook that is to be called, and the version of the resource that it is called with.
+/// A matching webhook, and the version of the resource that it receives.
 #[derive(Clone)]
 pub(super) struct Invocation {
     pub(super) webhook: Arc<Webhook>,
@@ -65,10 +68,10 @@ pub(super) struct Invocation {
 }
 
 impl<'a> Request<'a> {
-    /// A write of the object itself or of a stored part of it, if webhooks may be asked about it.
+    /// Returns the review of a create or update, unless it is exempt.
     pub(super) fn write(call: &'a Call, subject: &Subject<'a>) -> Option<Self> {
-        let bound = call.subresource == Some(Subresource::Binding);
-        if bound || subject.write == Write::Unowned || exempt(call) {
+        let is_binding = call.subresource == Some(Subresource::Binding);
+        if is_binding || subject.write == WriteKind::Unowned || exempt(call) {
             return None;
         }
         let operation = if subject.old.is_some() {
@@ -83,7 +86,7 @@ impl<'a> Request<'a> {
             operation,
             form: match call.subresource {
                 Some(Subresource::Scale) => Form::Scale,
-                _ => Form::Own,
+                _ => Form::Resource,
             },
             namespace: namespace(call, subject.key),
             name: subject.name,
@@ -92,37 +95,39 @@ impl<'a> Request<'a> {
         })
     }
 
-    pub(super) fn delete(
-        call: &'a Call,
-        key: &'a Key,
-        options: &'a delete::Options,
-    ) -> Option<Self> {
+    /// Returns the review of a delete, unless it is exempt.
+    pub(super) fn delete(call: &'a Call, key: &'a Key, options: &'a DeleteOptions) -> Option<Self> {
         (!exempt(call)).then(|| Self {
             call,
             resource: call.resource.clone(),
             subresource: "",
             operation: Operation::Delete,
-            form: Form::Own,
+            form: Form::Resource,
             namespace: namespace(call, key),
-            // Of a collection no name is asked for.
+            // A collection has no name.
             name: call.name.as_deref().unwrap_or_default(),
             dry_run: options.dry_run,
             options: Options::Delete(options),
         })
     }
 
-    pub(super) fn part(call: &'a Call, part: &'a Part<'a>, operation: Operation) -> Option<Self> {
+    /// Returns the review of a virtual subresource, unless it is exempt.
+    pub(super) fn virtual_subresource(
+        call: &'a Call,
+        subresource: &'a VirtualSubresource<'a>,
+        operation: Operation,
+    ) -> Option<Self> {
         if exempt(call) {
             return None;
         }
         let snapshot = call.shared.registry.snapshot();
-        let resource = snapshot.by_table.get(part.table)?.clone();
+        let resource = snapshot.by_table.get(subresource.table)?.clone();
         Some(Self {
             call,
             resource,
-            subresource: part.subresource,
+            subresource: subresource.subresource,
             operation,
-            form: Form::Part(part.kind),
+            form: Form::Virtual(subresource.kind),
             namespace: call.namespace.as_deref().unwrap_or_default(),
             name: call.name.as_deref().unwrap_or_default(),
             dry_run: operation == Operation::Create && call.options.dry_run,
@@ -133,29 +138,29 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Returns the webhooks whose rules name the request, in order.
+    /// Returns the webhooks whose rules match the request, in order.
     pub(super) fn invocations(&self, phase: Phase) -> Vec<Invocation> {
-        let asked = Asked {
+        let request = RequestMatch {
             operation: self.operation,
             subresource: self.subresource,
         };
         let mut equivalents = None;
         self.call.shared.webhooks.select(phase, |webhook| {
-            let resource = if webhook.concerns(asked, &self.resource) {
+            let resource = if webhook.matches(request, &self.resource) {
                 self.resource.clone()
             } else {
-                if !webhook.may_concern_equivalent(asked, &self.resource.plural) {
+                if !webhook.may_match_equivalent(request, &self.resource.plural) {
                     return None;
                 }
                 let others = equivalents.get_or_insert_with(|| self.equivalents());
-                webhook.concerns_equivalent(asked, others)?
+                webhook.match_equivalent(request, others)?
             };
             let webhook = webhook.clone();
             Some(Invocation { webhook, resource })
         })
     }
 
-    /// The same resource in other versions and groups.
+    /// Returns the same resource in other versions and groups.
     fn equivalents(&self) -> Vec<Arc<Resource>> {
         let snapshot: Arc<Snapshot> = self.call.shared.registry.snapshot();
         let own = &self.resource;
@@ -165,26 +170,26 @@ impl<'a> Request<'a> {
         snapshot.all().filter(same).cloned().collect()
     }
 
-    /// Reports whether selectors and conditions of the webhook let it be called.
+    /// Reports whether the selectors and match conditions of the webhook match.
     pub(super) fn applies(
         &self,
         invocation: &Invocation,
         objects: Objects<'_>,
     ) -> Result<bool, ApiError> {
         let webhook = &invocation.webhook;
-        let of_namespace = self.selects_namespace(webhook, objects);
-        if of_namespace == Ok(false) || !webhook.selects_object([objects.new, objects.old]) {
+        let namespace_selected = self.selects_namespace(webhook, objects);
+        if namespace_selected == Ok(false) || !webhook.selects_object([objects.new, objects.old]) {
             return Ok(false);
         }
-        of_namespace?;
+        namespace_selected?;
         if !webhook.has_conditions() {
             return Ok(true);
         }
         let (new, old) = (
-            self.sent(objects.new, &invocation.resource),
-            self.sent(objects.old, &invocation.resource),
+            self.convert(objects.new, &invocation.resource),
+            self.convert(objects.old, &invocation.resource),
         );
-        let mut request = self.shown(invocation);
+        let mut request = self.admission_request(invocation);
         if let Some(request) = request.as_object_mut() {
             request.remove("uid");
         }
@@ -193,7 +198,7 @@ impl<'a> Request<'a> {
             old_object: &old,
             request: &request,
         };
-        webhook.conditions_hold(about).map_err(|problem| {
+        webhook.evaluate_conditions(about).map_err(|problem| {
             let (group, plural) = (&self.resource.group, &self.resource.plural);
             ApiError::forbidden(group, plural, self.name, &problem)
         })
@@ -201,7 +206,7 @@ impl<'a> Request<'a> {
 
     fn selects_namespace(&self, webhook: &Webhook, objects: Objects<'_>) -> Result<bool, ApiError> {
         let is_namespace = self.resource.is("", "namespaces");
-        if webhook.is_everywhere() || (self.namespace.is_empty() && !is_namespace) {
+        if webhook.selects_all_namespaces() || (self.namespace.is_empty() && !is_namespace) {
             return Ok(true);
         }
         let written = matches!(self.operation, Operation::Create | Operation::Update);
@@ -209,29 +214,29 @@ impl<'a> Request<'a> {
             return Ok(webhook.selects_namespace(&objects.new["metadata"]["labels"]));
         }
         let namespace = Key::new("", self.namespace);
-        match self.call.shared.store.get("namespaces", &namespace) {
+        match self.call.shared.store.get(NAMESPACES, &namespace) {
             Some(found) => Ok(webhook.selects_namespace(&json!(found.labels))),
             None => Err(ApiError::not_found("", "namespaces", self.namespace)),
         }
     }
 
-    /// An object as the webhook is sent it.
-    pub(super) fn sent(&self, object: &Value, resource: &Resource) -> Value {
+    /// Converts an object for a webhook.
+    pub(super) fn convert(&self, object: &Value, resource: &Resource) -> Value {
         match self.form {
             _ if object.is_null() => Value::Null,
             Form::Scale => scale::of(object, &self.resource),
-            Form::Own
+            Form::Resource
                 if resource.version != self.resource.version
                     || resource.group != self.resource.group =>
             {
-                to_view(to_stored(object.clone(), &self.resource), resource)
+                to_served(to_stored(object.clone(), &self.resource), resource)
             }
-            Form::Own | Form::Part(_) => object.clone(),
+            Form::Resource | Form::Virtual(_) => object.clone(),
         }
     }
 
-    /// The object that a patched one stands for.
-    pub(super) fn taken(
+    /// Converts a patched object back.
+    pub(super) fn convert_back(
         &self,
         patched: Value,
         object: &Value,
@@ -245,22 +250,22 @@ impl<'a> Request<'a> {
                 }
                 scale::put(object, &patched, &self.resource)?
             }
-            Form::Own
+            Form::Resource
                 if resource.version != self.resource.version
                     || resource.group != self.resource.group =>
             {
-                to_view(to_stored(patched, resource), &self.resource)
+                to_served(to_stored(patched, resource), &self.resource)
             }
-            Form::Own | Form::Part(_) => patched,
+            Form::Resource | Form::Virtual(_) => patched,
         })
     }
 
-    /// The `request` of a review, without its objects.
-    pub(super) fn shown(&self, invocation: &Invocation) -> Value {
+    /// Returns the AdmissionRequest without its objects.
+    pub(super) fn admission_request(&self, invocation: &Invocation) -> Value {
         let kind = |resource: &Resource| match self.form {
-            Form::Own => gvk(&resource.group, &resource.version, &resource.kind),
+            Form::Resource => gvk(&resource.group, &resource.version, &resource.kind),
             Form::Scale => gvk("autoscaling", "v1", "Scale"),
-            Form::Part((group, version, kind)) => gvk(group, version, kind),
+            Form::Virtual((group, version, kind)) => gvk(group, version, kind),
         };
         let plural = |of: &Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
         let mut request = json!({
@@ -282,32 +287,32 @@ impl<'a> Request<'a> {
         request
     }
 
-    /// The options of the request, in the kind that belongs to what it does.
+    /// Returns the options of the request in the kind of its operation.
     fn options(&self) -> Value {
         let kind = match (self.options, self.operation) {
             (Options::None, _) => return Value::Null,
-            (Options::Delete(options), _) => return options.shown(),
+            (Options::Delete(options), _) => return options.to_json(),
             (Options::Write, Operation::Create) => "CreateOptions",
             (Options::Write, _) => "UpdateOptions",
         };
-        let sent = &self.call.options;
-        let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
-        if sent.dry_run {
-            shown["dryRun"] = json!(["All"]);
+        let options = &self.call.options;
+        let mut result = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if options.dry_run {
+            result["dryRun"] = json!(["All"]);
         }
-        if sent.manager_named {
-            shown["fieldManager"] = json!(sent.field_manager);
+        if options.manager_named {
+            result["fieldManager"] = json!(options.field_manager);
         }
-        match sent.field_validation {
-            FieldValidation::Strict => shown["fieldValidation"] = json!("Strict"),
-            FieldValidation::Ignore => shown["fieldValidation"] = json!("Ignore"),
+        match options.field_validation {
+            FieldValidation::Strict => result["fieldValidation"] = json!("Strict"),
+            FieldValidation::Ignore => result["fieldValidation"] = json!("Ignore"),
             FieldValidation::Warn => {}
         }
-        shown
+        result
     }
 }
 
-/// True for requests that no webhook is asked about: steps of others, and the configurations of webhooks.
+/// Reports whether webhooks skip the request: steps of reviewed requests, and webhook configurations.
 fn exempt(call: &Call) -> bool {
     call.shared.webhooks.is_empty() || call.origin == Origin::Step || call.resource.group == GROUP
 }
@@ -316,7 +321,7 @@ fn gvk(group: &str, version: &str, kind: &str) -> Value {
     json!({"group": group, "version": version, "kind": kind})
 }
 
-/// The namespace of a request; that of a namespace is itself.
+/// Returns the namespace of a request. The namespace of a namespace is itself.
 fn namespace<'a>(call: &Call, key: &'a Key) -> &'a str {
     if call.resource.is("", "namespaces") {
         &key.name

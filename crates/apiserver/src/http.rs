@@ -1,0 +1,394 @@
+//! The HTTP interface: authentication, flow control and authorization of requests, routing, and responses.
+//!
+//! The effect of a request on a resource is in [`crate::verbs`].
+
+mod accept;
+mod body;
+mod compress;
+mod connected_subresource;
+mod discovery;
+pub(crate) mod drain_body;
+mod etag;
+mod health;
+mod legacy_watch;
+mod non_resource;
+mod openapi;
+mod render;
+mod request_labels;
+mod respond;
+mod route;
+mod virtual_subresource;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Request, Response, header};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::authentication::impersonation;
+use crate::authorization::attributes::{Attributes, Hints};
+use crate::error::ApiError;
+use crate::flow_control::{Connection, Kind, Level, RequestPermit};
+use crate::identity::Identity;
+use crate::metrics::RequestLabels;
+use crate::query::Query;
+use crate::registry::Snapshot;
+use crate::resource::{Style, Subresource};
+use crate::shared::Shared;
+use crate::store::NotDurable;
+use crate::verbs::{self, Call, Origin, Outcome};
+use crate::{authorization, codec, percent_encoding};
+use accept::{Notation, ResponseKind};
+use render::Form;
+use route::{Route, Target};
+use virtual_subresource::VirtualSubresource;
+
+/// Handles a request.
+pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
+    let began = Instant::now();
+    let (mut parts, mut body) = request.into_parts();
+    let rewritten = legacy_watch::rewrite(&mut parts);
+    let gzip = compress::is_accepted(&parts.headers);
+    let is_head = parts.method == Method::HEAD;
+    let pretty = wants_pretty(&parts);
+    let mut labels = RequestLabels {
+        verb: parts.method.as_str().to_owned(),
+        component: "apiserver".to_owned(),
+        ..RequestLabels::default()
+    };
+    let mut permit = None;
+    let response = loop {
+        let before = shared.store.mark();
+        let body = std::mem::take(&mut body);
+        let result = match &rewritten {
+            Ok(()) => respond_to(&shared, &parts, body, &mut labels, &mut permit).await,
+            Err(error) => Err(error.clone()),
+        };
+        // A response, even an error, must not reveal state that is not durable.
+        let durable = shared.store.wait_durable_since(before).await;
+        break match (durable, result) {
+            // The state was undone, so the read is repeated.
+            (Err(NotDurable::Lost(_)), _) if is_read(&parts) => continue,
+            (Err(error), _) => respond::error(&ApiError::not_durable(error)),
+            (Ok(()), Ok(response)) => response,
+            (Ok(()), Err(error)) => respond::error(&error),
+        };
+    };
+    let response = if pretty {
+        respond::pretty_printed(response).await
+    } else {
+        response
+    };
+    let response = match (is_head, gzip) {
+        (true, _) => response.map(|_| Body::empty()),
+        (false, true) => compress::compressed(response).await,
+        (false, false) => response,
+    };
+    shared
+        .metrics
+        .record(labels, response.status().as_u16(), began.elapsed());
+    match permit {
+        Some(permit) => permit.hold_until_sent(response),
+        None => response,
+    }
+}
+
+/// Returns a client that calls the server without sockets, authenticated as the administrator.
+pub(crate) fn in_process_client(shared: Arc<Shared>) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let shared = shared.clone();
+        async move {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(Identity::admin());
+            Ok::<Response<Body>, Infallible>(handle(shared, request).await)
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+fn is_read(parts: &Parts) -> bool {
+    parts.method == Method::GET || parts.method == Method::HEAD
+}
+
+/// Reports whether JSON is pretty-printed: on request, and for programs that people use.
+fn wants_pretty(parts: &Parts) -> bool {
+    let query = Query::parse(&parts.uri);
+    if query.is_watch() {
+        return false;
+    }
+    if let Some(text) = query.get("pretty") {
+        return matches!(text, "1" | "t" | "T" | "true" | "True" | "TRUE");
+    }
+    let agent = header_text(parts, &header::USER_AGENT);
+    let interactive = ["curl", "Wget", "Mozilla/5.0"];
+    interactive.iter().any(|program| agent.starts_with(program))
+}
+
+/// Authenticates, admits, authorizes and routes a request.
+async fn respond_to(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    body: Body,
+    labels: &mut RequestLabels,
+    permit: &mut Option<RequestPermit>,
+) -> Result<Response<Body>, ApiError> {
+    let Some(path) = percent_encoding::path(&parts.uri) else {
+        return Ok(respond::malformed_request());
+    };
+    let query = Query::parse(&parts.uri);
+    query.timeout()?;
+    let identity =
+        shared
+            .authenticator
+            .identify(&shared.store, &parts.extensions, &parts.headers)?;
+    let hints = Hints {
+        watch: query.is_watch(),
+        name: query
+            .get("fieldSelector")
+            .and_then(|s| s.strip_prefix("metadata.name=")),
+    };
+    let attributes = Attributes::of(&parts.method, &path, hints);
+    let level = Level::of(&identity, &attributes);
+    if let Some(connection) = parts.extensions.get::<Arc<Connection>>()
+        && let Err(rejection) = connection.claim(&identity)
+        && (level != Level::Exempt)
+    {
+        return Err(shared.flow_control.rejections().count(rejection));
+    }
+    let permit = &*permit.insert(shared.flow_control.admit(&identity, level)?);
+    let identity = impersonation::apply(&shared.access, identity, &parts.headers, &attributes)?;
+    authorization::check(&shared.access, &identity, &attributes)?;
+    let snapshot = shared.registry.snapshot();
+    if let Some(connection) =
+        connected_subresource::find(shared, &snapshot, &attributes, parts, labels)?
+    {
+        return connection
+            .handle(shared, permit, identity, parts.clone(), body)
+            .await;
+    }
+    let route = route::parse(&path, &snapshot).ok_or_else(|| {
+        if parts.method != Method::GET && legacy_watch::is_legacy(&path) {
+            ApiError::method_not_allowed()
+        } else {
+            ApiError::path_not_found()
+        }
+    })?;
+    request_labels::set(labels, &route, &attributes, parts, &query);
+    let context = RequestContext {
+        shared,
+        identity,
+        parts,
+        query: &query,
+        permit,
+    };
+    if is_read(parts) && query.is_watch() {
+        let watch_permit = permit.watch_permit()?;
+        let response = context.dispatch(body, &snapshot, route).await?;
+        return Ok(watch_permit.hold_until_sent(response));
+    }
+    context.dispatch(body, &snapshot, route).await
+}
+
+/// An authorized request without its body.
+struct RequestContext<'a> {
+    shared: &'a Arc<Shared>,
+    identity: Identity,
+    parts: &'a Parts,
+    query: &'a Query,
+    permit: &'a RequestPermit,
+}
+
+impl RequestContext<'_> {
+    /// Calls the handler of a route.
+    async fn dispatch(
+        self,
+        body: Body,
+        snapshot: &Arc<Snapshot>,
+        route: Route<'_>,
+    ) -> Result<Response<Body>, ApiError> {
+        match route {
+            Route::Target(target) => {
+                if let Some(name) = target.subresource.as_deref()
+                    && Subresource::parse(name, &target.resource).is_none()
+                {
+                    let subresource = VirtualSubresource::parse(name, &target)
+                        .ok_or_else(ApiError::path_not_found)?;
+                    return subresource.handle(self, body, target).await;
+                }
+                handle_resource(self, body, target).await
+            }
+            Route::NonResource(path, slash) => {
+                let path = (&*path, slash);
+                let _permit = self
+                    .permit
+                    .work_permit(Kind::of(&self.parts.method))
+                    .await?;
+                let work =
+                    non_resource::handle(self.shared, snapshot, self.parts, self.query, path);
+                self.permit.execute(work).await
+            }
+        }
+    }
+
+    /// Returns the lower-case content type.
+    fn content_type(&self) -> String {
+        header_text(self.parts, &header::CONTENT_TYPE).to_ascii_lowercase()
+    }
+
+    /// Returns the timeout of the request.
+    fn timeout(&self) -> Result<Duration, ApiError> {
+        let max = self.shared.flow_control.limits.patience;
+        let requested = self.query.timeout()?;
+        Ok(requested.map_or(max, |requested| requested.min(max)))
+    }
+
+    /// Returns the call of a verb on the target.
+    fn call(self, target: Target) -> Result<Call, ApiError> {
+        let user_agent = header_text(self.parts, &header::USER_AGENT);
+        let subresource = target
+            .subresource
+            .as_deref()
+            .and_then(|s| Subresource::parse(s, &target.resource));
+        let deadline = Instant::now() + self.timeout()?;
+        Ok(Call {
+            shared: self.shared.clone(),
+            resource: target.resource,
+            namespace: target.namespace,
+            name: target.name,
+            subresource,
+            options: self.query.write_options(&self.parts.method, user_agent)?,
+            identity: self.identity,
+            origin: Origin::Client,
+            deadline,
+            warnings: Mutex::default(),
+        })
+    }
+}
+
+/// Refuses invalid names of objects.
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let problem = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        _ if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    let why = format!("Name parameter invalid: \"{name}\": {problem}");
+    Err(ApiError::bad_request(why))
+}
+
+fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
+    parts
+        .headers
+        .get(name)
+        .and_then(|h| h.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Handles a request for a resource.
+async fn handle_resource(
+    context: RequestContext<'_>,
+    body: Body,
+    target: Target,
+) -> Result<Response<Body>, ApiError> {
+    let (parts, query, permit) = (context.parts, context.query, context.permit);
+    if let Some(name) = &target.name {
+        check_name(name)?;
+    }
+    let is_review = target.resource.style == Style::Review;
+    let kind = match parts.method {
+        _ if is_review => ResponseKind::Review,
+        Method::GET | Method::DELETE if target.name.is_some() => ResponseKind::Object,
+        Method::GET if query.is_watch() => ResponseKind::Watch,
+        Method::GET | Method::DELETE => ResponseKind::List,
+        _ => ResponseKind::Object,
+    };
+    let (rendering, notation) = accept::negotiate(header_text(parts, &header::ACCEPT), kind)?;
+    let content_type = context.content_type();
+    let timeout = context.timeout()?;
+    let call = context.call(target)?;
+    if let Some(error) = scope_mismatch(&call) {
+        return Err(error);
+    }
+    match (&parts.method, &call.name) {
+        (&Method::POST, None) | (&Method::PUT, Some(_)) => codec::check_media_type(&content_type)?,
+        (&Method::PATCH, Some(_)) => verbs::update::check_patch_type(&call, &content_type)?,
+        _ => {}
+    }
+    let has_name = call.name.is_some();
+    let has_body = match (&parts.method, has_name) {
+        (&Method::POST, false) => true,
+        _ if is_review => return Err(ApiError::method_not_allowed()),
+        (&Method::PUT | &Method::PATCH, true) | (&Method::DELETE, _) => true,
+        (&Method::GET, _) => false,
+        _ => return Err(ApiError::method_not_allowed()),
+    };
+    let bytes = if has_body {
+        body::receive(body, timeout, permit).await?
+    } else {
+        Bytes::new()
+    };
+    let mut form = Form::of(rendering);
+    if parts.method == Method::GET {
+        form = form.with_include(query)?;
+    }
+    if parts.method == Method::GET && !has_name && query.is_watch() {
+        let work = async { verbs::watch::watch(&call, query) };
+        let watcher = permit.execute(work).await?;
+        return Ok(render::watch(&call.resource, form, watcher));
+    }
+    let _permit = permit.work_permit(Kind::of(&parts.method)).await?;
+    let work = async {
+        let result = match (&parts.method, has_name) {
+            (&Method::POST, false) if is_review => {
+                verbs::reviews::create(&call, &content_type, &bytes)
+            }
+            (&Method::POST, false) => verbs::create::create(&call, &content_type, &bytes).await,
+            (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &bytes).await,
+            (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &bytes).await,
+            (&Method::DELETE, true) => {
+                verbs::delete::delete(&call, query, &content_type, &bytes).await
+            }
+            (&Method::DELETE, false) => {
+                verbs::delete::collection(&call, query, &content_type, &bytes).await
+            }
+            (_, true) => verbs::read::get(&call, query),
+            (_, false) => verbs::read::list(&call, query),
+        };
+        finish(&call, form, notation, result).await
+    };
+    permit.execute(work).await
+}
+
+/// Renders the result of a verb with the warnings of webhooks.
+async fn finish(
+    call: &Call,
+    form: Form,
+    notation: Notation,
+    result: Result<Outcome, ApiError>,
+) -> Result<Response<Body>, ApiError> {
+    let warnings = std::mem::take(&mut *call.warnings.lock());
+    let response = match result {
+        Ok(outcome) => render::outcome(&call.resource, form, outcome),
+        Err(error) if warnings.is_empty() => return Err(error),
+        Err(error) => respond::error(&error),
+    };
+    let response = respond::warn(response, &warnings);
+    Ok(match notation {
+        Notation::Json => response,
+        Notation::Yaml => respond::as_yaml(response).await,
+    })
+}
+
+/// Returns the error for a target whose namespace does not fit the scope of its resource.
+fn scope_mismatch(call: &Call) -> Option<ApiError> {
+    match (call.resource.namespaced(), &call.namespace) {
+        (true, None) if call.name.is_some() => Some(ApiError::path_not_found()),
+        (false, Some(_)) => Some(ApiError::path_not_found()),
+        _ => None,
+    }
+}

@@ -1,0 +1,209 @@
+//! Requests for subresources that a [`Connect`] handles. They are long-running, like watches.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{self, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::in_process_client;
+use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
+use crate::connect::{Connect, ConnectRequest, Requester};
+use crate::error::ApiError;
+use crate::flow_control::{LongRunning, RequestPermit, WatchPermit};
+use crate::identity::Identity;
+use crate::metrics::RequestLabels;
+use crate::percent_encoding::decode;
+use crate::registry::Snapshot;
+use crate::shared::Shared;
+
+const METHODS: [Method; 7] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::HEAD,
+    Method::OPTIONS,
+];
+
+/// A request for a connected subresource.
+pub(super) struct Connection {
+    handler: Arc<dyn Connect>,
+    name: String,
+    path: String,
+}
+
+/// Returns the connection of a request for a connected subresource of a served resource.
+pub(super) fn find(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    wanted: &Attributes<'_>,
+    parts: &Parts,
+    labels: &mut RequestLabels,
+) -> Result<Option<Connection>, ApiError> {
+    let Target::Resource(target) = &wanted.target else {
+        return Ok(None);
+    };
+    let handles = |handler: &&Arc<dyn Connect>| {
+        let own = handler.subresource();
+        (own.group, own.resource, own.subresource)
+            == (target.group, target.resource, target.subresource)
+    };
+    let Some(handler) = shared.connects.iter().find(handles) else {
+        return Ok(None);
+    };
+    let served = snapshot.group_version(target.group, target.version);
+    if served.is_none_or(|served| !served.contains_key(target.resource)) {
+        return Ok(None);
+    }
+    *labels = RequestLabels {
+        verb: "CONNECT".to_owned(),
+        group: target.group.to_owned(),
+        version: target.version.to_owned(),
+        resource: target.resource.to_owned(),
+        subresource: target.subresource.to_owned(),
+        scope: "resource".to_owned(),
+        ..std::mem::take(labels)
+    };
+    if !METHODS.contains(&parts.method) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let path = rest(parts.uri.path(), target).ok_or_else(ApiError::path_not_found)?;
+    if decode(path)
+        .split('/')
+        .any(|step| matches!(step, "." | ".."))
+    {
+        return Err(ApiError::bad_request(format!(
+            "the path behind {} may not contain the segments . and ..",
+            target.subresource
+        )));
+    }
+    Ok(Some(Connection {
+        handler: handler.clone(),
+        name: target.name.clone().into_owned(),
+        path: path.to_owned(),
+    }))
+}
+
+/// Returns the still encoded path after the subresource.
+fn rest<'a>(path: &'a str, target: &ResourceTarget<'_>) -> Option<&'a str> {
+    let ResourceTarget {
+        group,
+        version,
+        resource,
+        subresource,
+        namespace,
+        name,
+    } = target;
+    let scope = match *namespace {
+        "" => String::new(),
+        namespace => format!("namespaces/{namespace}/"),
+    };
+    let prefix = format!("/apis/{group}/{version}/{scope}{resource}/{name}/{subresource}");
+    let rest = path.strip_prefix(&prefix)?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+impl Connection {
+    /// Hands the request to its handler.
+    pub(super) async fn handle(
+        self,
+        shared: &Arc<Shared>,
+        permit: &RequestPermit,
+        identity: Identity,
+        mut parts: Parts,
+        body: Body,
+    ) -> Result<Response<Body>, ApiError> {
+        let watch_permit = permit.watch_permit()?;
+        let own_side = parts.extensions.remove::<OnUpgrade>();
+        parts.extensions.clear();
+        remove_credentials(&mut parts.headers);
+        let request = ConnectRequest {
+            server: in_process_client(shared.clone()),
+            name: self.name,
+            path: self.path,
+            requester: Requester {
+                user: identity.user,
+                groups: identity.groups,
+            },
+            request: Request::from_parts(parts, body),
+        };
+        let mut response = self.handler.connect(request).await?;
+        response.extensions_mut().insert(LongRunning);
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let other_side = response.extensions_mut().remove::<OnUpgrade>();
+            let (Some(own), Some(other)) = (own_side, other_side) else {
+                let why = "this connection cannot change its protocol; use HTTP/1.1";
+                return Err(ApiError::bad_request(why));
+            };
+            tokio::spawn(join(own, other, watch_permit, shared.stopping.clone()));
+            return Ok(response);
+        }
+        Ok(watch_permit.hold_until_sent(response))
+    }
+}
+
+/// Removes the credentials, which are for this server only.
+fn remove_credentials(headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    let names: Vec<_> = headers.keys().cloned().collect();
+    for name in names {
+        if name.as_str().starts_with("impersonate-") {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Copies both ways until one side ends or the server stops.
+async fn join(own: OnUpgrade, other: OnUpgrade, _permit: WatchPermit, stopping: CancellationToken) {
+    let (own, other) = match tokio::try_join!(own, other) {
+        Ok(sides) => sides,
+        Err(error) => {
+            tracing::debug!(%error, "a connection was not upgraded");
+            return;
+        }
+    };
+    let (mut own_reader, mut own_writer) = io::split(TokioIo::new(own));
+    let (mut other_reader, mut other_writer) = io::split(TokioIo::new(other));
+    tokio::select! {
+        _ = io::copy(&mut own_reader, &mut other_writer) => {}
+        _ = io::copy(&mut other_reader, &mut own_writer) => {}
+        () = stopping.cancelled() => {}
+    }
+    // Either side may already be closed.
+    drop(own_writer.shutdown().await);
+    drop(other_writer.shutdown().await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authorization::attributes::Hints;
+
+    #[test]
+    fn the_rest_of_a_path_keeps_its_escapes() {
+        let rest_of = |path: &str| {
+            let decoded = decode(path);
+            let wanted = Attributes::of(&Method::GET, &decoded, Hints::default());
+            let Target::Resource(target) = &wanted.target else {
+                return None;
+            };
+            rest(path, target).map(str::to_owned)
+        };
+        let proxy = "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy";
+        for tail in ["", "/", "/api/v1/nodes", "/a%2Fb/", "//a%20b"] {
+            assert_eq!(rest_of(&format!("{proxy}{tail}")).as_deref(), Some(tail));
+        }
+        assert_eq!(
+            rest_of("/apis/g/v1/namespaces/n/things/x/proxy/y").as_deref(),
+            Some("/y")
+        );
+        // The encoded slash makes the authorized object differ from the apparent one.
+        assert_eq!(rest_of("/apis/g/v1/clusters/m1%2Fproxy/proxy/x"), None);
+    }
+}

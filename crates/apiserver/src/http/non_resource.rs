@@ -1,0 +1,103 @@
+//! Non-resource paths: discovery, OpenAPI, health, metrics, and the keys of service account tokens.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::request::Parts;
+use http::{Method, Response, StatusCode, header};
+use serde_json::Value;
+
+use super::accept::{self, Notation};
+use super::{discovery, header_text, health, openapi, respond};
+use crate::authentication::service_account::Signer;
+use crate::error::ApiError;
+use crate::metrics;
+use crate::query::Query;
+use crate::registry::Snapshot;
+use crate::shared::Shared;
+
+/// Handles a path that may end with a slash.
+pub(super) async fn handle(
+    shared: &Arc<Shared>,
+    snapshot: &Snapshot,
+    parts: &Parts,
+    query: &Query,
+    (path, slash): (&[&str], bool),
+) -> Result<Response<Body>, ApiError> {
+    let only_get = matches!(
+        path,
+        ["version" | "api" | "metrics"] | ["api", _] | ["apis", _, _]
+    );
+    let is_read =
+        parts.method == Method::GET || path == ["metrics"] && parts.method == Method::HEAD;
+    if only_get && !is_read {
+        return Err(ApiError::method_not_allowed());
+    }
+    let headers = &parts.headers;
+    let accept = header_text(parts, &header::ACCEPT);
+    match path {
+        _ if path.iter().any(|step| step.is_empty()) => Ok(respond::page_not_found()),
+        // These paths have no trailing slash.
+        ["healthz" | "livez" | "readyz" | "metrics" | "openapi", ..] if slash => {
+            Ok(respond::page_not_found())
+        }
+        ["healthz" | "livez" | "readyz", rest @ ..] => Ok(health::handle(path[0], rest, query)),
+        ["metrics"] => {
+            let text = shared
+                .metrics
+                .render(&shared.store, &shared.registry, &shared.flow_control);
+            Ok(respond::typed_text(metrics::CONTENT_TYPE, &text))
+        }
+        ["version"] => Ok(respond::pretty_json(&discovery::version())),
+        ["api" | "apis"] => {
+            let core = path == ["api"];
+            if let Some(list) = discovery::aggregated(snapshot, headers, accept, core) {
+                return Ok(list);
+            }
+            let root = if core {
+                discovery::core_root()
+            } else {
+                discovery::groups_root(snapshot)
+            };
+            document(accept, Some(root)).await
+        }
+        ["apis", group] => document(accept, discovery::group(snapshot, group)).await,
+        ["api", version] => match discovery::resources(snapshot, "", version) {
+            None => Err(ApiError::path_not_found()),
+            found => document(accept, found).await,
+        },
+        ["apis", group, version] => match discovery::resources(snapshot, group, version) {
+            None if snapshot.groups.contains_key(*group) => Err(ApiError::path_not_found()),
+            found => document(accept, found).await,
+        },
+        ["openapi", "v2"] => openapi::v2::answer(snapshot, headers, accept),
+        ["openapi", "v3", rest @ ..] => Ok(openapi::answer(snapshot, headers, rest, query)),
+        [".well-known", "openid-configuration"] => {
+            let host = parts.uri.authority().map(http::uri::Authority::as_str);
+            let host = host.unwrap_or_else(|| header_text(parts, &header::HOST));
+            let issuer = Signer::configuration(host);
+            Ok(respond::cached_for_an_hour("application/json", &issuer))
+        }
+        ["openid", "v1", "jwks"] => {
+            let keys = shared.authenticator.accounts.keys();
+            Ok(respond::cached_for_an_hour(
+                "application/jwk-set+json",
+                &keys,
+            ))
+        }
+        [] => Ok(respond::pretty_json(&discovery::paths(snapshot))),
+        _ => Ok(respond::page_not_found()),
+    }
+}
+
+/// Returns a document in the requested notation.
+async fn document(accept: &str, found: Option<Value>) -> Result<Response<Body>, ApiError> {
+    let Some(document) = found else {
+        return Ok(respond::page_not_found());
+    };
+    let response = respond::json_value(StatusCode::OK, &document);
+    Ok(match accept::notation(accept)? {
+        Notation::Json => response,
+        Notation::Yaml => respond::as_yaml(response).await,
+    })
+}

@@ -1,0 +1,265 @@
+//! OpenAPI v2: all groups in one document, as JSON, or as the protobuf that client-go asks for.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use serde_json::{Map, Value, json};
+
+use super::{document, gnostic};
+use crate::error::{ApiError, Reason};
+use crate::http::{discovery, etag, respond};
+use crate::registry::Snapshot;
+
+/// The form that client-go asks for, in its two spellings.
+const PROTOBUF: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+];
+
+/// The extension that names the kinds of a definition.
+const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// Answers `/openapi/v2`.
+pub(crate) fn answer(
+    snapshot: &Snapshot,
+    headers: &HeaderMap,
+    accept: &str,
+) -> Result<Response<Body>, ApiError> {
+    let json = |media: &str| matches!(media, "application/json" | "application/*" | "*/*");
+    let mut accepted = accept
+        .split(',')
+        .filter_map(|entry| entry.split(';').next())
+        .map(str::trim)
+        .filter(|media| json(media) || PROTOBUF.contains(media));
+    let media = match accepted.next() {
+        Some(media) if PROTOBUF.contains(&media) => PROTOBUF[0],
+        Some(_) => "application/json",
+        None if accept.is_empty() => "application/json",
+        None => {
+            return Err(ApiError::new(
+                Reason::NotAcceptable,
+                "only application/json and the protobuf form of OpenAPI v2 are served here",
+            ));
+        }
+    };
+    let json = snapshot.documents.openapi_v2.get_or_init(|| {
+        let contents = serde_json::to_vec(&whole(snapshot)).unwrap_or_default();
+        (etag::of(&contents), Bytes::from(contents))
+    });
+    let (name, contents) = json;
+    if etag::matches(headers, name) {
+        let answer = etag::set(respond::bytes_as(media, Bytes::new()), name);
+        return Ok(etag::not_modified(answer));
+    }
+    let contents = if media == "application/json" {
+        contents
+    } else {
+        let protobuf = &snapshot.documents.openapi_v2_protobuf;
+        protobuf.get_or_init(|| Bytes::from(gnostic::encode(&whole(snapshot))))
+    };
+    Ok(etag::set(respond::bytes_as(media, contents.clone()), name))
+}
+
+fn whole(snapshot: &Snapshot) -> Value {
+    let (mut paths, mut definitions) = (Map::new(), Map::new());
+    for (_, resources) in snapshot.groups.values().flatten() {
+        let Value::Object(mut part) = document(resources) else {
+            continue;
+        };
+        if let Some(Value::Object(own)) = part.remove("paths") {
+            let own = own.into_iter().map(|(path, item)| {
+                let item = path_item(&path, item);
+                (path, item)
+            });
+            paths.extend(own);
+        }
+        if let Some(Value::Object(own)) = part["components"].get_mut("schemas").map(Value::take) {
+            for (name, mut schema) in own {
+                open_root(&mut schema);
+                downgrade(&mut schema);
+                special(&name, &mut schema);
+                add(&mut definitions, name, schema);
+            }
+        }
+    }
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": discovery::version()["gitVersion"]},
+        "paths": paths,
+        "definitions": definitions,
+        "securityDefinitions": {"BearerToken": {
+            "description": "Bearer Token authentication",
+            "type": "apiKey", "name": "authorization", "in": "header"}},
+        "security": [{"BearerToken": []}],
+    })
+}
+
+/// A definition may stand for several kinds; each group names its own.
+fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
+    match definitions.get_mut(&name) {
+        None => drop(definitions.insert(name, schema)),
+        Some(known) => {
+            for kind in schema[KINDS].as_array().into_iter().flatten() {
+                match known.get_mut(KINDS).and_then(Value::as_array_mut) {
+                    Some(kinds) if kinds.contains(kind) => {}
+                    Some(kinds) => kinds.push(kind.clone()),
+                    None => known[KINDS] = json!([kind]),
+                }
+            }
+        }
+    }
+}
+
+/// Reduces a kind that keeps unknown fields at its root to an object of that kind: readers of version 2 refuse fields
+/// beside those that a schema names.
+fn open_root(schema: &mut Value) {
+    if schema["x-kubernetes-preserve-unknown-fields"] == true && schema[KINDS].is_array() {
+        *schema = json!({"type": "object", KINDS: schema[KINDS]});
+    }
+}
+
+/// Types that JSON knows as one of two.
+fn special(name: &str, schema: &mut Value) {
+    match name.rsplit('.').next() {
+        Some("IntOrString") => {
+            schema["type"] = json!("string");
+            schema["format"] = json!("int-or-string");
+        }
+        Some("Quantity") => schema["type"] = json!("string"),
+        _ => {}
+    }
+}
+
+/// Leaves out what version 2 does not know, and what makes its readers refuse valid objects.
+fn downgrade(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Array(parts)) = map.remove("allOf")
+        && let [Value::Object(only)] = parts.as_slice()
+        && let Some(reference) = only.get("$ref")
+    {
+        map.insert("$ref".to_owned(), reference.clone());
+    }
+    if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+        let moved = reference.replace("#/components/schemas/", "#/definitions/");
+        map.insert("$ref".to_owned(), json!(moved));
+    }
+    for unknown in ["anyOf", "oneOf", "not", "default"] {
+        map.remove(unknown);
+    }
+    let is_set = |map: &Map<String, Value>, name: &str| map.get(name) == Some(&Value::Bool(true));
+    let nullable = is_set(map, "nullable");
+    map.remove("nullable");
+    if nullable || is_set(map, "x-kubernetes-int-or-string") {
+        for name in [
+            "type",
+            "items",
+            "properties",
+            "required",
+            "additionalProperties",
+        ] {
+            map.remove(name);
+        }
+    }
+    if is_set(map, "x-kubernetes-preserve-unknown-fields") {
+        for name in ["type", "items", "properties", "required"] {
+            map.remove(name);
+        }
+    }
+    if map.get("type") == Some(&json!("array")) && !map.contains_key("items") {
+        map.remove("type");
+    }
+    for name in ["items", "additionalProperties"] {
+        if let Some(inner) = map.get_mut(name) {
+            downgrade(inner);
+        }
+    }
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        properties.values_mut().for_each(downgrade);
+    }
+}
+
+/// The operations of a path, and the parameters in it.
+fn path_item(path: &str, item: Value) -> Value {
+    let Value::Object(operations) = item else {
+        return item;
+    };
+    let mut out: Map<String, Value> = operations
+        .into_iter()
+        .map(|(method, operation)| (method, operation_of(operation)))
+        .collect();
+    let named = |name: &str| json!({"name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true});
+    let parameters: Vec<Value> = ["name", "namespace"]
+        .into_iter()
+        .filter(|name| path.contains(&format!("{{{name}}}")))
+        .map(named)
+        .collect();
+    if !parameters.is_empty() {
+        out.insert("parameters".to_owned(), Value::Array(parameters));
+    }
+    Value::Object(out)
+}
+
+fn operation_of(mut operation: Value) -> Value {
+    let body = operation["requestBody"]["content"]["application/json"]["schema"].take();
+    let mut parameters = Vec::new();
+    if !body.is_null() {
+        let mut schema = body;
+        downgrade(&mut schema);
+        parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
+    }
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        parameters.push(json!({
+            "name": parameter["name"], "in": parameter["in"], "type": "string", "uniqueItems": true}));
+    }
+    let mut schema = operation["responses"]["200"]["content"]["application/json"]["schema"].take();
+    downgrade(&mut schema);
+    let mut out = json!({
+        "consumes": ["*/*"], "produces": ["application/json"], "schemes": ["https"],
+        "responses": {"200": {"description": "OK", "schema": schema}},
+        "x-kubernetes-action": operation["x-kubernetes-action"],
+        "x-kubernetes-group-version-kind": operation["x-kubernetes-group-version-kind"],
+    });
+    if !parameters.is_empty() {
+        out["parameters"] = Value::Array(parameters);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_keeps_what_version_two_can_say() {
+        let mut schema = json!({"type": "object", "properties": {
+            "meta": {"description": "d", "allOf": [{"$ref": "#/components/schemas/a.B"}]},
+            "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {}}},
+            "none": {"type": "string", "nullable": true},
+            "list": {"type": "array", "items": {"type": "string", "default": "x"}}}});
+        downgrade(&mut schema);
+        assert_eq!(
+            schema["properties"],
+            json!({
+                "meta": {"description": "d", "$ref": "#/definitions/a.B"},
+                "port": {"x-kubernetes-int-or-string": true},
+                "free": {"x-kubernetes-preserve-unknown-fields": true},
+                "none": {},
+                "list": {"type": "array", "items": {"type": "string"}}})
+        );
+    }
+
+    #[test]
+    fn a_kind_that_is_open_at_its_root_is_an_object() {
+        let kinds = json!([{"group": "g", "version": "v1", "kind": "K"}]);
+        let mut open = json!({"type": "object", "description": "d", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"spec": {}}, "x-kubernetes-group-version-kind": kinds});
+        open_root(&mut open);
+        let expected = json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+        assert_eq!(open, expected);
+        downgrade(&mut open);
+        assert_eq!(open, expected);
+    }
+}

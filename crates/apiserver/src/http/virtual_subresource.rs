@@ -1,0 +1,82 @@
+//! Subresources that are not stored: tokens, bindings, evictions, and the connections that a kubelet would serve.
+
+use axum::body::Body;
+use http::{Method, Response, header};
+
+use super::accept::{self, ResponseKind};
+use super::render::Form;
+use super::route::Target;
+use super::{RequestContext, body, finish, header_text};
+use crate::error::ApiError;
+use crate::flow_control::Kind;
+use crate::resource::Subresource;
+use crate::{registry, verbs};
+
+/// A subresource that is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VirtualSubresource {
+    /// A token of a service account.
+    Token,
+    /// The assignment of a pod to a node.
+    Binding,
+    /// The eviction of a pod.
+    Eviction,
+    /// Logs, commands and connections of a pod.
+    Kubelet,
+}
+
+impl VirtualSubresource {
+    /// Returns the subresource with this name if the resource has it.
+    pub(super) fn parse(name: &str, target: &Target) -> Option<Self> {
+        let is_pod = target.resource.is("", "pods");
+        match name {
+            "token" if target.resource.is("", "serviceaccounts") => Some(Self::Token),
+            "binding" if is_pod => Some(Self::Binding),
+            "eviction" if is_pod => Some(Self::Eviction),
+            _ if is_pod && verbs::kubelet::serves(name) => Some(Self::Kubelet),
+            _ => None,
+        }
+    }
+
+    /// Handles a request for the subresource.
+    pub(super) async fn handle(
+        self,
+        context: RequestContext<'_>,
+        body: Body,
+        target: Target,
+    ) -> Result<Response<Body>, ApiError> {
+        let method = &context.parts.method;
+        let content_type = context.content_type();
+        let accept = header_text(context.parts, &header::ACCEPT);
+        let timeout = context.shared.flow_control.limits.patience;
+        let (query, permit) = (context.query, context.permit);
+        let name = target.subresource.clone().unwrap_or_default();
+        let mut call = context.call(target)?;
+        if self == Self::Kubelet {
+            let refused = verbs::kubelet::refuse(&call, &name, query);
+            return Err(permit.execute(refused).await);
+        }
+        if *method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let (_, notation) = accept::negotiate(accept, ResponseKind::Review)?;
+        let bytes = body::receive(body, timeout, permit).await?;
+        let _permit = permit.work_permit(Kind::Mutating).await?;
+        let work = async {
+            let result = match self {
+                Self::Kubelet => Err(ApiError::method_not_allowed()),
+                Self::Token => verbs::token_request::create(&call, &content_type, &bytes).await,
+                Self::Binding => {
+                    call.subresource = Some(Subresource::Binding);
+                    verbs::binding::create(&call, &content_type, &bytes).await
+                }
+                Self::Eviction => {
+                    call.resource = registry::eviction().clone();
+                    verbs::eviction::create(&call, &content_type, &bytes).await
+                }
+            };
+            finish(&call, Form::full(), notation, result).await
+        };
+        permit.execute(work).await
+    }
+}

@@ -1,0 +1,62 @@
+//! Percent-encoding in paths, queries and headers. It is decoded once, before anything interprets the text.
+
+use std::borrow::Cow;
+
+use http::Uri;
+
+/// Returns the decoded path, or `None` if its encoding is malformed.
+pub(crate) fn path(uri: &Uri) -> Option<Cow<'_, str>> {
+    let path = uri.path();
+    is_well_formed(path).then(|| decode(path))
+}
+
+/// Reports whether each `%` is followed by two hexadecimal digits.
+pub(crate) fn is_well_formed(text: &str) -> bool {
+    let mut parts = text.split('%');
+    parts.next();
+    parts.all(|part| {
+        part.get(..2)
+            .is_some_and(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    })
+}
+
+/// Decodes percent-encoding and keeps malformed sequences.
+pub(crate) fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let (mut out, mut i) = (Vec::with_capacity(bytes.len()), 0);
+    while i < bytes.len() {
+        let hex = text
+            .get(i + 1..i + 3)
+            .and_then(|h| u8::from_str_radix(h, 16).ok());
+        match (bytes[i], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                i += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                i += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malformed_encodings_are_rejected() {
+        let decoded = |text: &'static str| path(&Uri::from_static(text)).map(Cow::into_owned);
+        assert_eq!(decoded("/a%2Fb/%64"), Some("/a/b/d".to_owned()));
+        assert_eq!(decoded("/a"), Some("/a".to_owned()));
+        for broken in ["/a%", "/a%2", "/%zz", "/%+1"] {
+            assert_eq!(decoded(broken), None, "{broken}");
+        }
+        assert_eq!(decode("100%"), "100%");
+    }
+}

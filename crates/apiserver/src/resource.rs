@@ -1,0 +1,211 @@
+//! A served resource: its names, scope, schema, printer columns and subresources.
+//!
+//! It must not know which resources are served, or how requests for them are handled.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::admission::GroupResource;
+use crate::schema::{self, Schema, shape};
+use crate::store::{Stored, TableName};
+use crate::table::Columns;
+
+/// The scope of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Cluster,
+    Namespaced,
+}
+
+/// The verbs of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Stored objects with all verbs.
+    Stored,
+    /// Create only, with nothing stored, such as access reviews.
+    Review,
+}
+
+/// The syntax of object names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameRule {
+    Subdomain,
+    Label,
+    /// RFC 1035 label, which starts with a letter.
+    Service,
+    /// Any valid path segment of a URL.
+    PathSegment,
+}
+
+/// The conversion between the stored and the served version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    None,
+    /// `events.k8s.io/v1`, stored as core events.
+    EventsV1,
+    /// `autoscaling/v1`, stored as `autoscaling/v2`.
+    AutoscalingV1,
+}
+
+/// Dotted paths of the fields behind the scale subresource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec: String,
+    pub(crate) status: String,
+    pub(crate) selector: Option<String>,
+}
+
+/// The rules of PUT requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Put {
+    /// Creates a missing object.
+    pub(crate) creates: bool,
+    /// Requires `metadata.resourceVersion`.
+    pub(crate) needs_version: bool,
+}
+
+/// The source of a schema.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// An OpenAPI definition by its name.
+    Builtin {
+        definition: String,
+        compiled: OnceLock<Arc<Schema>>,
+    },
+    Custom {
+        schema: Arc<Schema>,
+        json: Value,
+    },
+}
+
+/// One served resource in one version.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) list_kind: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) scope: Scope,
+    pub(crate) style: Style,
+    pub(crate) name_rule: NameRule,
+    pub(crate) conversion: Conversion,
+    pub(crate) status: bool,
+    pub(crate) scale: Option<ScalePaths>,
+    /// Whether the server maintains `metadata.generation`.
+    pub(crate) generation: bool,
+    pub(crate) put: Put,
+    pub(crate) source: Source,
+    pub(crate) columns: Columns,
+    /// Selectable fields of a custom resource.
+    pub(crate) selectable: Vec<String>,
+    pub(crate) table: TableName,
+    pub(crate) deprecation: Option<String>,
+    /// The resourceVersion of the CustomResourceDefinition that this was compiled from.
+    pub(crate) defined_at: Option<u64>,
+}
+
+impl Resource {
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    pub(crate) fn namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self.source, Source::Custom { .. })
+    }
+
+    /// Reports whether this is the resource with this group and plural.
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    pub(crate) fn group_resource(&self) -> GroupResource<'_> {
+        GroupResource {
+            group: &self.group,
+            resource: &self.plural,
+        }
+    }
+
+    /// Returns a stored object with the current defaults.
+    pub(crate) fn read(&self, object: &Stored) -> Value {
+        let mut value = object.value();
+        if self.may_lack_defaults(object) {
+            shape::drop_nulls(&mut value, self.schema());
+            shape::default(&mut value, self.schema());
+        }
+        value
+    }
+
+    /// Reports whether a custom object is older than its definition. Newer defaults of the schema are added when the object
+    /// is read, and stored with its next write.
+    pub(crate) fn may_lack_defaults(&self, object: &Stored) -> bool {
+        let defined_at = self.defined_at;
+        defined_at.is_some_and(|version| object.version < version) && self.schema().has_defaults
+    }
+
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        match &self.source {
+            Source::Builtin {
+                definition,
+                compiled,
+            } => compiled.get_or_init(|| schema::builtin::compiled(definition)),
+            Source::Custom { schema, .. } => schema,
+        }
+    }
+}
+
+/// A subresource that is stored with its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subresource {
+    Status,
+    Scale,
+    Finalize,
+    Approval,
+    /// The ephemeral containers of a pod.
+    Ephemeral,
+    /// The resources of the containers of a pod.
+    Resize,
+    /// The node of a pod. [`Self::parse`] never returns it.
+    Binding,
+}
+
+impl Subresource {
+    /// Returns the subresource with this name if the resource has it.
+    pub(crate) fn parse(name: &str, resource: &Resource) -> Option<Self> {
+        match name {
+            "status" if resource.status => Some(Self::Status),
+            "scale" if resource.scale.is_some() => Some(Self::Scale),
+            "finalize" if resource.is("", "namespaces") => Some(Self::Finalize),
+            "ephemeralcontainers" if resource.is("", "pods") => Some(Self::Ephemeral),
+            "resize" if resource.is("", "pods") => Some(Self::Resize),
+            "approval" if resource.is("certificates.k8s.io", "certificatesigningrequests") => {
+                Some(Self::Approval)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::Finalize => "finalize",
+            Self::Approval => "approval",
+            Self::Ephemeral => "ephemeralcontainers",
+            Self::Resize => "resize",
+            Self::Binding => "binding",
+        }
+    }
+}

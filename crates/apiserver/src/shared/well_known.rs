@@ -1,0 +1,16 @@
+//! Names of objects and finalizers that both the work queue and the background tasks use.
+
+/// The default service account of a namespace.
+pub(crate) const DEFAULT_ACCOUNT: &str = "default";
+/// The ConfigMap with the CA certificate.
+pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
+/// Namespace and name of the Service of the API server.
+pub(crate) const API_SERVICE: (&str, &str) = ("default", "kubernetes");
+/// The type of secrets with a service account token.
+pub(crate) const TOKEN_SECRET_TYPE: &str = "kubernetes.io/service-account-token";
+/// The finalizer of foreground deletion.
+pub(crate) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+/// The finalizer of deletion that orphans dependents.
+pub(crate) const ORPHAN_FINALIZER: &str = "orphan";
+/// The finalizer of a CustomResourceDefinition that still has objects.
+pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -1,0 +1,128 @@
+//! The connection between the store and its storage.
+
+use tokio::sync::watch;
+
+use super::{Change, Mark, Stored, TableName};
+use crate::storage::{Progress, Record, Storage, StorageError, Written};
+
+/// Hands changes to the storage and follows its progress.
+pub(super) struct Persister {
+    storage: Box<dyn Storage>,
+    /// `None` for a storage that keeps nothing.
+    progress: Option<watch::Receiver<Progress>>,
+}
+
+impl Persister {
+    pub(super) fn new(storage: Box<dyn Storage>) -> Self {
+        Self {
+            progress: storage.progress(),
+            storage,
+        }
+    }
+
+    /// Waits until all changes up to a mark are durable or lost.
+    pub(super) async fn wait_durable(&self, mark: Mark) -> Result<(), NotDurable> {
+        let Some(mut progress) = self.progress.clone() else {
+            return Ok(());
+        };
+        let settled = |p: &Progress| p.losses > mark.losses || p.kept >= mark.version;
+        match progress.wait_for(settled).await.as_deref() {
+            Ok(now) if now.losses > mark.losses => Err(loss(now)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(NotDurable::Closed(closed())),
+        }
+    }
+
+    /// Returns why changes were undone.
+    pub(super) fn loss(&self) -> NotDurable {
+        match &self.progress {
+            Some(progress) => loss(&progress.borrow()),
+            None => NotDurable::Closed(closed()),
+        }
+    }
+
+    /// Returns the last durable version, or `None` for a storage that keeps nothing.
+    pub(super) fn durable_version(&self) -> Option<u64> {
+        self.progress
+            .as_ref()
+            .map(|progress| progress.borrow().kept)
+    }
+
+    /// Reports whether the storage refuses changes now.
+    pub(super) fn refuses_writes(&self) -> bool {
+        let progress = self.progress.as_ref();
+        progress.is_some_and(|progress| progress.borrow().refusing.is_some())
+    }
+
+    /// Waits until the storage accepts changes.
+    pub(super) async fn wait_writable(&self) -> Result<(), NotDurable> {
+        let Some(mut progress) = self.progress.clone() else {
+            return Ok(());
+        };
+        match progress.wait_for(|now| now.refusing.is_none()).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(NotDurable::Closed(closed())),
+        }
+    }
+
+    /// Waits until the storage has ended, and returns why.
+    pub(super) async fn failure(&self) -> StorageError {
+        let Some(mut progress) = self.progress.clone() else {
+            return std::future::pending().await;
+        };
+        while progress.changed().await.is_ok() {}
+        closed()
+    }
+
+    /// Persists pending changes and refuses further ones.
+    pub(super) fn close(&self) {
+        self.storage.close();
+    }
+
+    /// Hands a change to the storage. Called with the store locked, so that changes arrive in version order.
+    pub(super) fn persist(&self, table: &TableName, change: &Change) -> Result<(), StorageError> {
+        if self.progress.is_none() {
+            return Ok(());
+        }
+        let bytes = |stored: &Stored| stored.bytes.clone();
+        let current = change.current();
+        self.storage.write(Record {
+            table: table.clone(),
+            namespace: current.key.namespace.clone(),
+            name: current.key.name.clone(),
+            version: current.version,
+            written: match change {
+                Change::Added(new) => Written::Created { object: bytes(new) },
+                Change::Modified { old, new } => Written::Replaced {
+                    before: bytes(old),
+                    object: bytes(new),
+                },
+                Change::Deleted { old, last } => Written::Removed {
+                    before: bytes(old),
+                    last: bytes(last),
+                },
+            },
+        })
+    }
+}
+
+/// A change is not durable.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum NotDurable {
+    /// The change was undone. The storage may accept changes later.
+    #[error(transparent)]
+    Lost(StorageError),
+    /// The storage has ended.
+    #[error(transparent)]
+    Closed(StorageError),
+}
+
+fn loss(now: &Progress) -> NotDurable {
+    // The storage may have recovered since.
+    let unknown = || StorageError("changes could not be kept: try again".to_owned());
+    NotDurable::Lost(now.refusing.clone().unwrap_or_else(unknown))
+}
+
+fn closed() -> StorageError {
+    StorageError("the storage is closed".to_owned())
+}

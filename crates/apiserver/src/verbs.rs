@@ -1,0 +1,188 @@
+//! The verbs on resources, one module each. [`pipeline`] is the path of every write.
+//!
+//! A verb takes a [`Call`] and returns an [`Outcome`]. It must not know HTTP: status codes, tables and content types belong
+//! to [`crate::http`].
+
+pub(crate) mod binding;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod eviction;
+pub(crate) mod kubelet;
+mod pipeline;
+pub(crate) mod read;
+pub(crate) mod reviews;
+mod scale;
+pub(crate) mod token_request;
+pub(crate) mod update;
+pub(crate) mod version_conversion;
+pub(crate) mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::error::ApiError;
+use crate::identity::Identity;
+use crate::query::{FieldValidation, WriteOptions};
+use crate::resource::{Resource, Subresource};
+use crate::shared::Shared;
+use crate::store::{Key, Stored};
+
+pub(crate) use pipeline::{WriteKind, insert, modify, quota};
+
+/// Field manager of writes by the server itself.
+const INTERNAL_MANAGER: &str = "berth-apiserver";
+/// Timeout of requests by the server itself.
+const INTERNAL_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The origin of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Client,
+    /// A background task.
+    Task,
+    /// A step of another request, which webhooks have already reviewed.
+    Step,
+}
+
+/// A request on a resource, without its body.
+pub(crate) struct Call {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<Subresource>,
+    pub(crate) options: WriteOptions,
+    pub(crate) identity: Identity,
+    pub(crate) origin: Origin,
+    /// The end of the client's timeout.
+    pub(crate) deadline: Instant,
+    /// Warnings of webhooks, which a refused request also returns.
+    pub(crate) warnings: Mutex<Vec<String>>,
+}
+
+impl Call {
+    /// Creates a call by the server itself.
+    pub(crate) fn internal(
+        shared: &Arc<Shared>,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+    ) -> Self {
+        Self {
+            shared: shared.clone(),
+            resource: resource.clone(),
+            namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+            name: Some(name.to_owned()),
+            subresource: None,
+            options: WriteOptions {
+                dry_run: false,
+                field_manager: INTERNAL_MANAGER.to_owned(),
+                manager_named: true,
+                field_validation: FieldValidation::Ignore,
+                force: false,
+            },
+            identity: Identity::admin(),
+            origin: Origin::Task,
+            deadline: Instant::now() + INTERNAL_TIMEOUT,
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// Returns the key of the object that the URL names.
+    pub(crate) fn key(&self) -> Key {
+        Key::new(
+            self.namespace.as_deref().unwrap_or_default(),
+            self.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(
+            &self.resource.group,
+            &self.resource.plural,
+            self.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// Returns the object that the URL names.
+    pub(crate) fn find(&self) -> Result<Arc<Stored>, ApiError> {
+        self.shared
+            .store
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())
+    }
+}
+
+/// The result of a verb.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) content: Content,
+    /// Whether the verb created the content.
+    pub(crate) created: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The content of a response.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A stored object.
+    Object(Arc<Stored>),
+    /// The `Scale` of an object.
+    Scale(Value),
+    /// An object that is not stored, such as a `Status` or a review.
+    Value(Value),
+    /// A list of stored objects, and its metadata.
+    List {
+        items: Vec<Arc<Stored>>,
+        meta: Value,
+    },
+}
+
+impl Outcome {
+    /// Returns an outcome with an existing object.
+    pub(crate) fn found(content: Content) -> Self {
+        Self {
+            content,
+            created: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Returns an outcome with a new object.
+    pub(crate) fn created(content: Content) -> Self {
+        Self {
+            created: true,
+            ..Self::found(content)
+        }
+    }
+
+    /// Adds warnings for the client.
+    pub(crate) fn warn(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// Adds the warning of a deprecated version.
+    fn warn_deprecated(self, resource: &Resource) -> Self {
+        self.warn(resource.deprecation.clone())
+    }
+}
+
+/// Returns the `Status` of a successful create without an object.
+fn created_status() -> Outcome {
+    Outcome::created(Content::Value(json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+    })))
+}
+
+/// Returns the text at a path, or an empty string.
+pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+    path.iter()
+        .fold(value, |v, step| &v[*step])
+        .as_str()
+        .unwrap_or_default()
+}

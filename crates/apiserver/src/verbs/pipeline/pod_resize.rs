@@ -1,0 +1,73 @@
+//! Resizing of running pods, bounded by the allocatable resources of their node.
+
+use berth_apimachinery::quantity::Quantity;
+use serde_json::Value;
+
+use crate::builtin::pod_resources::PodResources;
+use crate::error::{ApiError, Cause};
+use crate::resource::Subresource;
+use crate::store::Key;
+use crate::tables;
+use crate::verbs::{Call, text};
+
+const OS_LABEL: &str = "kubernetes.io/os";
+
+/// Refuses to resize a pod beyond its node. A pod without a node may find one that fits.
+pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<(), ApiError> {
+    let node = text(new, &["spec", "nodeName"]);
+    if call.subresource != Some(Subresource::Resize)
+        || node.is_empty()
+        || old["spec"] == new["spec"]
+    {
+        return Ok(());
+    }
+    let refused = |why: &str| ApiError::forbidden("", "pods", &key.name, why);
+    let Some(stored) = call.shared.store.get(tables::NODES, &Key::new("", node)) else {
+        return Err(refused(&format!("node \"{node}\" not found")));
+    };
+    let stored = stored.value();
+    let because = |why: &str, reason: &str| {
+        let mut error = refused(why);
+        error.causes = vec![Cause {
+            field: String::new(),
+            reason: reason.to_owned(),
+            message: String::new(),
+        }];
+        Err(error)
+    };
+    if let Some(os) = stored["metadata"]["labels"][OS_LABEL]
+        .as_str()
+        .filter(|os| *os != "linux")
+    {
+        let why =
+            format!("pod resize is only supported on linux nodes, node \"{node}\" is \"{os}\"");
+        return because(&why, "UnsupportedPlatform");
+    }
+    let requests = PodResources::of_pod(new).requests;
+    let missing: Vec<String> = [("cpu", 1000.0), ("memory", 1.0)]
+        .into_iter()
+        .filter_map(|(name, unit)| {
+            let allocatable = stored["status"]["allocatable"][name].as_str();
+            let allocatable = allocatable
+                .and_then(Quantity::parse)
+                .unwrap_or(Quantity::ZERO);
+            let requested = requests
+                .get(name)
+                .copied()
+                .filter(|requested| *requested > allocatable)?;
+            let count = |amount: Quantity| (amount.ratio(Quantity::from_integer(1)) * unit).ceil();
+            let (requested, allocatable) = (count(requested), count(allocatable));
+            Some(format!(
+                "{name}, requested: {requested:.0}, allocatable: {allocatable:.0}"
+            ))
+        })
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "node didn't have enough allocatable resources: {}",
+        missing.join("; ")
+    );
+    because(&why, "NodeCapacity")
+}

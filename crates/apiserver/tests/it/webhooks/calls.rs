@@ -1,0 +1,151 @@
+//! Concurrent calls, and the resolution of Services.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use berth_apiserver::{Limits, ServerConfig};
+use serde_json::{Value, json};
+
+use super::{JSON, MAPS, MERGE, map, ok, register, rule, send, webhook, with};
+use crate::harness::{Harness, PATIENCE};
+use crate::hook::{Answer, Hook, allowed};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_webhook_may_write_to_the_server_during_its_call() {
+    let h = Harness::start().await;
+    let client: Arc<Mutex<Option<kube::Client>>> = Arc::default();
+    let (inner, calls) = (client.clone(), Arc::new(Mutex::new(0)));
+    let count = calls.clone();
+    let hook = Hook::start(move |path, request| {
+        *count.lock().unwrap() += 1;
+        let calls = *count.lock().unwrap();
+        let of = request["name"].as_str().unwrap().to_owned();
+        if path == "/always" || calls == 1 {
+            let client = inner.lock().unwrap().clone().unwrap();
+            // It changes the same object, so that the write that asks comes too late.
+            let patch = json!({"metadata": {"annotations": {"calls": calls.to_string()}}});
+            let request = http::Request::patch(format!("/api/v1/namespaces/default/secrets/{of}"));
+            let request = request.header("content-type", MERGE);
+            let request = request.body(patch.to_string().into_bytes()).unwrap();
+            let written = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .unwrap();
+                runtime.block_on(client.request::<Value>(request)).is_ok()
+            });
+            assert!(written.join().unwrap());
+        }
+        allowed()
+    })
+    .await;
+    *client.lock().unwrap() = Some(h.server.client());
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+    ok(&h, "POST", secrets, secret).await;
+    let change = |value: &str| json!({"data": {"k": value}, "metadata": {"annotations": null}});
+    for (path, value, times, code) in [("/once", "dg==", 2, 200), ("/always", "dw==", 6, 409)] {
+        *calls.lock().unwrap() = 0;
+        let of = webhook("w", hook.at(path), rule("", "v1", "secrets"));
+        // Not for what the webhook itself writes.
+        let condition = json!({"matchConditions": [{"name": "not-own",
+            "expression": "!has(object.metadata.annotations)"}]});
+        register(&h, "Validating", "c", json!([with(of, &condition)])).await;
+        let (found, answer) = send(&h, "PATCH", &format!("{secrets}/s"), &change(value)).await;
+        assert_eq!(
+            (found, *calls.lock().unwrap()),
+            (code, times),
+            "{path}: {answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_webhooks_leave_capacity_for_others() {
+    let h = Harness::with(ServerConfig {
+        limits: Limits {
+            requests: 2,
+            ..Limits::default()
+        },
+        ..ServerConfig::default()
+    })
+    .await;
+    let hook = Hook::start(|_, _| Answer::Silence).await;
+    let slow = with(
+        webhook("w", hook.at("/"), rule("", "v1", "configmaps")),
+        &json!({"timeoutSeconds": 30}),
+    );
+    register(&h, "Validating", "c", json!([slow])).await;
+    // Within the process, where a client does not try again by itself.
+    let client = h.server.client();
+    let post = |name: &str| {
+        let request = http::Request::post(MAPS).header("content-type", JSON);
+        let body = kube::client::Body::from(map(name).to_string().into_bytes());
+        let (client, request) = (client.clone(), request.body(body).unwrap());
+        async move { client.send(request).await.unwrap() }
+    };
+    let first = tokio::spawn(post("a"));
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while hook.take().is_empty() {
+        assert!(tokio::time::Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let second = post("b").await;
+    assert_eq!(second.status().as_u16(), 429);
+    assert_eq!(second.headers()["retry-after"], "1");
+    ok(&h, "GET", MAPS, Value::Null).await;
+    assert!(!first.is_finished());
+    first.abort();
+}
+
+#[tokio::test]
+async fn services_are_called_at_their_endpoints() {
+    let h = Harness::start().await;
+    let hook = Hook::start(|_, _| allowed()).await;
+    let services = "/api/v1/namespaces/default/services";
+    let external = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
+        "spec": {"type": "ExternalName", "externalName": "localhost"}});
+    ok(&h, "POST", services, external).await;
+    // The url is as Karmada's manifest has it: the name of a Service, which no name server knows.
+    let url = format!("https://hook.default.svc:{}/url", hook.port);
+    for (client, path) in [
+        (
+            json!({"service": {"namespace": "default", "name": "hook", "path": "/service", "port": hook.port}}),
+            "/service",
+        ),
+        (json!({"url": url}), "/url"),
+    ] {
+        let client = with(client, &json!({"caBundle": hook.bundle}));
+        register(
+            &h,
+            "Validating",
+            "c",
+            json!([webhook("w", client, rule("", "v1", "configmaps"))]),
+        )
+        .await;
+        ok(&h, "POST", &format!("{MAPS}?dryRun=All"), map("a")).await;
+        assert_eq!(hook.paths(), [path]);
+    }
+    let cluster = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "empty"},
+        "spec": {"ports": [{"port": 443}]}});
+    ok(&h, "POST", services, cluster).await;
+    for (port, message) in [
+        (443, "no endpoints available for service \"empty\""),
+        (444, "no service port 444 found for service \"empty\""),
+    ] {
+        let client = json!({"service": {"namespace": "default", "name": "empty", "port": port}, "caBundle": hook.bundle});
+        register(
+            &h,
+            "Validating",
+            "c",
+            json!([webhook("w", client, rule("", "v1", "configmaps"))]),
+        )
+        .await;
+        let (code, answer) = send(&h, "POST", MAPS, &map("a")).await;
+        assert_eq!(code, 500);
+        assert!(
+            answer["message"].as_str().unwrap().contains(message),
+            "{answer}"
+        );
+    }
+}

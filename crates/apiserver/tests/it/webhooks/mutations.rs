@@ -1,0 +1,121 @@
+//! The order and the effect of mutating webhooks.
+
+use serde_json::{Value, json};
+
+use super::{APPLY, DEPLOYMENTS, deployment, register, rule, webhook, with};
+use crate::harness::Harness;
+use crate::hook::{Hook, allowed, patched};
+
+#[tokio::test]
+async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
+    let h = Harness::start().await;
+    let hook = Hook::start(|path, request| match path {
+        "/sidecar" => {
+            let containers = request["object"]["spec"]["template"]["spec"]["containers"].as_array();
+            if containers.unwrap().len() > 1 {
+                return allowed();
+            }
+            let sidecar = json!({"name": "side", "image": "s", "unknown": 1});
+            patched(&json!([{"op": "add", "path": "/spec/template/spec/containers/-", "value": sidecar}]))
+        }
+        "/label" => patched(&json!([{"op": "add", "path": "/metadata/labels", "value": {"hook": "1"}}])),
+        _ => allowed(),
+    })
+    .await;
+    let rules = || rule("apps", "v1", "deployments");
+    let again = json!({"reinvocationPolicy": "IfNeeded"});
+    let first = webhook("first", hook.at("/first"), rules());
+    register(
+        &h,
+        "Mutating",
+        "b",
+        json!([with(webhook("l", hook.at("/label"), rules()), &again)]),
+    )
+    .await;
+    register(
+        &h,
+        "Mutating",
+        "a",
+        json!([
+            with(first.clone(), &again),
+            with(
+                first.clone(),
+                &json!({"name": "never.example.com", "clientConfig": hook.at("/never")})
+            )
+        ]),
+    )
+    .await;
+    register(
+        &h,
+        "Mutating",
+        "c",
+        json!([webhook("s", hook.at("/sidecar"), rules())]),
+    )
+    .await;
+    register(
+        &h,
+        "Validating",
+        "a",
+        json!([webhook("v", hook.at("/validate"), rules())]),
+    )
+    .await;
+    let apply = async |image: &str| {
+        let mut wanted = deployment("d");
+        wanted["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        let path = format!("{DEPLOYMENTS}/d?fieldManager=me");
+        let (code, answer) = h
+            .raw("PATCH", &path, APPLY, wanted.to_string().into_bytes())
+            .await;
+        assert!(code < 300, "{answer}");
+        answer
+    };
+    let made = apply("i").await;
+    let seen = hook.take();
+    let paths: Vec<&str> = seen.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/first",
+            "/never",
+            "/label",
+            "/sidecar",
+            "/first",
+            "/label",
+            "/validate"
+        ]
+    );
+    let validated = &seen[6].1["object"];
+    let containers = made["spec"]["template"]["spec"]["containers"]
+        .as_array()
+        .unwrap();
+    assert_eq!(containers.len(), 2);
+    // The default of the field, and no field that containers do not have.
+    assert_eq!(
+        containers[1]["terminationMessagePath"],
+        "/dev/termination-log"
+    );
+    assert_eq!(containers[1]["unknown"], Value::Null);
+    assert_eq!(validated["spec"], made["spec"]);
+    assert_eq!(made["metadata"]["labels"], json!({"hook": "1"}));
+    // Fields that webhooks add have no manager, so applying the same object again conflicts with nothing and changes nothing.
+    let managed = made["metadata"]["managedFields"].to_string();
+    assert!(
+        !managed.contains("side") && !managed.contains("hook"),
+        "{managed}"
+    );
+    let same = apply("i").await;
+    assert_eq!(
+        same["metadata"]["resourceVersion"],
+        made["metadata"]["resourceVersion"]
+    );
+    let changed = apply("j").await;
+    assert_eq!(
+        changed["spec"]["template"]["spec"]["containers"][0]["image"],
+        "j"
+    );
+    assert_eq!(
+        changed["spec"]["template"]["spec"]["containers"][1]["name"],
+        "side"
+    );
+    assert_eq!(changed["metadata"]["generation"], 2);
+}
