@@ -1,11 +1,10 @@
-//! In-process admission: the one place where the program around this server may change or refuse a write.
-//! The server knows this trait and nothing of what is behind it.
+//! In-process admission hooks of the embedding program.
 
 use serde_json::Value;
 
 pub use crate::error::Cause;
 
-/// What is being done to the object.
+/// The operation of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// A new object.
@@ -28,7 +27,7 @@ pub struct GroupResource<'a> {
 /// The write being admitted.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionRequest<'a> {
-    /// What is being done.
+    /// The operation.
     pub operation: Operation,
     /// API group; empty for core.
     pub group: &'a str,
@@ -46,27 +45,27 @@ pub struct AdmissionRequest<'a> {
     pub name: &'a str,
     /// The stored object, for updates and deletes.
     pub old_object: Option<&'a Value>,
-    /// True if nothing will be stored.
+    /// Whether this is a dry run.
     pub dry_run: bool,
 }
 
-/// A refusal.
+/// A denied write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// 422 with one cause a field.
+    /// 422 with a cause for each invalid field.
     Invalid {
-        /// The fields that were refused.
+        /// The invalid fields.
         causes: Vec<Cause>,
     },
-    /// 403 with a reason for people.
+    /// 403 with a message.
     Forbidden {
-        /// Why.
+        /// The message.
         message: String,
     },
 }
 
 impl Denial {
-    /// A refusal of one field.
+    /// Denies a write for one invalid field.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         let cause = Cause {
             field: field.into(),
@@ -78,7 +77,7 @@ impl Denial {
         }
     }
 
-    /// A refusal of the request as such.
+    /// Denies a write as forbidden.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::Forbidden {
             message: message.into(),
@@ -86,19 +85,18 @@ impl Denial {
     }
 }
 
-/// An in-process admission hook. Synchronous and pure: no I/O, no calls back into the server.
+/// An in-process admission hook. It must not perform I/O or call the server.
 pub trait Admission: Send + Sync + 'static {
-    /// True if this hook wants writes of the resource. Cheap: called for each write.
+    /// Reports whether the hook handles writes of the resource. Called for each write.
     fn handles(&self, resource: &GroupResource<'_>) -> bool;
 
-    /// Mutating phase. May change `object` in place: defaults, labels, finalizers. Not called for deletes.
+    /// Changes `object` in the mutating phase. Not called for deletes.
     fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
         let _ = (request, object);
         Ok(())
     }
 
-    /// Validating phase, after schema defaulting, pruning and validation of the mutated object.
-    /// For deletes `object` is the stored object.
+    /// Validates `object` after defaulting, pruning and schema validation. For deletes it is the stored object.
     fn validate(&self, request: &AdmissionRequest<'_>, object: &Value) -> Result<(), Denial> {
         let _ = (request, object);
         Ok(())

@@ -1,14 +1,14 @@
-//! Who may do what: role-based access control, evaluated from the roles and bindings that are stored.
+//! Role-based access control, evaluated from the stored roles and bindings.
 //!
-//! | File | Idea |
+//! | Module | Contents |
 //! |---|---|
-//! | `attributes` | what a request wants to do, from its method and path alone |
-//! | `rule` | a rule of a role: what it allows, and whether it covers another |
-//! | `index` | the rules of each subject, kept up to date by the store's changes |
-//! | `escalation` | nobody grants what they do not hold |
-//! | `bootstrap` | the roles and bindings of an empty cluster |
+//! | `attributes` | the verb and target of a request, from its method and path |
+//! | `rule` | the rules of roles: matching and coverage |
+//! | `index` | the rules of each subject, updated with each change of the store |
+//! | `escalation` | the prevention of privilege escalation |
+//! | `bootstrap` | the roles and bindings of a new cluster |
 //!
-//! Knows nothing of HTTP and of how users prove who they are.
+//! It must not know how users authenticate.
 
 pub(crate) mod attributes;
 pub(crate) mod bootstrap;
@@ -21,7 +21,7 @@ use crate::identity::Identity;
 use attributes::{Attributes, Target};
 use index::{Decision, Index};
 
-/// Refuses what the identity may not do.
+/// Refuses a request that no rule allows.
 pub(crate) fn check(
     index: &Index,
     identity: &Identity,
@@ -33,13 +33,13 @@ pub(crate) fn check(
     }
 }
 
-/// The refusal of what no rule allows, with the roles that bindings name and that do not exist.
+/// Returns the error for a denied request, with the missing roles of bindings.
 pub(crate) fn denied(identity: &Identity, wanted: &Attributes<'_>, missing: &[String]) -> ApiError {
     let reason = reason(missing);
     refused(identity, wanted, reason.as_deref().unwrap_or_default())
 }
 
-/// The refusal, with a reason if there is more to say.
+/// Returns the error for a denied request with an optional reason.
 pub(crate) fn refused(identity: &Identity, wanted: &Attributes<'_>, reason: &str) -> ApiError {
     let reason = match reason {
         "" => String::new(),
@@ -60,22 +60,22 @@ pub(crate) fn refused(identity: &Identity, wanted: &Attributes<'_>, reason: &str
                 "" => resource.resource.to_owned(),
                 group => format!("{}.{group}", resource.resource),
             };
-            let what = match &*resource.name {
+            let object = match &*resource.name {
                 "" => qualified,
                 name => format!("{qualified} \"{name}\""),
             };
-            let part = match resource.subresource {
+            let qualified_resource = match resource.subresource {
                 "" => resource.resource.to_owned(),
                 subresource => format!("{}/{subresource}", resource.resource),
             };
-            let place = match resource.namespace {
+            let scope = match resource.namespace {
                 "" => "at the cluster scope".to_owned(),
                 namespace => format!("in the namespace \"{namespace}\""),
             };
             let mut error = ApiError::new(
                 Reason::Forbidden,
                 format!(
-                    "{what} is forbidden: User \"{user}\" cannot {verb} resource \"{part}\" in API group \"{}\" {place}{reason}",
+                    "{object} is forbidden: User \"{user}\" cannot {verb} resource \"{qualified_resource}\" in API group \"{}\" {scope}{reason}",
                     resource.group
                 ),
             );
@@ -90,12 +90,12 @@ pub(crate) fn refused(identity: &Identity, wanted: &Attributes<'_>, reason: &str
     }
 }
 
-/// What a denial says of roles that bindings name and that do not exist.
+/// Returns the reason for missing roles of bindings.
 pub(crate) fn reason(missing: &[String]) -> Option<String> {
     joined(missing).map(|m| format!("RBAC: {m}"))
 }
 
-/// One message as it is, several in brackets.
+/// Joins messages, in brackets if there are several.
 pub(crate) fn joined(messages: &[String]) -> Option<String> {
     match messages {
         [] => None,

@@ -1,8 +1,8 @@
-//! The wall clock as the API shows it: RFC 3339, whole seconds.
+//! The wall clock in the format of the API: RFC 3339 with whole seconds.
 
 use jiff::{Timestamp, Unit};
 
-/// Now, at the second granularity of `metav1.Time`.
+/// Returns the current time as `metav1.Time`.
 pub(crate) fn now() -> String {
     whole_seconds(Timestamp::now())
 }
@@ -18,13 +18,13 @@ fn whole_seconds(at: Timestamp) -> String {
     )
 }
 
-/// Seconds since the time written in `text`, never negative.
+/// Returns the seconds since a timestamp, at least zero.
 pub(crate) fn seconds_since(text: &str) -> Option<i64> {
     let at: Timestamp = text.parse().ok()?;
     Some((Timestamp::now().as_second() - at.as_second()).max(0))
 }
 
-/// A duration the way kubectl prints ages: `5m`, `2d3h`.
+/// Formats a duration like kubectl: `5m`, `2d3h`.
 pub(crate) fn human_duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let pair = |big: i64, unit: char, small: i64, sub: char| {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_read_like_kubectl() {
+    fn durations_are_formatted_like_kubectl() {
         let cases = [
             (5, "5s"),
             (119, "119s"),

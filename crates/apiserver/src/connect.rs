@@ -1,5 +1,4 @@
-//! Subresources that the program around this server answers, such as a proxy to something else: `connect` in the terms of
-//! Kubernetes. The server knows this trait and nothing of what is behind it.
+//! Connected subresources, which the embedding program handles, such as a proxy to another server.
 
 use axum::body::Body;
 use futures::future::BoxFuture;
@@ -20,26 +19,26 @@ pub struct ConnectedSubresource {
     pub kind: &'static str,
 }
 
-/// The authenticated maker of a request, after impersonation.
+/// The authenticated requester, after impersonation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requester {
     /// Name of the user.
     pub user: String,
-    /// Groups of the user, `system:authenticated` included.
+    /// Groups of the user, including `system:authenticated`.
     pub groups: Vec<String>,
 }
 
-/// A request that may be made: its right on the subresource was checked.
+/// An authorized request.
 pub struct ConnectRequest {
-    /// Client of this server, within the process, with all rights.
+    /// An in-process client of this server with all permissions.
     pub server: kube::Client,
     /// Name of the object.
     pub name: String,
-    /// Path behind the subresource with its escapes: empty, or with a slash in front. It has no steps upwards.
+    /// The encoded path after the subresource: empty, or starting with a slash. It has no `..` segments.
     pub path: String,
-    /// Maker of the request.
+    /// The requester.
     pub requester: Requester,
-    /// The request. Its headers no longer carry credentials or impersonation.
+    /// The request without the headers for credentials and impersonation.
     pub request: Request<Body>,
 }
 
@@ -52,13 +51,13 @@ impl std::fmt::Debug for ConnectRequest {
     }
 }
 
-/// Answers the requests for a subresource.
+/// A handler of a connected subresource.
 pub trait Connect: Send + Sync + 'static {
-    /// Returns the subresource that is answered.
+    /// Returns the handled subresource.
     fn subresource(&self) -> ConnectedSubresource;
 
-    /// Answers a request. An answer `101 Switching Protocols` that came from a `hyper` client is joined with the
-    /// connection of the requester.
+    /// Handles a request. A response `101 Switching Protocols` of a `hyper` client is joined with the connection of the
+    /// requester.
     fn connect(
         &self,
         request: ConnectRequest,

@@ -1,6 +1,5 @@
-//! The secrets of one instance: its certificate authority, the key that signs tokens, the administrator's
-//! token. Made at the first start; kept in a folder that only its owner can read where one is given, and in
-//! memory alone otherwise.
+//! The secrets of a server: the key and certificate of its authority, the signing key of tokens, and the administrator's
+//! token. They are generated at the first start and kept in memory or in a private folder.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,7 +16,7 @@ const CA_CERTIFICATE: &str = "ca.crt";
 const SIGNING_KEY: &str = "service-account.key";
 const TOKEN: &str = "admin.token";
 
-/// See the module documentation. Keys are PEM.
+/// The secrets of a server. Keys are PEM.
 pub(crate) struct Credentials {
     pub(crate) ca_key: String,
     pub(crate) ca_certificate: String,
@@ -26,19 +25,19 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads what is in the folder, and makes what is missing.
+    /// Reads the files of the folder and generates missing ones.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or is not what this server has written.
+    /// Returns an error if a file cannot be read or written, or is damaged.
     pub(crate) fn load(folder: Option<&Path>) -> Result<Self, TlsError> {
         let Some(folder) = folder else {
-            return Self::kept(|_, make| make());
+            return Self::create(|_, generate| generate());
         };
         private_folder(folder).map_err(|source| failed(folder, source))?;
         if folder.join(CA_CERTIFICATE).exists() && !folder.join(CA_KEY).exists() {
             return Err(damaged(folder, CA_KEY, "it is missing"));
         }
-        let credentials = Self::kept(|name, make| kept(folder, name, make))?;
+        let credentials = Self::create(|name, generate| read_or_generate(folder, name, generate))?;
         credentials
             .problem()
             .map_or(Ok(credentials), |(name, why)| {
@@ -46,21 +45,21 @@ impl Credentials {
             })
     }
 
-    fn kept(
-        keep: impl Fn(&str, &dyn Fn() -> Result<String, TlsError>) -> Result<String, TlsError>,
+    fn create(
+        get: impl Fn(&str, &dyn Fn() -> Result<String, TlsError>) -> Result<String, TlsError>,
     ) -> Result<Self, TlsError> {
-        let ca_key = keep(CA_KEY, &tls::new_key)?;
-        // A key that is damaged is reported as such, and not as one that no certificate can be made for.
+        let ca_key = get(CA_KEY, &tls::new_key)?;
+        // A damaged key is reported as such by `problem`, not as a failure to create a certificate.
         let certificate = || tls::authority_certificate(&ca_key).or_else(|_| Ok(String::new()));
         Ok(Self {
-            ca_certificate: keep(CA_CERTIFICATE, &certificate)?,
-            signing_key: keep(SIGNING_KEY, &tls::new_key)?,
-            token: keep(TOKEN, &tls::token)?.trim_end().to_owned(),
+            ca_certificate: get(CA_CERTIFICATE, &certificate)?,
+            signing_key: get(SIGNING_KEY, &tls::new_key)?,
+            token: get(TOKEN, &tls::token)?.trim_end().to_owned(),
             ca_key,
         })
     }
 
-    /// Returns the first file that is not what this server has written, and why.
+    /// Returns the first damaged file and the reason.
     fn problem(&self) -> Option<(&'static str, String)> {
         let pem = |key: &str| tls::pkcs8(key).map_err(|error| error.to_string());
         if let Err(why) = pem(&self.ca_key) {
@@ -97,11 +96,11 @@ fn failed(path: &Path, source: io::Error) -> TlsError {
     }
 }
 
-/// The content of a file, made and written if it is not there.
-fn kept(
+/// Returns the content of a file, which is generated if it is missing.
+fn read_or_generate(
     folder: &Path,
     name: &str,
-    make: &dyn Fn() -> Result<String, TlsError>,
+    generate: &dyn Fn() -> Result<String, TlsError>,
 ) -> Result<String, TlsError> {
     let path = folder.join(name);
     match fs::read_to_string(&path) {
@@ -111,12 +110,12 @@ fn kept(
         }
         read => return read.map_err(|source| failed(&path, source)),
     }
-    let text = make()?;
+    let text = generate()?;
     write_private(folder, &path, &text).map_err(|source| failed(&path, source))?;
     Ok(text)
 }
 
-/// Whole or not at all, and never readable by others.
+/// Writes a file atomically with access for its owner only.
 fn write_private(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let draft = folder.join(format!(".{}", uuid::Uuid::new_v4()));
     let mut options = fs::OpenOptions::new();
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_kept_and_private() {
+    fn secrets_are_kept_in_private_files() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("pki");
         let first = Credentials::load(Some(&folder)).unwrap();
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_files_are_refused_by_their_name() {
+    fn damaged_files_are_refused_by_name() {
         let home = tempfile::tempdir().unwrap();
         let (folder, other) = (home.path().join("pki"), home.path().join("other"));
         Credentials::load(Some(&folder)).unwrap();
@@ -171,7 +170,7 @@ mod tests {
         let flipped = |whole: &[u8]| {
             let mut bytes = whole.to_vec();
             let middle = bytes.len() / 2;
-            // Another letter of the alphabet of Base64.
+            // Another letter of the Base64 alphabet.
             bytes[middle] = if bytes[middle] == b'A' { b'B' } else { b'A' };
             bytes
         };
@@ -190,7 +189,7 @@ mod tests {
             for damage in damages {
                 fs::write(&path, &damage).unwrap();
                 let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
-                // The key of another authority is as good as any; it is the certificate that does not fit it.
+                // A foreign key is valid, but does not fit the certificate.
                 let pair = name == CA_KEY && refused.contains(CA_CERTIFICATE);
                 assert!(refused.contains(name) || pair, "{name}: {refused}");
                 assert!(refused.contains("put the file back"), "{refused}");
@@ -201,6 +200,6 @@ mod tests {
         fs::remove_file(folder.join(CA_KEY)).unwrap();
         let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
         assert!(refused.contains("ca.key: it is missing"), "{refused}");
-        assert!(!folder.join(CA_KEY).exists(), "nothing is made up for it");
+        assert!(!folder.join(CA_KEY).exists(), "no key is generated");
     }
 }

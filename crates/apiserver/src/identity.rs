@@ -1,21 +1,21 @@
-//! Who makes a request.
+//! The identity of a requester.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// The group of everybody who proved who they are.
+/// The group of authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody else.
+/// The group of unauthenticated users.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The user who did not say who they are.
+/// The user name of anonymous requests.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
-/// User name of the holder of the server's token.
+/// The user name of the administrator.
 pub const ADMIN: &str = "berth:admin";
-/// The group that may do anything.
+/// The group with all permissions.
 pub(crate) const MASTERS: &str = "system:masters";
 
-/// Who makes a request, as authentication found out.
+/// An authenticated identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) user: String,
@@ -25,7 +25,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The holder of the server's token, and the process itself.
+    /// Returns the identity of the administrator, which the server itself also uses.
     pub(crate) fn admin() -> Self {
         Self {
             user: ADMIN.to_owned(),
@@ -34,7 +34,7 @@ impl Identity {
         }
     }
 
-    /// Somebody who did not say who they are.
+    /// Returns the identity of anonymous requests.
     pub(crate) fn anonymous() -> Self {
         Self {
             user: ANONYMOUS.to_owned(),
@@ -43,7 +43,7 @@ impl Identity {
         }
     }
 
-    /// A service account.
+    /// Returns the identity of a service account.
     pub(crate) fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             user: format!("system:serviceaccount:{namespace}:{name}"),
@@ -60,7 +60,7 @@ impl Identity {
         self.groups.iter().any(|g| g == MASTERS)
     }
 
-    /// The `UserInfo` of reviews, without what is empty.
+    /// Returns the `UserInfo` without empty fields.
     pub(crate) fn user_info(&self) -> Value {
         let mut info = json!({});
         if !self.user.is_empty() {
@@ -79,7 +79,7 @@ impl Identity {
     }
 }
 
-/// Namespace and name of the service account that a user name stands for.
+/// Returns namespace and name of a service account user.
 pub(crate) fn as_service_account(user: &str) -> Option<(&str, &str)> {
     user.strip_prefix("system:serviceaccount:")?
         .split_once(':')

@@ -1,8 +1,8 @@
-//! Where objects outlive the process, if they do. The in-memory [`crate::store`] is the source of every read; a
-//! [`Storage`] gets each change in version order, and reports up to which version it has kept them. Nothing
-//! leaves the server before it is kept; changes that cannot be kept are undone in memory, as if they had never been.
+//! Storage of objects beyond the process.
 //!
-//! It knows places, versions and bytes; it must not know kinds, or who asked.
+//! The in-memory `store` serves all reads. A [`Storage`] receives each change in version order and reports the last
+//! durable version. Responses wait for it; changes that cannot be persisted are undone in memory. A storage must not know
+//! kinds or requests.
 
 pub(crate) mod data_dir;
 mod database;
@@ -17,64 +17,64 @@ use bytes::Bytes;
 pub use database::Durability;
 use tokio::sync::watch;
 
-/// One change to keep.
+/// A change to persist.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// The table, `pods` or `deployments.apps`.
+    /// Table, `pods` or `deployments.apps`.
     pub table: Arc<str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
-    /// The version of the write: one more than that of the record before.
+    /// Version of the write, the successor of the previous one.
     pub version: u64,
-    /// What was written.
+    /// The effect of the write.
     pub written: Written,
 }
 
-/// What a write did to an object, as JSON.
+/// The effect of a write on an object. Objects are JSON.
 #[derive(Debug, Clone)]
 pub enum Written {
-    /// It was not there before.
+    /// The object is new.
     Created {
         /// The object.
         object: Bytes,
     },
-    /// It was different before.
+    /// The object was replaced.
     Replaced {
         /// The object before.
         before: Bytes,
         /// The object now.
         object: Bytes,
     },
-    /// It is gone.
+    /// The object was removed.
     Removed {
         /// The object before.
         before: Bytes,
-        /// Its last state, as watches are told it.
+        /// The last state, which watches receive.
         last: Bytes,
     },
 }
 
-/// One object as it is kept.
+/// A stored object.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// The table, `pods` or `deployments.apps`.
+    /// Table, `pods` or `deployments.apps`.
     pub table: Arc<str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
-    /// The version of its latest write.
+    /// Version of the latest write.
     pub version: u64,
     /// The object as JSON.
     pub bytes: Bytes,
 }
 
-/// A change of the past, as what it takes to undo it.
+/// A past change in a form that can be undone.
 #[derive(Debug, Clone)]
 pub struct Past {
-    /// The table, `pods` or `deployments.apps`.
+    /// Table, `pods` or `deployments.apps`.
     pub table: Arc<str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
@@ -82,82 +82,82 @@ pub struct Past {
     pub name: Arc<str>,
     /// The version of the write.
     pub version: u64,
-    /// What was there before.
+    /// The state before the write.
     pub undone: Undone,
 }
 
-/// What was there before a write, as JSON.
+/// The state of an object before a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
-    /// Nothing: the write made the object.
+    /// No object: the write created it.
     Created,
-    /// Another state of the object.
+    /// Another version of the object.
     Replaced {
         /// The object before.
         before: Bytes,
     },
-    /// The object: the write removed it.
+    /// An object that the write removed.
     Removed {
         /// The object before.
         before: Bytes,
-        /// Its last state, as watches are told it.
+        /// The last state, which watches receive.
         last: Bytes,
     },
 }
 
-/// Everything that is kept.
+/// The contents of a storage.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// The version of the latest write, deletes included.
+    /// Version of the latest write, including deletes.
     pub version: u64,
     /// The objects, in any order.
     pub objects: Vec<Object>,
-    /// For each table the version of its latest write, deletes included.
+    /// Version of the latest write to each table, including deletes.
     pub tables: Vec<(Arc<str>, u64)>,
-    /// The latest changes, up to `version`, in order and without a gap; none where none are known.
+    /// The latest changes up to `version`, in order and without gaps.
     pub past: Vec<Past>,
 }
 
-/// How far a storage has come.
+/// The progress of a storage.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
-    /// All changes up to this version are kept.
+    /// The last durable version.
     pub kept: u64,
-    /// How often changes could not be kept, and were undone.
+    /// The number of times that changes were undone.
     pub losses: u64,
-    /// Why no change is accepted now, if none is.
+    /// Why the storage refuses changes now.
     pub refusing: Option<StorageError>,
 }
 
-/// Undoes all changes after a version, so that the next one follows that version again.
+/// A callback that undoes all changes after a version.
 pub type Undo = Box<dyn Fn(u64) + Send + Sync>;
 
-/// Why changes cannot be kept, or what was kept cannot be read.
+/// The error of a storage.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct StorageError(pub String);
 
-/// The durable side of the store.
+/// The persistence of a store.
 pub trait Storage: Send + Sync + 'static {
-    /// Everything kept. Called once, at start.
+    /// Loads the contents. Called once at the start.
     fn load(&self) -> Result<Kept, StorageError>;
-    /// Takes what undoes changes that cannot be kept. Called once, before the first change.
+    /// Sets the callback that undoes changes. Called once, before the first change.
     ///
-    /// When changes cannot be kept, the storage first refuses others, then undoes all that are not kept, and then
-    /// reports one more loss.
+    /// A storage that cannot persist changes first refuses further ones, then undoes all changes that are not durable, and
+    /// then reports a loss.
     fn on_loss(&self, undo: Undo);
-    /// Takes one change to keep; returns at once. Called in version order.
+    /// Accepts a change and returns at once. Called in version order.
     ///
     /// # Errors
-    /// When no changes are accepted now.
+    /// Returns an error while the storage refuses changes.
     fn write(&self, record: Record) -> Result<(), StorageError>;
-    /// Follows what is kept; `None` where nothing is, so that no request waits for it. Closed when the storage has ended.
+    /// Returns the progress, or `None` if nothing is persisted and no request waits. The channel closes with the storage.
     fn progress(&self) -> Option<watch::Receiver<Progress>>;
-    /// Keeps what was taken, and lets go of files and locks. Changes that come later are not kept.
+    /// Persists accepted changes, and releases files and locks. Later changes are ignored.
     fn close(&self);
 }
 
-/// Keeps nothing: the objects live as long as the process.
+/// A storage that persists nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Volatile;
 

@@ -1,10 +1,10 @@
-//! What a request wants to do, from its method and its decoded path alone: the resource need not exist.
+//! The verb and target of a request, from its method and decoded path. The resource need not exist.
 
 use std::borrow::Cow;
 
 use http::Method;
 
-/// A part of the API that a request is about.
+/// The resource or object of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourceTarget<'a> {
     pub(crate) group: &'a str,
@@ -13,32 +13,35 @@ pub(crate) struct ResourceTarget<'a> {
     pub(crate) subresource: &'a str,
     /// Empty at the cluster scope.
     pub(crate) namespace: &'a str,
-    /// Empty for all.
+    /// Empty for all objects.
     pub(crate) name: Cow<'a, str>,
 }
 
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     Resource(ResourceTarget<'a>),
-    /// Anything else, by its path.
+    /// A non-resource path.
     Path(&'a str),
 }
 
+/// The verb and target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
     pub(crate) target: Target<'a>,
 }
 
-/// What the query says that matters for the verb.
+/// The query parameters that affect the attributes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hints<'a> {
     pub(crate) watch: bool,
-    /// Of `fieldSelector=metadata.name=…`.
+    /// The name in `fieldSelector=metadata.name=…`.
     pub(crate) name: Option<&'a str>,
 }
 
 impl<'a> Attributes<'a> {
+    /// Returns the attributes of a request.
     pub(crate) fn of(method: &'a Method, path: &'a str, hints: Hints<'a>) -> Self {
         let mut segments = path.split('/').filter(|s| !s.is_empty());
         let group = match segments.next() {
@@ -57,7 +60,7 @@ impl<'a> Attributes<'a> {
         let (mut name, mut subresource) = (segments.next(), segments.next());
         if first == "namespaces" {
             namespace = name.unwrap_or_default();
-            // Only these two are subresources of the namespace itself; anything else is a resource in it.
+            // Only these are subresources of the namespace. Other segments are resources in it.
             if let Some(inner) = subresource
                 && !matches!(inner, "status" | "finalize")
             {
@@ -90,7 +93,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// A verb on a resource, for the server's own questions.
+    /// Returns the attributes of a verb on an object.
     pub(crate) fn on(
         verb: &'a str,
         group: &'a str,
@@ -123,7 +126,7 @@ fn resource_verb(method: &Method) -> &str {
     }
 }
 
-/// Paths that are no resources have their method as verb.
+/// Returns the verb on a non-resource path: its method.
 fn path_verb(method: &Method) -> &str {
     match *method {
         Method::GET => "get",
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn method_and_path_say_what_is_wanted() {
+    fn attributes_follow_method_and_path() {
         let get = Method::GET;
         let cases = [
             (&get, "/api/v1/pods", false, "list /pods/ ns= name="),

@@ -1,5 +1,5 @@
-//! The roles and bindings of an empty cluster: those that users meet on every Kubernetes. The roles of
-//! components that do not run here (kubelet, kube-controller-manager, ...) are left out.
+//! The default roles and bindings of Kubernetes, without those of components that do not run here, such as kubelets and
+//! kube-controller-manager.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ const READ: &str = "get list watch";
 const WRITE: &str = "create delete deletecollection patch update";
 const BOTH: &str = "create delete deletecollection get list patch update watch";
 
-/// Groups, resources and verbs; or paths and verbs. Each a list with blanks between; the core group is ''.
+/// A rule with lists separated by blanks: groups, resources and verbs, or paths and verbs. The core group is ''.
 enum Rule {
     On(&'static str, &'static str, &'static str),
     Paths(&'static str, &'static str),
@@ -178,10 +178,10 @@ const ROLES: &[(&str, &[Rule])] = &[
     ),
 ];
 
-/// Roles that are the sum of others: name, and what the others are labelled with.
+/// Aggregated roles.
 const AGGREGATED: &[&str] = &["admin", "edit", "view"];
 
-/// Where a role is part of a greater one.
+/// The aggregated role that each role is part of.
 const PARTS: &[(&str, &str)] = &[
     ("system:aggregate-to-admin", "admin"),
     ("system:aggregate-to-edit", "edit"),
@@ -190,7 +190,7 @@ const PARTS: &[(&str, &str)] = &[
     ("view", "edit"),
 ];
 
-/// Role, and the groups it is bound to by a binding of the same name.
+/// Roles and the groups they are bound to. The binding has the name of the role.
 const BINDINGS: &[(&str, &[&str])] = &[
     ("cluster-admin", &["system:masters"]),
     ("system:basic-user", &["system:authenticated"]),
@@ -235,7 +235,7 @@ fn object(kind: &str, name: &str) -> Value {
         "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}}})
 }
 
-/// The objects, in the order to create them.
+/// Returns the objects in the order of their creation.
 pub(crate) fn objects() -> Vec<Value> {
     let mut all = Vec::new();
     for (name, rules) in ROLES {

@@ -1,5 +1,5 @@
-//! Nobody grants what they do not hold: writes of roles need the rules written, or the verb `escalate`;
-//! writes of bindings need the rules of the role bound, or the verb `bind`.
+//! The prevention of privilege escalation: writing a role requires its rules or the verb `escalate`, and writing a binding
+//! requires the rules of its role or the verb `bind`.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(crate) struct Grant<'a> {
     pub(crate) new: &'a Value,
 }
 
-/// Refuses a write that would grant more than the writer has.
+/// Refuses a write that grants more than the writer has.
 pub(crate) fn check(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     if grant.identity.is_master() {
         return Ok(());
@@ -41,9 +41,9 @@ fn may(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str)
     matches!(index.decide(grant.identity, &wanted), Decision::Allowed(_))
 }
 
-/// Whether nothing changes but what the garbage collector needs to get rid of the object.
-fn only_collected(grant: &Grant<'_>) -> bool {
-    const NO_MATTER: [&str; 7] = [
+/// Reports whether a write changes only the metadata that garbage collection needs.
+fn changes_only_gc_metadata(grant: &Grant<'_>) -> bool {
+    const GC_METADATA: [&str; 7] = [
         "creationTimestamp",
         "finalizers",
         "generation",
@@ -55,7 +55,7 @@ fn only_collected(grant: &Grant<'_>) -> bool {
     let bare = |object: &Value| {
         let mut bare = object.clone();
         if let Some(metadata) = bare["metadata"].as_object_mut() {
-            metadata.retain(|name, _| !NO_MATTER.contains(&name.as_str()));
+            metadata.retain(|name, _| !GC_METADATA.contains(&name.as_str()));
         }
         bare
     };
@@ -67,7 +67,8 @@ fn forbidden(grant: &Grant<'_>, why: &str) -> ApiError {
 }
 
 fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
-    if only_collected(grant) || may(index, grant, "escalate", grant.resource, grant.name) {
+    if changes_only_gc_metadata(grant) || may(index, grant, "escalate", grant.resource, grant.name)
+    {
         return Ok(());
     }
     let everything = [
@@ -85,7 +86,7 @@ fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     ];
     let aggregates = |v: &Value| v.get("aggregationRule").is_some_and(|r| !r.is_null());
     if (aggregates(grant.new) || grant.old.is_some_and(aggregates))
-        && held(index, grant, &everything).is_err()
+        && check_covered(index, grant, &everything).is_err()
     {
         return Err(forbidden(
             grant,
@@ -94,11 +95,11 @@ fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     }
     let rules: Vec<PolicyRule> =
         serde_json::from_value(grant.new["rules"].clone()).unwrap_or_default();
-    held(index, grant, &rules)
+    check_covered(index, grant, &rules)
 }
 
 fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
-    if only_collected(grant) {
+    if changes_only_gc_metadata(grant) {
         return Ok(());
     }
     let reference = &grant.new["roleRef"];
@@ -122,15 +123,15 @@ fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     let Some(rules) = index.role(&key) else {
         return Err(ApiError::not_found(GROUP, grant.resource, name));
     };
-    held(index, grant, &rules)
+    check_covered(index, grant, &rules)
 }
 
-/// Refuses what the writer does not hold.
-fn held(index: &Index, grant: &Grant<'_>, wanted: &[PolicyRule]) -> Result<(), ApiError> {
+/// Refuses rules that the writer does not have.
+fn check_covered(index: &Index, grant: &Grant<'_>, wanted: &[PolicyRule]) -> Result<(), ApiError> {
     let (rules, missing) = index.rules(grant.identity, grant.namespace);
     let own: Vec<&PolicyRule> = rules.iter().flat_map(|r| r.iter()).collect();
-    let lacking = rule::not_covered(&own, wanted);
-    if lacking.is_empty() {
+    let missing_rules = rule::not_covered(&own, wanted);
+    if missing_rules.is_empty() {
         return Ok(());
     }
     let groups: Vec<String> = grant
@@ -146,7 +147,7 @@ fn held(index: &Index, grant: &Grant<'_>, wanted: &[PolicyRule]) -> Result<(), A
             "user \"{}\" (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}{errors}",
             grant.identity.user,
             groups.join(" "),
-            rule::listed(&lacking).join("\n"),
+            rule::listed(&missing_rules).join("\n"),
         ),
     ))
 }

@@ -1,5 +1,5 @@
-//! The rules of each subject, kept up to date by the store's changes: a decision looks at the bindings of one
-//! user and their groups only, whatever the number of others.
+//! The index of roles and bindings by subject, updated with each change of the store. A decision reads only the bindings of
+//! one user and its groups.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +12,14 @@ use super::attributes::{Attributes, Target};
 use super::rule;
 use crate::identity::Identity;
 use crate::store::{Change, Key, Store, Stored};
+use crate::tables::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 
-const ROLES: &str = "roles.rbac.authorization.k8s.io";
-const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
-const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
-const CLUSTER_ROLE_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
-
-/// A binding, as far as decisions need it. Without a namespace it holds everywhere.
+/// A RoleBinding, or a ClusterRoleBinding without a namespace.
 #[derive(Debug)]
 pub(crate) struct Binding {
     namespace: Box<str>,
     name: Box<str>,
-    /// Without a namespace it is a ClusterRole.
+    /// A ClusterRole has no namespace.
     role: Key,
     users: Vec<Box<str>>,
     groups: Vec<Box<str>>,
@@ -42,7 +38,7 @@ impl Binding {
         )
     }
 
-    /// Why somebody is allowed to do something, as reviews say it.
+    /// Returns the reason for an allowed request in access reviews.
     pub(crate) fn explain(&self, identity: &Identity) -> String {
         let (kind, name) = if self.namespace.is_empty() {
             ("ClusterRoleBinding", self.name.to_string())
@@ -73,26 +69,26 @@ impl Binding {
     }
 }
 
-/// May they?
+/// The decision about a request.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// Yes, by this binding; by none if they may do anything.
+    /// Allowed by a binding, or without one for administrators.
     Allowed(Option<Arc<Binding>>),
-    /// No. Roles that bindings name and that do not exist.
+    /// Denied. `missing` lists bound roles that do not exist.
     Denied { missing: Vec<String> },
 }
 
 /// The bindings of one user or group.
 #[derive(Debug, Default)]
-struct Bound {
-    everywhere: Vec<Arc<Binding>>,
+struct SubjectBindings {
+    cluster_wide: Vec<Arc<Binding>>,
     by_namespace: HashMap<Box<str>, Vec<Arc<Binding>>>,
 }
 
-impl Bound {
+impl SubjectBindings {
     fn add(&mut self, binding: &Arc<Binding>) {
         if binding.namespace.is_empty() {
-            self.everywhere.push(binding.clone());
+            self.cluster_wide.push(binding.clone());
         } else {
             self.by_namespace
                 .entry(binding.namespace.clone())
@@ -101,20 +97,20 @@ impl Bound {
         }
     }
 
-    /// Takes the binding out; true if nothing is left.
+    /// Removes a binding. Returns `true` if none is left.
     fn remove(&mut self, binding: &Arc<Binding>) -> bool {
-        self.everywhere.retain(|b| !Arc::ptr_eq(b, binding));
+        self.cluster_wide.retain(|b| !Arc::ptr_eq(b, binding));
         if let Some(list) = self.by_namespace.get_mut(&binding.namespace) {
             list.retain(|b| !Arc::ptr_eq(b, binding));
             if list.is_empty() {
                 self.by_namespace.remove(&binding.namespace);
             }
         }
-        self.everywhere.is_empty() && self.by_namespace.is_empty()
+        self.cluster_wide.is_empty() && self.by_namespace.is_empty()
     }
 
     fn at<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Arc<Binding>> {
-        self.everywhere
+        self.cluster_wide
             .iter()
             .chain(self.by_namespace.get(namespace).into_iter().flatten())
     }
@@ -122,11 +118,11 @@ impl Bound {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By namespace and name; ClusterRoles have no namespace.
+    /// ClusterRoles have no namespace.
     roles: HashMap<Key, Arc<[PolicyRule]>>,
     bindings: HashMap<Key, Arc<Binding>>,
-    users: HashMap<Box<str>, Bound>,
-    groups: HashMap<Box<str>, Bound>,
+    users: HashMap<Box<str>, SubjectBindings>,
+    groups: HashMap<Box<str>, SubjectBindings>,
 }
 
 #[derive(Deserialize)]
@@ -141,14 +137,14 @@ struct StoredBinding {
     subjects: Option<Vec<Subject>>,
 }
 
-/// See the module documentation.
+/// The index of roles and bindings.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     inner: RwLock<Inner>,
 }
 
 impl Index {
-    /// Takes in what a store held before it told of changes.
+    /// Loads the roles and bindings of a store.
     pub(crate) fn load(&self, store: &Store) {
         let mut inner = self.inner.write();
         for table in [ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS] {
@@ -158,7 +154,7 @@ impl Index {
         }
     }
 
-    /// Notes a change. Called with the store locked; quick for what is no role or binding.
+    /// Observes a change. Called with the store locked.
     pub(crate) fn observe(&self, table: &str, change: &Change) {
         if !table.ends_with(".rbac.authorization.k8s.io") {
             return;
@@ -171,7 +167,7 @@ impl Index {
         self.inner.write().replace(table, &current.key, after);
     }
 
-    /// May they do it?
+    /// Decides about a request.
     pub(crate) fn decide(&self, identity: &Identity, wanted: &Attributes<'_>) -> Decision {
         if identity.is_master() {
             return Decision::Allowed(None);
@@ -196,7 +192,7 @@ impl Index {
         Decision::Denied { missing }
     }
 
-    /// The rules that hold for somebody in a namespace, and the roles that are missing.
+    /// Returns the rules of an identity in a namespace, and the missing roles.
     pub(crate) fn rules(
         &self,
         identity: &Identity,
@@ -215,7 +211,7 @@ impl Index {
         (rules, missing)
     }
 
-    /// The rules of a role.
+    /// Returns the rules of a role.
     pub(crate) fn role(&self, key: &Key) -> Option<Arc<[PolicyRule]>> {
         self.inner.read().roles.get(key).cloned()
     }
@@ -272,7 +268,11 @@ impl Inner {
     }
 }
 
-fn unbind(map: &mut HashMap<Box<str>, Bound>, names: &[Box<str>], binding: &Arc<Binding>) {
+fn unbind(
+    map: &mut HashMap<Box<str>, SubjectBindings>,
+    names: &[Box<str>],
+    binding: &Arc<Binding>,
+) {
     for name in names {
         if map.get_mut(name).is_some_and(|b| b.remove(binding)) {
             map.remove(name);
@@ -320,7 +320,7 @@ mod tests {
     use crate::storage::Volatile;
     use crate::store::TableName;
 
-    fn world() -> (Store, Arc<Index>) {
+    fn store_and_index() -> (Store, Arc<Index>) {
         let index = Arc::new(Index::default());
         let observer = index.clone();
         let store = Store::open(
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn decisions_follow_the_store() {
-        let (store, index) = world();
+        let (store, index) = store_and_index();
         let may = |namespace: &str| {
             let wanted = Attributes::on("get", "", "pods", namespace, "p");
             matches!(index.decide(&alice(), &wanted), Decision::Allowed(Some(_)))

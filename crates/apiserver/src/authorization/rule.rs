@@ -1,4 +1,4 @@
-//! A rule of a role: what it allows, whether a set of rules covers it, and how it reads.
+//! Rules of roles: matching, coverage by other rules, and display.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -8,7 +8,7 @@ fn has(list: Option<&Vec<String>>, wanted: &str) -> bool {
     list.is_some_and(|l| l.iter().any(|v| v == "*" || v == wanted))
 }
 
-/// `pods/log` is matched by itself, by `*`, and by `*/log`.
+/// Reports whether a list matches a resource. `pods/log`, `*` and `*/log` match `pods/log`.
 fn has_resource(list: Option<&Vec<String>>, resource: &str, subresource: &str) -> bool {
     list.is_some_and(|l| {
         l.iter().any(|v| {
@@ -40,7 +40,7 @@ fn allows_resource(rule: &PolicyRule, target: &ResourceTarget<'_>) -> bool {
         }
 }
 
-/// Whether the rule allows it.
+/// Reports whether the rule allows a request.
 pub(crate) fn allows(rule: &PolicyRule, wanted: &Attributes<'_>) -> bool {
     if !rule.verbs.iter().any(|v| v == "*" || v == wanted.verb) {
         return false;
@@ -55,7 +55,7 @@ pub(crate) fn allows(rule: &PolicyRule, wanted: &Attributes<'_>) -> bool {
     }
 }
 
-/// The smallest grants a rule consists of.
+/// Splits a rule into rules with one verb and one resource or path.
 fn atoms(rule: &PolicyRule) -> Vec<PolicyRule> {
     let mut all = Vec::new();
     let none = Vec::new();
@@ -117,7 +117,7 @@ fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
         }
 }
 
-/// The smallest grants in `wanted` that `held` does not have.
+/// Returns the parts of `wanted` that `held` does not cover.
 pub(crate) fn not_covered(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     wanted
         .iter()
@@ -126,7 +126,7 @@ pub(crate) fn not_covered(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<Po
         .collect()
 }
 
-/// How rules read in refusals: grants of the same thing on one line, lines in order.
+/// Returns the sorted text of rules, with the verbs on the same resource merged.
 pub(crate) fn listed(rules: &[PolicyRule]) -> Vec<String> {
     let mut merged: Vec<PolicyRule> = Vec::new();
     for rule in rules {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_match_by_prefix_only_where_a_star_says_so() {
+    fn paths_match_by_prefix_only_with_a_star() {
         for (pattern, path, expected) in [
             ("/api", "/api", true),
             ("/api", "/api/v1", false),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_listed_by_resource() {
+    fn uncovered_rules_are_listed_by_resource() {
         let held = rule("", "pods", "a", "get list");
         let wanted = [
             rule("", "secrets configmaps", "", "get list"),

@@ -1,8 +1,8 @@
-//! The folder that everything durable is in: whose it is, of which format, and who uses it now.
+//! The data folder: its format, its lock, and the storages of its servers.
 //!
 //! ```text
-//! berth-data.json          the mark by which we know it, with the format
-//! lock                     locked while in use; says by which process
+//! berth-data.json          marks the folder and states its format
+//! lock                     locked while in use; contains the process id
 //! NAME/objects.redb        the objects of the server NAME
 //! NAME/credentials/        its keys, certificates and token
 //! ```
@@ -21,30 +21,30 @@ use super::durable::Durable;
 const MARK: &str = "berth-data.json";
 const DRAFT: &str = ".berth-data.json";
 const LOCK: &str = "lock";
-/// Goes up when older programs would misread what is written.
+/// Incremented when older programs would misread the data.
 const FORMAT: u64 = 1;
 
-/// What the mark says.
+/// The content of the mark file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     format: u64,
 }
 
-/// Why a folder cannot be used.
+/// The data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process has it.
+    /// Another process uses it.
     #[error("{} is in use by another process{}: stop that one, or choose another folder", .path.display(), named(*.process))]
     InUse {
         /// The folder.
         path: PathBuf,
-        /// The other process, as it says.
+        /// The id of the other process.
         process: Option<u32>,
     },
-    /// There are files in it, and no mark of ours.
+    /// It contains other files and no mark.
     #[error("{} holds files that are not Berth's: choose an empty folder", .0.display())]
     NotOurs(PathBuf),
-    /// A newer program has written it.
+    /// A newer program wrote it.
     #[error("{} has format {format}, and this program knows formats up to {FORMAT}: use a newer one", .path.display())]
     Newer {
         /// The folder.
@@ -57,10 +57,10 @@ pub enum DataDirError {
     Io {
         /// The folder or a file in it.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
     },
-    /// What is in it cannot be read.
+    /// Its contents cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -69,8 +69,7 @@ fn named(process: Option<u32>) -> String {
     process.map_or_else(String::new, |id| format!(" ({id})"))
 }
 
-/// A folder that this process uses. Others are refused until this, its clones, and all storages that it gave out
-/// are gone.
+/// A data folder locked by this process, until this value, its clones and its storages are dropped.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
@@ -79,10 +78,10 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Takes a folder into use; makes it if it is not there.
+    /// Opens and locks a folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// When it is in use, not ours, of a newer format, or cannot be written.
+    /// Returns an error if the folder is in use, has other files or a newer format, or cannot be written.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, DataDirError> {
         let failed = |source| DataDirError::Io {
             path: path.to_owned(),
@@ -90,7 +89,7 @@ impl DataDir {
         };
         private_folder(path).map_err(failed)?;
         let marked = path.join(MARK).exists();
-        if !marked && holds_others(path).map_err(failed)? {
+        if !marked && has_other_files(path).map_err(failed)? {
             return Err(DataDirError::NotOurs(path.to_owned()));
         }
         let lock = lock(path)?;
@@ -106,11 +105,10 @@ impl DataDir {
         })
     }
 
-    /// The objects of the server of this name, and the folder for its credentials. The name is a path below this
-    /// folder.
+    /// Opens the storage of a server, and returns the folder for its credentials. The name is a path below this folder.
     ///
     /// # Errors
-    /// When they cannot be read, or the name leads elsewhere.
+    /// Returns an error if the objects cannot be read, or the name is a path outside this folder.
     pub fn server(&self, name: &str) -> Result<(Durable, PathBuf), DataDirError> {
         let folder = self.path.join(name);
         let below = Path::new(name)
@@ -142,8 +140,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Whether there is anything but what a process leaves that was killed before it wrote the mark.
-fn holds_others(path: &Path) -> io::Result<bool> {
+/// Reports whether a folder has other files than those of a process that was killed before it wrote the mark.
+fn has_other_files(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
         if name != LOCK && name != DRAFT {
@@ -196,7 +194,7 @@ fn check_mark(folder: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// Whole or not at all.
+/// Writes the mark file atomically.
 fn write_mark(folder: &Path) -> io::Result<()> {
     let draft = folder.join(DRAFT);
     let mut file = File::create(&draft)?;
@@ -217,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_used_by_one_at_a_time() {
+    fn a_folder_is_used_by_one_process_at_a_time() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("new/data");
         let first = open(&path).unwrap();
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_or_newer_is_left_alone() {
+    fn foreign_and_newer_folders_are_refused() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("thesis.txt"), "").unwrap();
         let refused = open(home.path()).unwrap_err();
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_killed_early_is_taken_up() {
+    fn a_folder_of_an_early_killed_process_is_usable() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(LOCK), "1\n").unwrap();
         fs::write(home.path().join(DRAFT), "{").unwrap();
@@ -266,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_missed() {
+    fn lost_objects_are_detected() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("data");
         let folder = open(&path).unwrap();

@@ -1,5 +1,6 @@
-//! The database file: which tables it has, how a batch of changes gets into it and everything out of it again.
-//! It must not know who waits for a batch.
+//! The database file: its tables, and the reading and writing of batches.
+//!
+//! It must not know the callers that wait for a batch.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -14,27 +15,26 @@ use redb::{TableDefinition, WriteTransaction};
 
 use super::{Kept, Object, Record, Written};
 
-/// Place of an object, as table, namespace and name.
-type Place = (&'static str, &'static str, &'static str);
-/// The version of each object, and the object.
-const OBJECTS: TableDefinition<'_, Place, (u64, &[u8])> = TableDefinition::new("objects");
+/// Table, namespace and name of an object.
+type Location = (&'static str, &'static str, &'static str);
+/// The version and the bytes of each object.
+const OBJECTS: TableDefinition<'_, Location, (u64, &[u8])> = TableDefinition::new("objects");
 /// The version of the latest write to each table of objects.
 const LATEST: TableDefinition<'_, &str, u64> = TableDefinition::new("latest");
 
-/// Every read is answered from memory, so the pages only have to be at hand for the next batch.
+/// A small page cache, as the memory serves all reads.
 const CACHE: usize = 16 << 20;
 
-/// What acknowledged writes survive.
+/// The failures that acknowledged writes survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process, however it comes: what is written is in the hands of the operating system.
+    /// A killed process. Writes are in the page cache of the operating system.
     ProcessEnd,
-    /// Loss of power too: each batch waits for the disk.
+    /// Also a power loss. Each batch waits for the disk.
     PowerLoss,
 }
 
-/// A file whose writes are handed to the operating system, in order. Where they are not waited for, they are there when
-/// the process is killed; when the machine loses power, some may be and others not.
+/// A file with optional syncs. Without syncs, writes survive a killed process, but a power loss may keep any subset.
 #[derive(Debug)]
 struct Disk {
     file: FileBackend,
@@ -53,7 +53,7 @@ impl Disk {
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
-        reason = "tests have faults here"
+        reason = "tests inject faults here"
     )]
     fn check(&self) -> io::Result<()> {
         Ok(())
@@ -92,8 +92,7 @@ impl StorageBackend for Disk {
     }
 }
 
-/// Opens the file, or makes it; only its owner can read it. After a crash, or where a byte is wrong, this
-/// takes as long as it takes to read all of it.
+/// Opens or creates the file, readable by its owner only. After a crash this reads the whole file.
 pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb::Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -115,7 +114,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     {
         File::open(folder)?.sync_all()?;
     }
-    // So that everything else finds the tables.
+    // Creates the tables for later reads.
     let change = database.begin_write()?;
     change.open_table(OBJECTS)?;
     change.open_table(LATEST)?;
@@ -123,7 +122,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     Ok(database)
 }
 
-/// Reads everything.
+/// Reads all contents.
 pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
     let view = database.begin_read()?;
     let mut kept = Kept::default();
@@ -136,8 +135,8 @@ pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
         kept.tables.push((table, version));
     }
     for row in view.open_table(OBJECTS)?.iter()? {
-        let (place, object) = row?;
-        let (table, namespace, name) = place.value();
+        let (location, object) = row?;
+        let (table, namespace, name) = location.value();
         let (version, bytes) = object.value();
         kept.objects.push(Object {
             table: names.get(table).map_or_else(|| table.into(), Arc::clone),
@@ -150,15 +149,15 @@ pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
     Ok(kept)
 }
 
-/// Keeps all of these or none, and returns the version of the last.
-pub(super) fn keep(database: &Database, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
+/// Writes a batch atomically, and returns its last version.
+pub(super) fn write(database: &Database, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
     let change = database.begin_write()?;
     apply(&change, batch)?;
     change.commit()?;
     Ok(batch.last().map(|record| record.version))
 }
 
-/// Takes the last batch back: the database has `version` again.
+/// Reverts the last batch to `version`.
 pub(super) fn revert(
     database: &Database,
     batch: &[Record],
@@ -168,14 +167,14 @@ pub(super) fn revert(
     {
         let mut objects = change.open_table(OBJECTS)?;
         let mut latest = change.open_table(LATEST)?;
-        // Of several changes to one object the first counts.
+        // The first of several changes to an object counts.
         for record in batch.iter().rev() {
-            let place = (&*record.table, &*record.namespace, &*record.name);
+            let location = (&*record.table, &*record.namespace, &*record.name);
             match &record.written {
-                Written::Created { .. } => drop(objects.remove(place)?),
-                // The exact version is in the object.
+                Written::Created { .. } => drop(objects.remove(location)?),
+                // The object contains its exact version.
                 Written::Replaced { before, .. } | Written::Removed { before, .. } => {
-                    drop(objects.insert(place, (version, &**before))?);
+                    drop(objects.insert(location, (version, &**before))?);
                 }
             }
             latest.insert(&*record.table, version)?;
@@ -189,18 +188,18 @@ fn apply(change: &WriteTransaction, batch: &[Record]) -> Result<(), redb::Error>
     let mut objects = change.open_table(OBJECTS)?;
     let mut latest: HashMap<&str, u64> = HashMap::new();
     let mut done = HashSet::with_capacity(batch.len());
-    // Of several changes to one object the last counts.
+    // The last of several changes to an object counts.
     for record in batch.iter().rev() {
         latest.entry(&record.table).or_insert(record.version);
-        let place = (&*record.table, &*record.namespace, &*record.name);
-        if !done.insert(place) {
+        let location = (&*record.table, &*record.namespace, &*record.name);
+        if !done.insert(location) {
             continue;
         }
         match &record.written {
             Written::Created { object } | Written::Replaced { object, .. } => {
-                drop(objects.insert(place, (record.version, &**object))?);
+                drop(objects.insert(location, (record.version, &**object))?);
             }
-            Written::Removed { .. } => drop(objects.remove(place)?),
+            Written::Removed { .. } => drop(objects.remove(location)?),
         }
     }
     let mut table = change.open_table(LATEST)?;
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_change_of_a_batch_counts() {
+    fn the_last_change_of_an_object_in_a_batch_wins() {
         for durability in [Durability::ProcessEnd, Durability::PowerLoss] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("objects.redb");
@@ -246,7 +245,7 @@ mod tests {
                 record("a", 4, Some("new")),
                 record("b", 5, None),
             ];
-            assert_eq!(keep(&database, &batch).unwrap(), Some(5));
+            assert_eq!(write(&database, &batch).unwrap(), Some(5));
             drop(database);
             let kept = load(&open(&path, durability).unwrap()).unwrap();
             assert_eq!(kept.version, 5, "the delete counts");
@@ -263,7 +262,7 @@ mod tests {
         let path = folder.path().join("objects.redb");
         let database = open(&path, Durability::ProcessEnd).unwrap();
         let text = "x".repeat(100_000);
-        keep(&database, &[record("a", 2, Some(&text))]).unwrap();
+        write(&database, &[record("a", 2, Some(&text))]).unwrap();
         drop(database);
         let mut bytes = std::fs::read(&path).unwrap();
         let at = bytes.windows(8).position(|w| w == b"xxxxxxxx").unwrap();
@@ -275,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn whatever_byte_is_wrong_nothing_wrong_is_read() {
+    fn corrupt_bytes_never_yield_wrong_objects() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("objects.redb");
         let database = open(&path, Durability::ProcessEnd).unwrap();
         for version in 2..60 {
             let (name, text) = (format!("o{version}"), "x".repeat(700));
-            keep(&database, &[record(&name, version, Some(&text))]).unwrap();
+            write(&database, &[record(&name, version, Some(&text))]).unwrap();
         }
         let read = |database: &Database| {
             let kept = load(database).unwrap();
@@ -293,9 +292,9 @@ mod tests {
         drop(database);
         let whole = std::fs::read(&path).unwrap();
         let (mut refused, mut read_whole) = (0, 0);
-        // All of the header, and some of each page.
-        let places = (0..512).chain((512..whole.len()).step_by(1021));
-        for at in places {
+        // The whole header, and samples of each page.
+        let offsets = (0..512).chain((512..whole.len()).step_by(1021));
+        for at in offsets {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
             std::fs::write(&path, &bytes).unwrap();

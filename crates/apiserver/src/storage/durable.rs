@@ -1,8 +1,8 @@
-//! A storage that outlives the process. One thread owns the database; whatever was written while it was busy
-//! with a batch makes up the next one, so that many writers share the price of a commit.
+//! The durable storage. One thread owns the files; changes that arrive during a commit form the next batch, so that many
+//! writers share its cost.
 //!
-//! When a batch cannot be kept, because the disk is full or fails, its changes are undone and others refused, until the
-//! database can be opened and written again.
+//! If a batch cannot be written, its changes are undone and further ones refused until the database can be reopened and
+//! written again.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,17 +19,16 @@ use super::database::{self, Durability};
 use super::journal::{self, Journal};
 use super::{Kept, Past, Progress, Record, Storage, StorageError, Undo};
 
-/// Shortest and longest time between two attempts to write again.
+/// Minimum and maximum time between two attempts to recover.
 const RETRY: (Duration, Duration) = if cfg!(test) {
     (Duration::from_millis(1), Duration::from_millis(10))
 } else {
     (Duration::from_secs(1), Duration::from_secs(30))
 };
-/// An attempt reads the whole database: so many times as long as it took is waited until the next one.
-const REST: u32 = 4;
+/// Factor of the duration of an attempt until the next one, as each reads the whole database.
+const RETRY_FACTOR: u32 = 4;
 
-/// Changes that wait for the next batch. Each is as long as its writer waits for it to be kept, so there are
-/// no more than requests under way, and what background work has written in one turn.
+/// The changes for the next batch. Writers wait until their changes are durable, which bounds the queue.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -57,7 +56,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Everything that waits, as soon as there is something; `None` after the last.
+    /// Waits for changes and returns all of them. Returns `None` after the last.
     fn take(&self) -> Option<Vec<Record>> {
         let mut waiting = self.waiting.lock();
         while waiting.records.is_empty() {
@@ -69,7 +68,7 @@ impl Queue {
         Some(std::mem::take(&mut waiting.records))
     }
 
-    /// Drops everything that waits, and refuses what comes.
+    /// Drops all changes and refuses further ones.
     fn refuse(&self, error: StorageError) {
         let mut waiting = self.waiting.lock();
         waiting.refusing = Some(error);
@@ -80,8 +79,8 @@ impl Queue {
         self.waiting.lock().refusing = None;
     }
 
-    /// Waits for a while, unless the queue is closed; returns whether it is.
-    fn rest(&self, time: Duration) -> bool {
+    /// Waits for some time or until the queue is closed. Reports whether it is closed.
+    fn sleep(&self, time: Duration) -> bool {
         let mut waiting = self.waiting.lock();
         let until = Instant::now() + time;
         while !waiting.closed && !self.ready.wait_until(&mut waiting, until).timed_out() {}
@@ -94,22 +93,21 @@ impl Queue {
     }
 }
 
-/// The files of a storage, ready to be written.
+/// The open files of a storage.
 struct Files {
     database: Database,
     journal: Journal,
 }
 
 impl Files {
-    /// Opens the database file of this path, or makes it, with the files of the past beside it. Returns the version of
-    /// the last change that is in them, too.
+    /// Opens or creates the database file and the journal beside it, and returns their contents.
     fn open(path: &Path, durability: Durability) -> Result<(Self, Kept), StorageError> {
         let failed = |error: &dyn std::fmt::Display| {
             StorageError(format!("cannot use {}: {error}", path.display()))
         };
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        // A new one would be made without a word of what is lost.
-        if is_empty(path).map_err(|e| failed(&e))? && journal::is_there(folder) {
+        // Opening it would silently create an empty database.
+        if is_empty(path).map_err(|e| failed(&e))? && journal::exists(folder) {
             return Err(failed(
                 &"it is lost or empty, and the changes beside it are not: put the file back, or remove the folder to \
                   start with nothing",
@@ -117,24 +115,24 @@ impl Files {
         }
         let database = database::open(path, durability).map_err(|e| failed(&e))?;
         let mut kept = database::load(&database).map_err(|e| failed(&e))?;
-        let (journal, past) = Self::past(folder, kept.version)?;
+        let (journal, past) = Self::open_journal(folder, kept.version)?;
         kept.past = past;
         Ok((Self { database, journal }, kept))
     }
 
-    fn past(folder: &Path, version: u64) -> Result<(Journal, Vec<Past>), StorageError> {
+    fn open_journal(folder: &Path, version: u64) -> Result<(Journal, Vec<Past>), StorageError> {
         Journal::open(folder, version)
             .map_err(|e| StorageError(format!("cannot use {}: {e}", folder.display())))
     }
 
-    /// Keeps all of these or none, and returns the version of the last.
-    fn keep(&mut self, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
+    /// Writes a batch atomically, and returns its last version.
+    fn write(&mut self, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
         self.journal.append(batch)?;
-        database::keep(&self.database, batch)
+        database::write(&self.database, batch)
     }
 }
 
-/// Objects in a database file.
+/// A storage in a database file.
 pub struct Durable {
     /// Taken by the first `load`.
     loaded: Mutex<Option<Kept>>,
@@ -151,8 +149,7 @@ impl std::fmt::Debug for Durable {
 }
 
 impl Durable {
-    /// Opens the database file of this path, or makes it; the files of the past are beside it. The lock is held
-    /// until the storage is closed.
+    /// Opens or creates the database file. The lock is held until the storage is closed.
     pub(super) fn open(
         path: &Path,
         durability: Durability,
@@ -175,7 +172,7 @@ impl Durable {
             .name("storage".to_owned())
             .spawn(move || {
                 writer.run(files);
-                // In this order: whoever gets the lock finds the file closed.
+                // The lock is released after the files are closed.
                 drop(lock);
             })
             .map_err(|e| StorageError(format!("cannot use {}: {e}", path.display())))?;
@@ -189,7 +186,7 @@ impl Durable {
     }
 }
 
-/// Whether there is nothing in a file, or no file.
+/// Reports whether a file is empty or missing.
 fn is_empty(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(metadata.len() == 0),
@@ -210,7 +207,7 @@ struct Writer {
 impl Writer {
     fn run(self, mut files: Files) {
         while let Some(batch) = self.queue.take() {
-            match files.keep(&batch) {
+            match files.write(&batch) {
                 Ok(Some(version)) => self
                     .progress
                     .send_modify(|progress| progress.kept = version),
@@ -218,10 +215,10 @@ impl Writer {
                 Err(error) => {
                     let why = format!("cannot write to {}: {error}", self.path.display());
                     self.lose(StorageError(why));
-                    // An error leaves a database useless until it is opened again.
+                    // After an error the database has to be reopened.
                     drop(files);
                     match self.recover(&batch) {
-                        Some(again) => files = again,
+                        Some(reopened) => files = reopened,
                         None => return,
                     }
                 }
@@ -229,7 +226,7 @@ impl Writer {
         }
     }
 
-    /// Undoes everything that is not kept, and refuses more.
+    /// Undoes all changes that are not durable, and refuses further ones.
     fn lose(&self, error: StorageError) {
         tracing::error!("{error}; no writes are accepted until it can be written again");
         self.queue.refuse(error.clone());
@@ -242,13 +239,13 @@ impl Writer {
         });
     }
 
-    /// Opens the files again as soon as that is possible, without what was lost, and accepts changes; returns nothing
-    /// if the storage is closed before.
+    /// Reopens the files as soon as possible without the lost changes, and accepts changes again. Returns `None` if the
+    /// storage is closed first.
     fn recover(&self, lost: &[Record]) -> Option<Files> {
         let mut pause = RETRY.0;
-        while !self.queue.rest(pause) {
+        while !self.queue.sleep(pause) {
             let began = Instant::now();
-            match self.reopened(lost) {
+            match self.reopen(lost) {
                 Ok(files) => {
                     tracing::info!("{} can be written again", self.path.display());
                     self.queue.accept();
@@ -258,12 +255,12 @@ impl Writer {
                 }
                 Err(error) => tracing::debug!(%error, "the storage cannot be written yet"),
             }
-            pause = (began.elapsed() * REST).clamp(RETRY.0, RETRY.1);
+            pause = (began.elapsed() * RETRY_FACTOR).clamp(RETRY.0, RETRY.1);
         }
         None
     }
 
-    fn reopened(&self, lost: &[Record]) -> Result<Files, StorageError> {
+    fn reopen(&self, lost: &[Record]) -> Result<Files, StorageError> {
         let wanted = self.progress.borrow().kept;
         let (mut files, kept) = Files::open(&self.path, self.durability)?;
         let failed = |error: &dyn std::fmt::Display| {
@@ -272,14 +269,14 @@ impl Writer {
         if kept.version == wanted {
             return Ok(files);
         }
-        // A commit that ended with an error may be whole all the same.
+        // A commit that returned an error may still be complete.
         if lost.last().is_none_or(|last| last.version != kept.version) {
             let why = format!("it has version {} instead of {wanted}", kept.version);
             return Err(failed(&why));
         }
         database::revert(&files.database, lost, wanted).map_err(|e| failed(&e))?;
         let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
-        files.journal = Files::past(folder, wanted)?.0;
+        files.journal = Files::open_journal(folder, wanted)?.0;
         Ok(files)
     }
 }
@@ -291,7 +288,7 @@ impl Storage for Durable {
 
     fn on_loss(&self, undo: Undo) {
         if self.undo.set(undo).is_err() {
-            tracing::error!("the storage has another store already");
+            tracing::error!("the storage already has a store");
         }
     }
 
@@ -306,7 +303,7 @@ impl Storage for Durable {
     fn close(&self) {
         self.queue.close();
         let writer = self.writer.lock().take();
-        // What undoes changes may hold the last of a server.
+        // The undo callback may drop the last reference to the server on the writer thread.
         let is_other = |writer: &JoinHandle<()>| writer.thread().id() != thread::current().id();
         let writer = writer.filter(is_other);
         if writer.is_some_and(|thread| thread.join().is_err()) {
@@ -330,7 +327,7 @@ mod tests {
     use super::*;
     use crate::storage::{Written, faults};
 
-    const PATIENCE: Duration = Duration::from_mins(1);
+    const TIMEOUT: Duration = Duration::from_mins(1);
 
     fn open(path: &Path, durability: Durability) -> (Durable, Kept) {
         let lock = Arc::new(tempfile::tempfile().unwrap());
@@ -346,7 +343,7 @@ mod tests {
             .collect()
     }
 
-    /// Writes a change of one of a few objects; `now` is what they are then.
+    /// Returns a change of one of a few objects, and applies it to `now`.
     fn record(version: u64, now: &mut BTreeMap<String, Bytes>) -> Record {
         let name = format!("o{}", version % 7);
         let object = Bytes::from(vec![u8::try_from(version % 251).unwrap(); 9000]);
@@ -379,7 +376,7 @@ mod tests {
         }
     }
 
-    /// Waits for a state of the storage.
+    /// Waits for a state of the progress.
     fn until(storage: &Durable, state: impl Fn(&Progress) -> bool) -> Progress {
         let progress = storage.progress().unwrap();
         let began = Instant::now();
@@ -388,14 +385,14 @@ mod tests {
             if state(&now) {
                 return now;
             }
-            assert!(began.elapsed() < PATIENCE, "{now:?}");
+            assert!(began.elapsed() < TIMEOUT, "{now:?}");
             thread::yield_now();
         }
     }
 
-    /// Whichever operation of the disk fails first: what is acknowledged is there, nothing else is, and it goes on.
+    /// After any failing disk operation, exactly the acknowledged changes survive, and the storage recovers.
     #[test]
-    fn a_disk_that_fails_loses_nothing_acknowledged() {
+    fn acknowledged_changes_survive_disk_failures() {
         for durability in [Durability::ProcessEnd, Durability::PowerLoss] {
             let mut failures = 0;
             for operations in 0..40 {
@@ -432,7 +429,7 @@ mod tests {
                 let mut other = now.clone();
                 let refused = storage.write(record(kept + 1, &mut other)).unwrap_err();
                 assert!(refused.0.contains("objects.redb"), "{refused}");
-                // As if it ended now, at a time when the disk can be read.
+                // Half of the cases end here; the others recover first.
                 if operations % 2 == 0 {
                     disk.repair();
                     until(&storage, |progress| progress.refusing.is_none());
@@ -446,7 +443,7 @@ mod tests {
                 if found.version == kept {
                     assert_eq!(objects(&found), now, "{durability:?} {operations}");
                 } else {
-                    // The last batch was never acknowledged, in either way.
+                    // The last batch was never acknowledged or refused.
                     assert_eq!((found.version, operations % 2), (kept + 1, 1));
                     drop(record(kept + 1, &mut now));
                     assert_eq!(objects(&found), now);

@@ -1,4 +1,4 @@
-//! Disks that fail when a test wants them to.
+//! Injected disk faults for tests.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 
 static ALL: LazyLock<Mutex<HashMap<PathBuf, Faults>>> = LazyLock::new(Mutex::default);
 
-/// How many more operations succeed.
+/// The number of operations that still succeed.
 #[derive(Debug, Clone)]
 pub(super) struct Faults(Arc<AtomicI64>);
 
-/// The faults of the disk that a file is on.
+/// Returns the faults of the disk of a file.
 pub(super) fn of(path: &Path) -> Faults {
     let working = || Faults(Arc::new(AtomicI64::new(i64::MAX)));
     ALL.lock()
@@ -24,7 +24,7 @@ pub(super) fn of(path: &Path) -> Faults {
 }
 
 impl Faults {
-    /// Lets so many operations succeed, and none after them.
+    /// Fails all operations after this many.
     pub(super) fn after(&self, operations: i64) {
         self.0.store(operations, Ordering::SeqCst);
     }
@@ -33,7 +33,7 @@ impl Faults {
         self.after(i64::MAX);
     }
 
-    /// Returns whether an operation has failed.
+    /// Reports whether an operation has failed.
     pub(super) fn happened(&self) -> bool {
         self.0.load(Ordering::SeqCst) < 0
     }

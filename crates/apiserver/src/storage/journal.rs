@@ -1,9 +1,9 @@
-//! The recent past: for each change what it undid, so that a watch goes on after a restart, and a list can be
-//! of a version from before it. Two files that are only appended to; the older one goes when the newer one is
-//! full, so that neither grows without bounds. A batch is written here before the database keeps it.
+//! The journal of recent changes with their previous states, so that watches resume and old versions can be listed after
+//! a restart.
 //!
-//! Nothing depends on it but how far back a client may ask: what is damaged, or does not lead up to the version
-//! that the database has, is forgotten. It must not know what an object is.
+//! It consists of two append-only files; the older one is replaced when the newer one is full. A batch is written to the
+//! journal before the database. Only the reach of the history depends on it: damaged changes, or changes that do not lead
+//! up to the version of the database, are dropped. The journal must not know what objects contain.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,12 +14,12 @@ use prost::Message;
 
 use super::{Past, Record, Undone, Written};
 
-/// The newer file is full when it has this size.
-const FULL: u64 = 16 << 20;
-/// Length and checksum of the frame that follows.
+/// Maximum size of the newer file.
+const MAX_SIZE: u64 = 16 << 20;
+/// Size of the length and the checksum before each frame.
 const HEAD: usize = 8;
 
-/// One change in a file.
+/// A change in a file.
 #[derive(Clone, PartialEq, Message)]
 struct Frame {
     #[prost(uint64, tag = "1")]
@@ -30,10 +30,10 @@ struct Frame {
     namespace: String,
     #[prost(string, tag = "4")]
     name: String,
-    /// The object before the change, if there was one.
+    /// The object before the change.
     #[prost(bytes = "bytes", optional, tag = "5")]
     before: Option<Bytes>,
-    /// Of a deletion what watches are told.
+    /// The last state of a deleted object.
     #[prost(bytes = "bytes", optional, tag = "6")]
     last: Option<Bytes>,
 }
@@ -56,7 +56,7 @@ impl Frame {
     }
 
     fn past(self) -> Past {
-        // Not as slices of the file, which would stay in memory as long as one of them.
+        // Copies the bytes, as a slice would keep the whole file in memory.
         let own = |bytes: Bytes| Bytes::copy_from_slice(&bytes);
         let undone = match (self.before, self.last) {
             (None, _) => Undone::Created,
@@ -78,41 +78,41 @@ impl Frame {
     }
 }
 
-/// The names of the files.
+/// File names.
 const NEWER: &str = "changes.log";
 const OLDER: &str = "changes.older.log";
 
-/// The files, ready to be appended to.
+/// The open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     newer: PathBuf,
     older: PathBuf,
     file: File,
     length: u64,
-    /// When the newer file is full.
-    full: u64,
+    /// Maximum size of the newer file.
+    max_size: u64,
     batch: Vec<u8>,
 }
 
-/// Whether a folder holds changes, of whatever versions.
-pub(super) fn is_there(folder: &Path) -> bool {
+/// Reports whether a folder has a journal with changes.
+pub(super) fn exists(folder: &Path) -> bool {
     [NEWER, OLDER]
         .iter()
         .any(|name| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() > 0))
 }
 
 impl Journal {
-    /// Opens the files of a folder, and returns the changes that led up to `version`, without a gap, in order.
+    /// Opens the journal of a folder, and returns the changes that lead up to `version`, in order and without gaps.
     pub(super) fn open(folder: &Path, version: u64) -> io::Result<(Self, Vec<Past>)> {
-        Self::open_with(folder, version, FULL)
+        Self::open_with(folder, version, MAX_SIZE)
     }
 
-    fn open_with(folder: &Path, version: u64, full: u64) -> io::Result<(Self, Vec<Past>)> {
+    fn open_with(folder: &Path, version: u64, max_size: u64) -> io::Result<(Self, Vec<Past>)> {
         let (newer, older) = (folder.join(NEWER), folder.join(OLDER));
         let mut recent = read(&newer, version)?;
         let mut past = read(&older, version)?.frames;
         if recent.last() != Some(version) {
-            // A write that was cut short between the two files leaves the newer one empty.
+            // A crash between the two files leaves the newer one empty.
             if !recent.frames.is_empty() || past.last().map(|f| f.version) != Some(version) {
                 past.clear();
                 recent.frames.clear();
@@ -125,14 +125,14 @@ impl Journal {
             .rposition(|w| w[0].version + 1 != w[1].version);
         past.drain(..gap.map_or(0, |at| at + 1));
         let file = append(&newer)?;
-        // What was written and not kept, or not written whole, has not happened.
+        // Removes changes that are incomplete or missing in the database.
         file.set_len(recent.length)?;
         let journal = Self {
             newer,
             older,
             file,
             length: recent.length,
-            full,
+            max_size,
             batch: Vec::new(),
         };
         Ok((journal, past.into_iter().map(Frame::past).collect()))
@@ -140,7 +140,7 @@ impl Journal {
 
     /// Appends a batch.
     pub(super) fn append(&mut self, batch: &[Record]) -> io::Result<()> {
-        if self.length >= self.full {
+        if self.length >= self.max_size {
             fs::rename(&self.newer, &self.older)?;
             self.file = append(&self.newer)?;
             self.length = 0;
@@ -171,7 +171,7 @@ fn append(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// What a file holds up to a version, and how long that part of it is.
+/// The frames of a file up to a version, and their size.
 #[derive(Default)]
 struct Content {
     frames: Vec<Frame>,
@@ -199,7 +199,7 @@ fn read(path: &Path, version: u64) -> io::Result<Content> {
     Ok(content)
 }
 
-/// The next frame, if it is whole.
+/// Returns the next frame if it is complete.
 fn next(rest: &mut Bytes) -> Option<Frame> {
     let word = |at: usize| Some(u32::from_le_bytes(*rest.get(at..)?.first_chunk()?));
     let (length, sum) = (usize::try_from(word(0)?).ok()?, word(4)?);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_undone_comes_back() {
+    fn changes_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, past) = Journal::open(folder.path(), 0).unwrap();
         assert!(past.is_empty());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_kept_or_not_written_whole_has_not_happened() {
+    fn incomplete_and_uncommitted_changes_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, _) = Journal::open(folder.path(), 0).unwrap();
         journal
@@ -292,7 +292,7 @@ mod tests {
             .unwrap();
         drop(journal);
         assert_eq!(versions(folder.path(), 3), [2, 3]);
-        // It goes on from there, with the version that was given to something else.
+        // The journal continues with the reused version.
         let (mut journal, _) = Journal::open(folder.path(), 3).unwrap();
         journal.append(&[created(4), created(5)]).unwrap();
         let path = folder.path().join(NEWER);
@@ -303,11 +303,11 @@ mod tests {
     }
 
     #[test]
-    fn a_past_that_does_not_lead_up_to_now_is_forgotten() {
+    fn changes_before_a_gap_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, _) = Journal::open(folder.path(), 0).unwrap();
         journal.append(&[created(2), created(3)]).unwrap();
-        // The database went on without it.
+        // The database has later changes.
         assert_eq!(versions(folder.path(), 7), [0; 0]);
         let (mut journal, _) = Journal::open(folder.path(), 7).unwrap();
         journal.append(&[created(8)]).unwrap();
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(versions(folder.path(), 8), [0; 0], "damaged");
     }
 
-    /// The changes of a folder, and that the next one is found behind them.
+    /// Returns the changes of a folder, and checks that a further change can be appended.
     fn damaged(folder: &Path, version: u64, full: u64) -> Vec<Past> {
         let (mut journal, past) = Journal::open_with(folder, version, full).unwrap();
         journal.append(&[created(version + 1)]).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_byte_is_wrong_nothing_wrong_is_remembered() {
+    fn corrupt_bytes_never_yield_wrong_changes() {
         const LAST: u64 = 24;
         let folder = tempfile::tempdir().unwrap();
         let full = 400;
@@ -378,7 +378,7 @@ mod tests {
                     continue;
                 }
                 check(&|content| content.truncate(at), which, at);
-                // As a file system leaves it that has lost the end.
+                // A lost end, as some file systems leave it.
                 check(&|content| content[at..].fill(0), which, at);
                 check(
                     &|content| content.splice(at..=at, []).for_each(drop),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_do_not_grow_without_bounds() {
+    fn the_files_have_a_maximum_size() {
         let folder = tempfile::tempdir().unwrap();
         let open = |version| Journal::open_with(folder.path(), version, 1000).unwrap();
         let (mut journal, _) = open(0);
@@ -405,7 +405,7 @@ mod tests {
             let sizes =
                 [NEWER, OLDER].map(|n| fs::metadata(folder.path().join(n)).map_or(0, |m| m.len()));
             assert!(sizes.iter().sum::<u64>() <= 2100, "{sizes:?}");
-            // As if killed now.
+            // Simulates a restart.
             let (again, past) = open(version);
             journal = again;
             let first = past.first().unwrap().version;
