@@ -8,7 +8,7 @@ use berth_apiserver::{
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, PATIENCE, widget};
+use crate::harness::{Harness, TIMEOUT, widget};
 
 struct Colors;
 
@@ -29,7 +29,7 @@ impl Admission for Colors {
         if request.operation == Operation::Delete {
             return Err(Denial::forbidden("widgets are forever"));
         }
-        // Defaults of what mutation added are there by now.
+        // The defaults of mutated fields are set.
         assert_eq!(object["spec"]["parts"][0]["weight"], 1);
         let old = request.old_object.map(|o| &o["spec"]["color"]);
         match old {
@@ -42,7 +42,7 @@ impl Admission for Colors {
 }
 
 #[tokio::test]
-async fn hooks_change_and_refuse() {
+async fn hooks_mutate_and_deny() {
     let h = Harness::with(ServerConfig {
         admission: vec![Arc::new(Colors)],
         ..ServerConfig::default()
@@ -74,7 +74,7 @@ async fn hooks_change_and_refuse() {
     assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
 }
 
-/// Refuses to delete what carries a label.
+/// Denies the deletion of objects with a label.
 struct Protection;
 
 impl Admission for Protection {
@@ -92,7 +92,7 @@ impl Admission for Protection {
 }
 
 #[tokio::test]
-async fn garbage_that_was_protected_goes_with_its_protection() {
+async fn protected_garbage_is_collected_without_its_protection() {
     let h = Harness::with(ServerConfig {
         admission: vec![Arc::new(Protection)],
         ..ServerConfig::default()
@@ -117,13 +117,13 @@ async fn garbage_that_was_protected_goes_with_its_protection() {
         .unwrap();
     api.delete("owner", &DeleteParams::default()).await.unwrap();
     let gone = async |name: &str| {
-        let until = tokio::time::Instant::now() + PATIENCE;
+        let until = tokio::time::Instant::now() + TIMEOUT;
         while api.get_opt(name).await.unwrap().is_some() {
             assert!(tokio::time::Instant::now() < until, "{name} stays");
             tokio::task::yield_now().await;
         }
     };
-    // The collector has been there when the other one is gone.
+    // The collector has run when the unprotected object is deleted.
     gone("bystander").await;
     assert!(api.get_opt("dependent").await.unwrap().is_some());
     let release = Patch::Merge(json!({"metadata": {"labels": {"protected": null}}}));

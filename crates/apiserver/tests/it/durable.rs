@@ -1,4 +1,4 @@
-//! What outlives a server, and that nothing is told before it is kept.
+//! Durability: restarts, storage failures, and responses that wait for the storage.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,10 +17,10 @@ use kube::runtime::{conditions, wait::await_condition};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::{Harness, PATIENCE, widget};
+use crate::harness::{Harness, TIMEOUT, widget};
 
-/// A server that keeps everything in this folder, where it was before if it was anywhere.
-async fn kept_in(folder: &Path, listen: Option<SocketAddr>) -> Harness {
+/// Starts a server with its data in this folder.
+async fn start_in(folder: &Path, listen: Option<SocketAddr>) -> Harness {
     let data = DataDir::open(folder, Durability::ProcessEnd).unwrap();
     let (objects, credentials) = data.server("here").unwrap();
     let defaults = ServerConfig::default();
@@ -43,9 +43,9 @@ fn version(map: &ConfigMap) -> u64 {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_restart() {
+async fn objects_and_credentials_survive_a_restart() {
     let home = tempfile::tempdir().unwrap();
-    let before = kept_in(home.path(), None).await;
+    let before = start_in(home.path(), None).await;
     let address = before.server.address();
     let widgets = before.install_widgets().await;
     let one = widgets
@@ -85,13 +85,13 @@ async fn everything_is_there_after_a_restart() {
     let kubeconfig = before.server.kubeconfig("test");
     before.server.shutdown().await;
 
-    let after = kept_in(home.path(), Some(address)).await;
+    let after = start_in(home.path(), Some(address)).await;
     assert_eq!(
         after.server.kubeconfig("test"),
         kubeconfig,
         "it stays valid"
     );
-    // The client of before, with the authority and token of before.
+    // The old client still has valid credentials.
     let maps: Api<ConfigMap> = Api::default_namespaced(before.client.clone());
     assert_eq!(maps.get("kept").await.unwrap(), kept);
     assert!(maps.get_opt("gone").await.unwrap().is_none());
@@ -104,7 +104,7 @@ async fn everything_is_there_after_a_restart() {
         .await;
     assert_eq!(answer["status"]["authenticated"], true, "{answer}");
 
-    // Versions go on, and a watch resumes where the last one ended.
+    // Versions continue, and a watch resumes.
     let next = maps
         .create(&PostParams::default(), &config_map("next"))
         .await
@@ -113,7 +113,7 @@ async fn everything_is_there_after_a_restart() {
     let first_event = async |from: &str| {
         let stream = maps.watch(&WatchParams::default(), from).await.unwrap();
         let mut stream = stream.boxed();
-        tokio::time::timeout(PATIENCE, stream.try_next())
+        tokio::time::timeout(TIMEOUT, stream.try_next())
             .await
             .unwrap()
             .unwrap()
@@ -123,18 +123,18 @@ async fn everything_is_there_after_a_restart() {
         WatchEvent::Added(map) => assert_eq!(map.metadata.name.as_deref(), Some("next")),
         other => panic!("{other:?}"),
     }
-    // One from before the delete hears of it, and of what came afterwards.
+    // A watch from before the delete receives it and all later changes.
     match first_event(gone.metadata.resource_version.as_deref().unwrap()).await {
         WatchEvent::Deleted(map) => assert_eq!(map.metadata.name.as_deref(), Some("gone")),
         other => panic!("{other:?}"),
     }
 }
 
-/// The next change that a watch tells of, as its type and the name of the object.
+/// Returns the type and the object name of the next event.
 async fn next_of(
     events: &mut (impl Stream<Item = kube::Result<WatchEvent<ConfigMap>>> + Unpin),
 ) -> String {
-    let event = tokio::time::timeout(PATIENCE, events.try_next())
+    let event = tokio::time::timeout(TIMEOUT, events.try_next())
         .await
         .unwrap();
     match event.unwrap().unwrap() {
@@ -145,13 +145,13 @@ async fn next_of(
     }
 }
 
-/// Selects all ConfigMaps but the one that the server creates in each namespace.
+/// Selects all ConfigMaps except the one of the server.
 const OWN: &str = "metadata.name!=kube-root-ca.crt";
 
 #[tokio::test]
-async fn the_recent_past_outlives_a_restart() {
+async fn recent_changes_survive_a_restart() {
     let home = tempfile::tempdir().unwrap();
-    let before = kept_in(home.path(), None).await;
+    let before = start_in(home.path(), None).await;
     let address = before.server.address();
     let maps: Api<ConfigMap> = Api::default_namespaced(before.client.clone());
     let create = async |name: &str| {
@@ -177,7 +177,7 @@ async fn the_recent_past_outlives_a_restart() {
             .collect()
     };
     assert_eq!(names(&page.items), ["a", "b"]);
-    // Out of the selection, into it, gone, and there again as something else.
+    // An object leaves the selection, enters it, is deleted, and is created again.
     label("a", "blue").await;
     create("c").await;
     label("c", "red").await;
@@ -185,7 +185,7 @@ async fn the_recent_past_outlives_a_restart() {
     create("b").await;
     before.server.shutdown().await;
 
-    let restart = async |address| kept_in(home.path(), Some(address)).await;
+    let restart = async |address| start_in(home.path(), Some(address)).await;
     let after = restart(address).await;
     let red = WatchParams::default().labels("colour=red");
     let mut all = maps
@@ -213,13 +213,13 @@ async fn the_recent_past_outlives_a_restart() {
     let then = maps.list(&then).await.unwrap();
     assert_eq!(names(&then.items), ["a", "b", "d"]);
     let labels = then.items[0].metadata.labels.clone().unwrap();
-    assert_eq!(labels["colour"], "red", "as it was");
+    assert_eq!(labels["colour"], "red", "the old state");
     let rest = two
         .clone()
         .continue_token(&page.metadata.continue_.unwrap());
     let rest = maps.list(&rest).await.unwrap();
     assert_eq!(names(&rest.items), ["d"], "what came later is not in it");
-    // What happens now follows in the same watches, and is remembered over the next restart, too.
+    // Later changes follow in the same watches and also survive the next restart.
     create("e").await;
     assert_eq!(next_of(&mut all).await, "added e");
     drop((all, red));
@@ -243,7 +243,7 @@ async fn the_recent_past_outlives_a_restart() {
     drop(all);
     after.server.shutdown().await;
 
-    // Without it, nobody is told anything that is wrong.
+    // Without the journal, old versions are expired.
     std::fs::remove_file(home.path().join("here/changes.log")).unwrap();
     let _after = restart(address).await;
     let mut all = maps
@@ -251,7 +251,7 @@ async fn the_recent_past_outlives_a_restart() {
         .await
         .unwrap()
         .boxed();
-    let event = tokio::time::timeout(PATIENCE, all.next()).await.unwrap();
+    let event = tokio::time::timeout(TIMEOUT, all.next()).await.unwrap();
     match event.unwrap().unwrap() {
         WatchEvent::Error(status) => assert_eq!(status.code, 410),
         other => panic!("{other:?}"),
@@ -259,9 +259,9 @@ async fn the_recent_past_outlives_a_restart() {
 }
 
 #[tokio::test]
-async fn what_was_under_way_goes_on() {
+async fn background_work_resumes_after_a_restart() {
     let home = tempfile::tempdir().unwrap();
-    let before = kept_in(home.path(), None).await;
+    let before = start_in(home.path(), None).await;
     let namespaces: Api<Namespace> = Api::all(before.client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "going"}})).unwrap();
     let namespace = namespaces
@@ -278,11 +278,11 @@ async fn what_was_under_way_goes_on() {
         .unwrap();
     before.server.shutdown().await;
 
-    let after = kept_in(home.path(), None).await;
+    let after = start_in(home.path(), None).await;
     let maps: Api<ConfigMap> = Api::namespaced(after.client.clone(), "going");
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     let released = maps.patch("held", &PatchParams::default(), &release).await;
-    // The namespace may be swept before the finalizer goes, or after.
+    // The namespace may be emptied before or after the finalizer is removed.
     released.unwrap();
     let uid = namespace.metadata.uid.unwrap();
     let gone = await_condition(
@@ -290,10 +290,10 @@ async fn what_was_under_way_goes_on() {
         "going",
         conditions::is_deleted(&uid),
     );
-    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, gone).await.unwrap().unwrap();
 }
 
-/// A storage that keeps what the test lets it keep.
+/// A storage that a test controls.
 #[derive(Clone)]
 struct Held {
     taken: watch::Sender<u64>,
@@ -317,23 +317,20 @@ impl Held {
         self.taken.subscribe()
     }
 
-    /// Keeps changes up to here and no others.
+    /// Persists changes up to a version and no others.
     fn keep(&self, version: u64) {
         self.progress
             .send_modify(|progress| progress.kept = version);
     }
 
-    /// Waits until a change after this one is in memory.
+    /// Waits until a later change is in memory.
     async fn until_ahead_of(&self, version: u64) {
         let mut taken = self.taken();
         let ahead = taken.wait_for(|taken| *taken > version);
-        tokio::time::timeout(PATIENCE, ahead)
-            .await
-            .unwrap()
-            .unwrap();
+        tokio::time::timeout(TIMEOUT, ahead).await.unwrap().unwrap();
     }
 
-    /// Fails, as a full disk does.
+    /// Fails like a full disk.
     fn fail(&self, why: &str) {
         let error = StorageError(why.to_owned());
         let mut progress = self.progress.borrow().clone();
@@ -345,7 +342,7 @@ impl Held {
         self.progress.send_replace(progress);
     }
 
-    /// Accepts changes again, and keeps all of them.
+    /// Accepts and persists all changes again.
     fn repair(&self) {
         self.progress.send_modify(|progress| {
             progress.refusing = None;
@@ -389,7 +386,7 @@ async fn with_held() -> (Held, Harness) {
 }
 
 #[tokio::test]
-async fn nothing_is_told_before_it_is_kept() {
+async fn responses_wait_until_changes_are_durable() {
     let (held, h) = with_held().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
     let first = maps
@@ -414,24 +411,24 @@ async fn nothing_is_told_before_it_is_kept() {
         }
     });
     held.until_ahead_of(before).await;
-    // It is in memory now. Neither its writer, nor a reader, nor a watch may hear of it.
+    // The change is in memory. Neither writer, reader nor watch may receive it.
     let soon = std::time::Duration::from_millis(200);
     let read = maps.get_opt("second");
     assert!(tokio::time::timeout(soon, read).await.is_err());
     assert!(tokio::time::timeout(soon, events.next()).await.is_err());
     assert!(!writing.is_finished());
     held.keep(u64::MAX);
-    tokio::time::timeout(PATIENCE, writing)
+    tokio::time::timeout(TIMEOUT, writing)
         .await
         .unwrap()
         .unwrap()
         .unwrap();
-    let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    let event = tokio::time::timeout(TIMEOUT, events.next()).await.unwrap();
     assert!(matches!(event, Some(Ok(WatchEvent::Added(_)))), "{event:?}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_has_never_been() {
+async fn lost_changes_are_undone_everywhere() {
     let (held, h) = with_held().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
     let create = async |name: &str| maps.create(&PostParams::default(), &config_map(name)).await;
@@ -444,10 +441,10 @@ async fn what_cannot_be_kept_has_never_been() {
         .await
         .unwrap()
         .boxed();
-    // One that everything passes by: its place is further than what is kept.
+    // A watch without matching events, which is ahead of the durable version.
     let nothing = WatchParams::default().labels("colour=none");
     let mut quiet = maps.watch(&nothing, &from).await.unwrap().boxed();
-    // Of each way to write one, and of a definition that makes the server serve more.
+    // One write of each kind, and a definition.
     let before = *held.taken().borrow();
     held.keep(before);
     let one = |name: &str| format!("/api/v1/namespaces/default/configmaps/{name}");
@@ -482,13 +479,13 @@ async fn what_cannot_be_kept_has_never_been() {
     };
     let fail = async {
         held.until_ahead_of(before + 3).await;
-        // A reader who has seen what is undone then.
+        // A reader that has read the lost state.
         let read = h.raw("GET", all, json_type, Vec::new());
         let mut read = std::pin::pin!(read);
         let soon = std::time::Duration::from_millis(200);
         assert!(tokio::time::timeout(soon, &mut read).await.is_err());
         held.fail("cannot write to objects.redb: No space left on device");
-        tokio::time::timeout(PATIENCE, read).await.unwrap()
+        tokio::time::timeout(TIMEOUT, read).await.unwrap()
     };
     let (answers, (code, list)) = futures::join!(writes, fail);
     for (code, answer) in <[_; 4]>::from(answers) {
@@ -504,7 +501,7 @@ async fn what_cannot_be_kept_has_never_been() {
     assert_eq!(code, 200, "{list}");
     assert!(is_as_before(&list), "{list}");
 
-    // Reads go on, and nothing else does.
+    // Reads succeed and writes fail.
     for (method, path, body) in [
         ("POST", all, new.clone()),
         ("DELETE", &one("first"), Vec::new()),
@@ -523,7 +520,7 @@ async fn what_cannot_be_kept_has_never_been() {
     let gadget = "/apis/test.example.com/v1/namespaces/default/gadgets";
     assert_eq!(h.raw("GET", gadget, json_type, Vec::new()).await.0, 404);
 
-    // When there is room again, the same watches go on where they were.
+    // After the recovery the same watches continue.
     held.repair();
     create("second").await.unwrap();
     assert_eq!(next_of(&mut events).await, "added second");
@@ -541,7 +538,7 @@ async fn what_cannot_be_kept_has_never_been() {
 }
 
 #[tokio::test]
-async fn background_work_goes_on_when_there_is_room_again() {
+async fn background_work_resumes_after_a_storage_failure() {
     let (held, h) = with_held().await;
     let namespaces: Api<Namespace> = Api::all(h.client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "going"}})).unwrap();
@@ -553,7 +550,7 @@ async fn background_work_goes_on_when_there_is_room_again() {
     let params = PostParams::default();
     maps.create(&params, &config_map("inside")).await.unwrap();
     let before = *held.taken().borrow();
-    // The deletion itself is kept, what follows from it is not.
+    // The deletion is durable, but its effects are not.
     held.keep(before + 1);
     let delete = DeleteParams::default();
     let uid = namespaces.delete("going", &delete).await.unwrap();
@@ -563,13 +560,13 @@ async fn background_work_goes_on_when_there_is_room_again() {
     maps.get("inside").await.unwrap();
     held.repair();
     let gone = await_condition(namespaces, "going", conditions::is_deleted(&uid));
-    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, gone).await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn a_folder_in_use_is_refused() {
     let home = tempfile::tempdir().unwrap();
-    let first = kept_in(home.path(), None).await;
+    let first = start_in(home.path(), None).await;
     let refused = DataDir::open(home.path(), Durability::ProcessEnd).unwrap_err();
     assert!(refused.to_string().contains("is in use"), "{refused}");
     Server::shutdown(first.server).await;
@@ -577,20 +574,20 @@ async fn a_folder_in_use_is_refused() {
 }
 
 #[tokio::test]
-async fn a_port_of_the_nodes_stays_taken_over_a_restart() {
+async fn an_allocated_node_port_survives_a_restart() {
     let service = |name: &str| -> Service {
         let ports = json!([{"port": 80, "nodePort": 30_123}]);
         let spec = json!({"type": "NodePort", "ports": ports});
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
     };
     let home = tempfile::tempdir().unwrap();
-    let before = kept_in(home.path(), None).await;
+    let before = start_in(home.path(), None).await;
     let services: Api<Service> = Api::default_namespaced(before.client.clone());
     let parameters = PostParams::default();
     services.create(&parameters, &service("one")).await.unwrap();
     before.server.shutdown().await;
 
-    let after = kept_in(home.path(), None).await;
+    let after = start_in(home.path(), None).await;
     let services: Api<Service> = Api::default_namespaced(after.client.clone());
     let refused = services.create(&parameters, &service("two")).await;
     let refused = refused.unwrap_err().to_string();

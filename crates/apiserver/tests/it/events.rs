@@ -1,4 +1,4 @@
-//! The end of events.
+//! The expiry of events.
 
 use berth_apiserver::ServerConfig;
 use k8s_openapi::api::core::v1::Event;
@@ -7,10 +7,10 @@ use kube::api::PostParams;
 use kube::runtime::{conditions, wait::await_condition};
 use serde_json::json;
 
-use crate::harness::{Harness, PATIENCE};
+use crate::harness::{Harness, TIMEOUT};
 
 #[tokio::test]
-async fn events_do_not_live_for_ever() {
+async fn events_expire() {
     let h = Harness::with(ServerConfig {
         events_live: std::time::Duration::from_secs(1),
         ..ServerConfig::default()
@@ -23,5 +23,5 @@ async fn events_do_not_live_for_ever() {
     let event = api.create(&PostParams::default(), &event).await.unwrap();
     let uid = event.metadata.uid.unwrap();
     let wait = await_condition(api, "e", conditions::is_deleted(&uid));
-    tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap().unwrap();
 }

@@ -9,12 +9,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
-/// A wait that is longer than anything should take, so that a hang fails the test.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout of all waits, after which a test fails.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Harness {
     pub(crate) server: Server,
-    /// Over TLS, as everybody outside the process.
+    /// A client over TLS.
     pub(crate) client: Client,
 }
 
@@ -33,7 +33,7 @@ impl Harness {
         Self { server, client }
     }
 
-    /// An untyped API in the namespace `default`.
+    /// Returns an untyped API in the namespace `default`.
     pub(crate) fn api(
         &self,
         group: &str,
@@ -51,7 +51,7 @@ impl Harness {
         self.api("test.example.com", "v1", "Widget", "widgets")
     }
 
-    /// A raw request; the answer's code and body.
+    /// Sends a request, and returns code and body of the response.
     pub(crate) async fn raw(
         &self,
         method: &str,
@@ -79,7 +79,7 @@ pub(crate) fn widgets() -> CustomResourceDefinition {
     serde_saphyr::from_str(WIDGETS).unwrap()
 }
 
-/// Written as JSON, which is YAML.
+/// The definition of widgets.
 const WIDGETS: &str = r#"
 {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -113,7 +113,7 @@ const WIDGETS: &str = r#"
     }
 "#;
 
-/// A widget.
+/// Returns a widget.
 pub(crate) fn widget(name: &str, spec: &Value) -> DynamicObject {
     serde_json::from_value(json!({
         "apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec,

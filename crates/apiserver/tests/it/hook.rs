@@ -1,4 +1,4 @@
-//! A webhook server over TLS, whose certificate is of an authority of its own.
+//! A webhook server over TLS with its own certificate authority.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// The answer of a webhook.
+/// The response of a webhook.
 pub(crate) enum Answer {
-    /// The `response` of a review, whose uid is added.
+    /// The `response` of a review. The uid is added.
     Review(Value),
-    /// Something else, with this code.
+    /// Another body with a status code.
     Raw(u16, String),
-    /// Nothing, ever.
+    /// No response.
     Silence,
 }
 
-/// A patch that is allowed.
+/// Allows a request with a patch.
 pub(crate) fn patched(patch: &Value) -> Answer {
     let patch = STANDARD.encode(patch.to_string());
     Answer::Review(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
@@ -39,13 +39,13 @@ type Decide = dyn Fn(&str, &Value) -> Answer + Send + Sync;
 /// A running webhook server.
 pub(crate) struct Hook {
     pub(crate) port: u16,
-    /// The certificate of its authority, as a configuration carries it.
+    /// The `caBundle` of its authority.
     pub(crate) bundle: String,
     seen: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Hook {
-    /// Starts a server that answers with `decide`, which is given the path and the request of the review.
+    /// Starts a server. `decide` receives the path and the request of each review.
     pub(crate) async fn start(
         decide: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
     ) -> Self {
@@ -74,17 +74,17 @@ impl Hook {
         Self { port, bundle, seen }
     }
 
-    /// The `clientConfig` of a webhook at a path.
+    /// Returns the `clientConfig` of a webhook at a path.
     pub(crate) fn at(&self, path: &str) -> Value {
         json!({"url": format!("https://127.0.0.1:{}{path}", self.port), "caBundle": self.bundle})
     }
 
-    /// The requests of the reviews since this was last asked, with the paths that they came to.
+    /// Returns the paths and requests of the reviews since the last call.
     pub(crate) fn take(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// The paths alone.
+    /// Returns the paths of the reviews since the last call.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.take().into_iter().map(|(path, _)| path).collect()
     }

@@ -1,5 +1,5 @@
-//! What only the embedded server can be asked: hooks, folders of data, limits, certificates. What is asked of a real
-//! kube-apiserver, too, is in the end-to-end tests.
+//! Tests of features that only the embedded server has: hooks, data folders, limits and certificates. Tests that also run
+//! against a kube-apiserver are in `e2e/tests/apiserver`.
 
 #![allow(
     clippy::unwrap_used,

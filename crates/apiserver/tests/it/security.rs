@@ -1,4 +1,4 @@
-//! Who gets in, and how broken requests are answered.
+//! Credentials, connections, limits, and malformed requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::harness::{Harness, PATIENCE};
+use crate::harness::{Harness, TIMEOUT};
 
 async fn with_token(server: &Server, token: Option<&str>) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig("t")).unwrap();
@@ -34,7 +34,7 @@ async fn code(client: &Client, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn only_the_token_opens() {
+async fn only_a_valid_token_authenticates() {
     let h = Harness::start().await;
     for (token, expected) in [(None, 403), (Some("wrong"), 401)] {
         let client = with_token(&h.server, token).await;
@@ -47,7 +47,7 @@ async fn only_the_token_opens() {
     }
 }
 
-/// A connection of its own: TLS as a browser or Go program would do it, with the protocols it speaks.
+/// Opens a TLS connection with these protocols.
 async fn connect(
     h: &Harness,
     protocols: &[&[u8]],
@@ -79,12 +79,12 @@ async fn connect(
         .unwrap()
 }
 
-/// Sends text and reads what comes until the server closes.
+/// Sends text and reads until the server closes.
 async fn talk(stream: &mut TlsStream<TcpStream>, text: &str) -> String {
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
-    // A server that hangs up on a slow client need not say goodbye.
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await;
+    // The server may close the connection of a slow client without close_notify.
     let _ = read.unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -152,7 +152,7 @@ async fn many_watches_share_one_http2_connection() {
         .await;
     assert_eq!(code, 201);
     for watch in &mut watches {
-        let frame = tokio::time::timeout(PATIENCE, watch.frame())
+        let frame = tokio::time::timeout(TIMEOUT, watch.frame())
             .await
             .unwrap()
             .unwrap()
@@ -173,7 +173,7 @@ async fn many_watches_share_one_http2_connection() {
 }
 
 #[tokio::test]
-async fn slow_clients_are_cut_off() {
+async fn slow_clients_are_disconnected() {
     let limits = Limits {
         slow_client: Duration::from_millis(200),
         patience: Duration::from_millis(200),
@@ -184,11 +184,11 @@ async fn slow_clients_are_cut_off() {
         ..ServerConfig::default()
     })
     .await;
-    // Half a head.
+    // An incomplete head.
     let mut stream = connect(&h, &[b"http/1.1"], None).await;
     let answer = talk(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
     assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // A head, and a body that does not come.
+    // A head without its body.
     let mut stream = connect(&h, &[b"http/1.1"], None).await;
     let head = format!(
         "POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
@@ -197,15 +197,15 @@ async fn slow_clients_are_cut_off() {
     );
     let answer = talk(&mut stream, &head).await;
     assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
-    // No handshake at all.
+    // No handshake.
     let mut plain = TcpStream::connect(h.server.address()).await.unwrap();
     let mut nothing = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, plain.read_to_end(&mut nothing)).await;
+    let read = tokio::time::timeout(TIMEOUT, plain.read_to_end(&mut nothing)).await;
     assert!(read.is_ok(), "the connection is still open");
 }
 
 #[tokio::test]
-async fn too_many_watches_are_told_to_come_back() {
+async fn too_many_watches_are_rejected_with_a_retry_delay() {
     let limits = Limits {
         watches: 1,
         ..Limits::default()
@@ -235,7 +235,7 @@ async fn too_many_watches_are_told_to_come_back() {
     let answer = talk(&mut second, watch).await.to_lowercase();
     assert!(answer.starts_with("http/1.1 429"), "{answer}");
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
-    // An administrator watches all the same.
+    // An administrator can still watch.
     let request = http::Request::get("/api/v1/configmaps?watch=true")
         .body(kube::client::Body::empty())
         .unwrap();
@@ -250,7 +250,7 @@ async fn too_many_watches_are_told_to_come_back() {
     assert!(text.contains(counted), "{text}");
 }
 
-/// Limits for one identity that are soon met.
+/// Returns a configuration with low limits for one identity.
 fn small_share(share: Share) -> ServerConfig {
     ServerConfig {
         limits: Limits {
@@ -265,7 +265,7 @@ const REVIEW: &str = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTT
     Content-Type: application/json\r\n";
 
 #[tokio::test]
-async fn slow_bodies_cost_their_sender_its_own_share_only() {
+async fn slow_bodies_do_not_affect_other_identities() {
     let h = Harness::with(small_share(Share {
         requests: 2,
         ..Share::default()
@@ -281,7 +281,7 @@ async fn slow_bodies_cost_their_sender_its_own_share_only() {
         slow.push(stream);
     }
     let whole = format!("{REVIEW}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}");
-    let end = tokio::time::Instant::now() + PATIENCE;
+    let end = tokio::time::Instant::now() + TIMEOUT;
     loop {
         let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
         let answer = talk(&mut stream, &whole).await;
@@ -293,7 +293,7 @@ async fn slow_bodies_cost_their_sender_its_own_share_only() {
     let mut stream = connect(&h, &[b"http/1.1"], Some(&dave)).await;
     let answer = talk(&mut stream, &whole).await;
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-    // What is slow is answered when it is there.
+    // The slow request succeeds once its body is complete.
     let mut answer = [0; 12];
     slow[0].write_all(b"}").await.unwrap();
     slow[0].read_exact(&mut answer).await.unwrap();
@@ -301,7 +301,7 @@ async fn slow_bodies_cost_their_sender_its_own_share_only() {
 }
 
 #[tokio::test]
-async fn bodies_of_one_identity_have_so_much_memory() {
+async fn the_memory_for_bodies_of_one_identity_is_limited() {
     let h = Harness::with(small_share(Share {
         buffered: 1000,
         ..Share::default()
@@ -319,7 +319,7 @@ async fn bodies_of_one_identity_have_so_much_memory() {
 }
 
 #[tokio::test]
-async fn one_identity_has_so_many_connections() {
+async fn the_connections_of_one_identity_are_limited() {
     let h = Harness::with(small_share(Share {
         connections: 1,
         ..Share::default()
@@ -334,14 +334,14 @@ async fn one_identity_has_so_many_connections() {
     assert_eq!(&begin, b"HTTP/1.1 200");
     for (path, code) in [("/api", "429"), ("/healthz", "200")] {
         let mut second = connect(&h, &[b"http/1.1"], Some(&carol)).await;
-        // The server ends it, although the client did not ask for that.
+        // The server closes the connection.
         let answer = talk(&mut second, &get(path)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{answer}");
     }
 }
 
 #[tokio::test]
-async fn who_reads_no_answers_is_not_read_and_then_cut_off() {
+async fn a_client_that_reads_no_responses_is_disconnected() {
     let limits = Limits {
         slow_client: Duration::from_millis(500),
         ..Limits::default()
@@ -355,17 +355,17 @@ async fn who_reads_no_answers_is_not_read_and_then_cut_off() {
     let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
     let get = "GET /openapi/v2 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(50);
     stream.write_all(get.as_bytes()).await.unwrap();
-    // Nothing is read until the server has given up, which a write notices.
+    // A write fails once the server has closed the connection.
     let given_up = async {
         while stream.write_all(b"\r\n").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, given_up).await.unwrap();
+    tokio::time::timeout(TIMEOUT, given_up).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_taken_port_says_so_and_shutdown_frees_it() {
+async fn a_port_in_use_is_reported_and_shutdown_releases_it() {
     let first = Server::start(ServerConfig::default()).await.unwrap();
     let listen = first.address();
     let second = Server::start(ServerConfig {

@@ -7,7 +7,7 @@ use berth_apiserver::{Limits, ServerConfig};
 use serde_json::{Value, json};
 
 use super::{JSON, MAPS, MERGE, map, ok, register, rule, send, webhook, with};
-use crate::harness::{Harness, PATIENCE};
+use crate::harness::{Harness, TIMEOUT};
 use crate::hook::{Answer, Hook, allowed};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -22,7 +22,7 @@ async fn a_webhook_may_write_to_the_server_during_its_call() {
         let of = request["name"].as_str().unwrap().to_owned();
         if path == "/always" || calls == 1 {
             let client = inner.lock().unwrap().clone().unwrap();
-            // It changes the same object, so that the write that asks comes too late.
+            // Changes the same object, which causes a conflict.
             let patch = json!({"metadata": {"annotations": {"calls": calls.to_string()}}});
             let request = http::Request::patch(format!("/api/v1/namespaces/default/secrets/{of}"));
             let request = request.header("content-type", MERGE);
@@ -47,7 +47,7 @@ async fn a_webhook_may_write_to_the_server_during_its_call() {
     for (path, value, times, code) in [("/once", "dg==", 2, 200), ("/always", "dw==", 6, 409)] {
         *calls.lock().unwrap() = 0;
         let of = webhook("w", hook.at(path), rule("", "v1", "secrets"));
-        // Not for what the webhook itself writes.
+        // Excludes the writes of the webhook.
         let condition = json!({"matchConditions": [{"name": "not-own",
             "expression": "!has(object.metadata.annotations)"}]});
         register(&h, "Validating", "c", json!([with(of, &condition)])).await;
@@ -76,7 +76,7 @@ async fn requests_that_wait_for_webhooks_leave_capacity_for_others() {
         &json!({"timeoutSeconds": 30}),
     );
     register(&h, "Validating", "c", json!([slow])).await;
-    // Within the process, where a client does not try again by itself.
+    // An in-process client does not retry.
     let client = h.server.client();
     let post = |name: &str| {
         let request = http::Request::post(MAPS).header("content-type", JSON);
@@ -85,7 +85,7 @@ async fn requests_that_wait_for_webhooks_leave_capacity_for_others() {
         async move { client.send(request).await.unwrap() }
     };
     let first = tokio::spawn(post("a"));
-    let until = tokio::time::Instant::now() + PATIENCE;
+    let until = tokio::time::Instant::now() + TIMEOUT;
     while hook.take().is_empty() {
         assert!(tokio::time::Instant::now() < until);
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -106,7 +106,7 @@ async fn services_are_called_at_their_endpoints() {
     let external = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
         "spec": {"type": "ExternalName", "externalName": "localhost"}});
     ok(&h, "POST", services, external).await;
-    // The url is as Karmada's manifest has it: the name of a Service, which no name server knows.
+    // The URL contains the host name of a Service, as in Karmada's manifest.
     let url = format!("https://hook.default.svc:{}/url", hook.port);
     for (client, path) in [
         (

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{GROUP, map, ok, plural, register, rule, send, webhook, with};
-use crate::harness::{Harness, PATIENCE};
+use crate::harness::{Harness, TIMEOUT};
 use crate::hook::{Answer, Hook, allowed};
 
 #[tokio::test]
@@ -144,9 +144,9 @@ async fn refused_deletions_resume_without_the_webhook_and_configurations_are_exe
     .await;
     assert_eq!(code, 400, "{answer}");
     ok(&h, "DELETE", "/api/v1/namespaces/n", Value::Null).await;
-    let until = tokio::time::Instant::now() + PATIENCE;
+    let until = tokio::time::Instant::now() + TIMEOUT;
     hook.take();
-    // The server asks on its own behalf, too, and again after a while.
+    // The server calls webhooks for its own deletions and retries them.
     let mut asked = 0;
     while asked < 2 {
         assert!(tokio::time::Instant::now() < until);

@@ -89,7 +89,7 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
         .as_array()
         .unwrap();
     assert_eq!(containers.len(), 2);
-    // The default of the field, and no field that containers do not have.
+    // Defaults are set and unknown fields are dropped.
     assert_eq!(
         containers[1]["terminationMessagePath"],
         "/dev/termination-log"
@@ -97,7 +97,7 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
     assert_eq!(containers[1]["unknown"], Value::Null);
     assert_eq!(validated["spec"], made["spec"]);
     assert_eq!(made["metadata"]["labels"], json!({"hook": "1"}));
-    // Fields that webhooks add have no manager, so applying the same object again conflicts with nothing and changes nothing.
+    // Fields of webhooks have no manager, so applying the same object again changes nothing.
     let managed = made["metadata"]["managedFields"].to_string();
     assert!(
         !managed.contains("side") && !managed.contains("hook"),

@@ -38,7 +38,7 @@ async fn responses_decide_and_failures_follow_the_policy() {
     let denied = "admission webhook \"w.example.com\" denied the request";
     let failed = "Internal error occurred: failed calling webhook \"w.example.com\": ";
     let service = |name: &str| json!({"service": {"namespace": "default", "name": name, "path": "/allow"}, "caBundle": hook.bundle});
-    // Client, phase, then code and part of the message with Fail, and whether Ignore lets it pass.
+    // Client, phase, code and message with Fail, and whether Ignore admits the request.
     for (client, phase, code, message, ignored) in [
         (hook.at("/allow"), "", 201, "", true),
         (

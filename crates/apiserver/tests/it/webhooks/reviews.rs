@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENTS, MAPS, deployment, map, ok, register, send, webhook, with};
-use crate::harness::{Harness, PATIENCE};
+use crate::harness::{Harness, TIMEOUT};
 use crate::hook::{Hook, allowed};
 
 #[tokio::test]
@@ -90,8 +90,8 @@ async fn a_review_describes_the_request_and_its_objects() {
         json!({"propagationPolicy": "Foreground"}),
     )
     .await;
-    // It waits for its dependents, of which there are none: its finalizer is taken away.
-    let until = tokio::time::Instant::now() + PATIENCE;
+    // The object has no dependents, so its finalizer is removed.
+    let until = tokio::time::Instant::now() + TIMEOUT;
     let mut seen = hook.take();
     while seen.len() < 2 {
         assert!(tokio::time::Instant::now() < until, "{seen:?}");
@@ -159,7 +159,7 @@ async fn a_review_describes_the_request_and_its_objects() {
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
     ok(&h, "POST", &format!("{pods}/p/eviction"), eviction).await;
-    // The pod goes without a review of its own.
+    // The deletion of an evicted pod is not reviewed.
     let review = one();
     assert_eq!(
         (&review["operation"], &review["resource"]["resource"]),
