@@ -45,7 +45,7 @@ pub struct AdmissionRequest<'a> {
     pub name: &'a str,
     /// The stored object, for updates and deletes.
     pub old_object: Option<&'a Value>,
-    /// Whether this is a dry run.
+    /// True for a dry run.
     pub dry_run: bool,
 }
 

@@ -122,6 +122,61 @@ mod tests {
     }
 
     #[test]
+    fn webhook_configurations_have_the_field_numbers_of_kubernetes() {
+        let rule = [
+            field(1, b"apps"),
+            field(2, b"v1"),
+            field(3, b"pods"),
+            field(4, b"*"),
+        ]
+        .concat();
+        let service = [
+            field(1, b"n"),
+            field(2, b"s"),
+            field(3, b"/p"),
+            number(4, 99),
+        ]
+        .concat();
+        let condition = [field(1, b"c"), field(2, b"true")].concat();
+        let common = [
+            field(1, b"w"),
+            field(2, &[field(1, &service), field(2, b"ca")].concat()),
+            field(3, &[field(1, b"CREATE"), field(2, &rule)].concat()),
+            field(4, b"Fail"),
+            field(6, b"None"),
+            number(7, 5),
+            field(8, b"v1"),
+            field(9, b"Exact"),
+        ]
+        .concat();
+        let mutating = [field(10, b"IfNeeded"), field(12, &condition)].concat();
+        for (kind, own) in [
+            ("Mutating", mutating),
+            ("Validating", field(11, &condition)),
+        ] {
+            let raw = field(2, &[common.clone(), own].concat());
+            let body = enveloped(
+                "admissionregistration.k8s.io/v1",
+                &format!("{kind}WebhookConfiguration"),
+                &raw,
+            );
+            let mut expected = json!({
+                "name": "w", "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": 5,
+                "clientConfig": {"caBundle": "Y2E=",
+                    "service": {"namespace": "n", "name": "s", "path": "/p", "port": 99}},
+                "rules": [{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"],
+                    "resources": ["pods"], "scope": "*"}],
+                "admissionReviewVersions": ["v1"], "matchPolicy": "Exact",
+                "matchConditions": [{"name": "c", "expression": "true"}],
+            });
+            if kind == "Mutating" {
+                expected["reinvocationPolicy"] = json!("IfNeeded");
+            }
+            assert_eq!(decode(&body).unwrap()["webhooks"][0], expected, "{kind}");
+        }
+    }
+
+    #[test]
     fn schemas_take_either_form() {
         let text = field(5, b"string");
         let either = |message: Vec<u8>| {

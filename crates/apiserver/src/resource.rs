@@ -96,7 +96,7 @@ pub(crate) struct Resource {
     pub(crate) conversion: Conversion,
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,
-    /// Whether the server maintains `metadata.generation`.
+    /// True if the server maintains `metadata.generation`.
     pub(crate) generation: bool,
     pub(crate) put: Put,
     pub(crate) source: Source,

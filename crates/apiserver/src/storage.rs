@@ -125,7 +125,7 @@ pub struct Progress {
     pub kept: u64,
     /// The number of times that changes were undone.
     pub losses: u64,
-    /// Why the storage refuses changes now.
+    /// Reason for refusing changes, if any.
     pub refusing: Option<StorageError>,
 }
 

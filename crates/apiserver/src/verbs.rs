@@ -121,7 +121,7 @@ impl Call {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) content: Content,
-    /// Whether the verb created the content.
+    /// True if the verb created the content.
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }

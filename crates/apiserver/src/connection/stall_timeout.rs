@@ -16,7 +16,7 @@ pub(super) struct StallTimeout<S> {
     limit: Duration,
     /// Runs while a write is blocked.
     blocked: Option<Pin<Box<Sleep>>>,
-    /// Whether reads wait for blocked writes.
+    /// True if reads wait for blocked writes.
     pause_reads: bool,
     reader: Option<Waker>,
 }

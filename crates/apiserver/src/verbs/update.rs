@@ -14,7 +14,7 @@ use crate::patch::json::Operations;
 use crate::patch::{merge, strategic};
 use crate::resource::Subresource;
 
-/// Whether a write creates or updates its object.
+/// The effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Created,

@@ -39,7 +39,7 @@ pub(crate) enum WatchEvent {
     Deleted(Arc<Stored>),
     Bookmark {
         version: u64,
-        /// Whether the initial state is complete.
+        /// True if the initial state is complete.
         end_of_initial: bool,
     },
     Error(ApiError),
@@ -66,7 +66,7 @@ impl RateLimiter {
 /// The objects that existed when the watch began and are not sent yet.
 struct InitialState {
     objects: std::vec::IntoIter<Arc<Stored>>,
-    /// Whether a bookmark marks the end.
+    /// True if a bookmark marks the end.
     mark_end: bool,
 }
 
@@ -86,9 +86,9 @@ pub(crate) struct Watcher {
     durable: u64,
     /// The number of undone writes at the last read.
     losses: u64,
-    /// Whether a bookmark marks the end of an initial state that is not durable yet.
+    /// True if a bookmark marks the end of an initial state that is not durable yet.
     undurable_state: Option<bool>,
-    /// Whether there may be changes after `seen`.
+    /// True if there may be changes after `seen`.
     behind: bool,
     limiter: RateLimiter,
     wake: Receiver<u64>,

@@ -35,7 +35,7 @@ const MAX_EXCERPT: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
-    /// Whether the address refers to a Service, which must exist.
+    /// True if the address refers to a Service, which must exist.
     is_service: bool,
     authorities: Option<String>,
 }

@@ -24,7 +24,7 @@ pub(crate) enum FailurePolicy {
 pub(crate) struct Webhook {
     pub(crate) name: String,
     pub(super) rules: Vec<Rule>,
-    /// Whether rules also match other versions of a resource.
+    /// True if rules also match other versions of a resource.
     pub(super) equivalent: bool,
     /// The selector of namespaces; `None` if it is invalid.
     pub(super) namespaces: Option<CompiledSelector>,
@@ -33,9 +33,9 @@ pub(crate) struct Webhook {
     pub(super) conditions: Vec<Result<Condition, String>>,
     pub(crate) failure_policy: FailurePolicy,
     pub(crate) timeout: Duration,
-    /// Whether the webhook is called again if a later one changes the object.
+    /// True if the webhook is called again if a later one changes the object.
     pub(crate) reinvoke: bool,
-    /// Whether the webhook supports dry run.
+    /// True if the webhook supports dry run.
     pub(crate) supports_dry_run: bool,
     pub(crate) version: Version,
     target: Target,

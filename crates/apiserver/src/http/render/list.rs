@@ -28,7 +28,7 @@ pub(super) struct ListChunks {
     is_first: bool,
     resource: Arc<Resource>,
     form: Form,
-    /// Whether the end is written.
+    /// True if the end is written.
     done: bool,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Subject<'a> {
     pub(super) write: WriteKind,
 }
 
-/// Whether webhooks were called.
+/// The use of webhooks during a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reviewed {
     Yes,
