@@ -28,7 +28,7 @@ const APISERVER: &[(&str, &[&str])] = &[
     ),
     ("schema", &["codec", "schema", "table"]),
     ("store", &["storage", "store"]),
-    ("resource", &["resource"]),
+    ("resource", &["names", "resource"]),
     ("patch", &["patch"]),
     ("built-in kinds", &["builtin", "selector"]),
     ("registry", &["registry"]),
@@ -67,7 +67,6 @@ const KNOWN: &[(&str, &[(&str, &str)])] = &[
         &[
             ("config", "service"),
             ("connect", "options"),
-            ("connect", "reachability"),
             ("connect", "rotation"),
             ("expression", "framework"),
             ("flags", "config"),

@@ -17,7 +17,7 @@
 //! | registry | `registry`: the served resources, built-in and custom |
 //! | built-in kinds | `builtin` `selector` |
 //! | patch | `patch`: JSON, merge, strategic merge and apply patches |
-//! | resource | `resource`: names, scope, schema and columns of one resource |
+//! | resource | `resource`: scope, schema and columns of one resource; `names`: syntax of object names |
 //! | store | `store` (in memory) `storage` (on disk) |
 //! | schema | `schema` `codec` `table` |
 //! | leaves | `error` `identity` `query` `admission` `connect` `protobuf` `clock` `tables` `go_text` `percent_encoding` |
@@ -40,6 +40,7 @@ mod go_text;
 mod http;
 mod identity;
 mod metrics;
+mod names;
 mod patch;
 mod percent_encoding;
 mod protobuf;

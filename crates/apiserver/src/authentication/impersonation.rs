@@ -11,11 +11,11 @@ use http::HeaderMap;
 use crate::authorization::attributes::{Attributes, Target};
 use crate::authorization::index::{Decision, Index};
 use crate::authorization::{denied, refused};
-use crate::builtin::names;
 use crate::error::ApiError;
 use crate::identity::{
     ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED, as_service_account,
 };
+use crate::names;
 use crate::percent_encoding::decode;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";

@@ -4,7 +4,6 @@
 mod autoscaler;
 mod definition;
 pub(crate) mod metadata;
-pub(crate) mod names;
 mod network;
 mod pod;
 pub(crate) mod pod_parts;
@@ -22,6 +21,7 @@ mod workloads;
 use serde_json::{Value, json};
 
 use crate::clock;
+use crate::names;
 use crate::resource::{Resource, Subresource};
 pub(crate) use validation::validate;
 

@@ -49,12 +49,12 @@ pub(super) fn find(
     let Target::Resource(target) = &wanted.target else {
         return Ok(None);
     };
-    let handles = |handler: &&Arc<dyn Connect>| {
+    let is_match = |handler: &&Arc<dyn Connect>| {
         let own = handler.subresource();
         (own.group, own.resource, own.subresource)
             == (target.group, target.resource, target.subresource)
     };
-    let Some(handler) = shared.connects.iter().find(handles) else {
+    let Some(handler) = shared.connects.iter().find(is_match) else {
         return Ok(None);
     };
     let served = snapshot.group_version(target.group, target.version);

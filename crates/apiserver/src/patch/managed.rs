@@ -269,7 +269,7 @@ pub(crate) fn record(
     }
     if difference.changed.is_empty() && difference.removed.is_empty() {
         match old.and_then(|o| o["metadata"].get("managedFields")) {
-            Some(managed) => new["metadata"]["managedFields"] = managed.clone(),
+            Some(entries) => new["metadata"]["managedFields"] = entries.clone(),
             None => store(new, &[]),
         }
         return;

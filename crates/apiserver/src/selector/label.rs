@@ -2,8 +2,8 @@
 
 use berth_apimachinery::label_selector::{CompiledSelector, LabelRequirement, Relation};
 
-use crate::builtin::names;
 use crate::error::ApiError;
+use crate::names;
 
 /// Parses the label selector of a request.
 pub(crate) fn parse(text: &str) -> Result<CompiledSelector, ApiError> {

@@ -49,7 +49,7 @@ pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<
         .filter_map(|(name, unit)| {
             let allocatable = stored["status"]["allocatable"][name].as_str();
             let allocatable = allocatable
-                .and_then(Quantity::parse)
+                .and_then(|text| Quantity::parse(text).ok())
                 .unwrap_or(Quantity::ZERO);
             let requested = requests
                 .get(name)
