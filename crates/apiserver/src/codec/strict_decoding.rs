@@ -54,8 +54,6 @@ pub(crate) fn strict_error(unknown: &[String], duplicates: &[DuplicateField]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn duplicates_below_long_names_are_bounded() {
         let (name, fields) = ("n".repeat(1 << 20), r#""d":1,"d":1,"#.repeat(100_000));
