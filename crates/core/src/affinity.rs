@@ -1,4 +1,4 @@
-//! Cluster affinities, compiled: for one Cluster object, and for a whole fleet at once.
+//! Compiled cluster affinities, matched against one cluster or a whole fleet.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::fleet::ClusterView;
 use crate::fleet::symbols::{NONE, Symbol};
 use crate::fleet::topology::Topology;
 
-/// A selector as it takes part in an affinity.
+/// A selector as a part of an affinity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part<T> {
-    /// Not given: every cluster will do.
+    /// Absent; matches every cluster.
     Any,
-    /// Given and valid.
+    /// Present and valid.
     Must(T),
-    /// Given and invalid: no cluster will do.
+    /// Present and invalid; matches no cluster.
     Never,
 }
 
@@ -42,7 +42,7 @@ impl<T> Part<T> {
     }
 }
 
-/// A cluster affinity that is ready to match. All parts have to hold; an empty one matches every cluster.
+/// A compiled cluster affinity. All parts must match; an empty affinity matches every cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompiledAffinity {
     labels: Part<CompiledSelector>,
@@ -53,7 +53,7 @@ pub struct CompiledAffinity {
 }
 
 impl CompiledAffinity {
-    /// Makes an affinity ready to match. A selector that Kubernetes calls invalid matches nothing.
+    /// Compiles an affinity. An invalid selector matches nothing, as in Kubernetes.
     pub fn new(affinity: &ClusterAffinity) -> Self {
         Self {
             labels: Part::new(
@@ -73,7 +73,7 @@ impl CompiledAffinity {
         }
     }
 
-    /// Whether a Cluster object matches.
+    /// Reports whether a Cluster object matches.
     pub fn matches(&self, cluster: &Cluster) -> bool {
         static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -91,7 +91,7 @@ impl CompiledAffinity {
             && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == name))
     }
 
-    /// Whether a cluster of a snapshot matches.
+    /// Reports whether a cluster of a snapshot matches.
     pub fn matches_view(&self, cluster: &ClusterView<'_>) -> bool {
         !self
             .excluded
@@ -111,7 +111,7 @@ impl CompiledAffinity {
             && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == cluster.name()))
     }
 
-    /// The clusters of a fleet that match.
+    /// Returns the clusters of a fleet that match.
     pub(crate) fn mask(&self, fleet: &Topology) -> Bits {
         let len = fleet.len();
         if matches!(self.labels, Part::Never) || matches!(self.fields, Part::Never) {
@@ -184,7 +184,7 @@ fn field_mask(fleet: &Topology, requirement: &FieldRequirement) -> Bits {
     }
 }
 
-/// The clusters whose value in a column of labels satisfies a requirement. No column: no cluster has a value.
+/// Returns the clusters whose label value satisfies a requirement. Without a column no cluster has the label.
 fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRequirement) -> Bits {
     let Some(column) = column else {
         return if requirement.relation().holds(None) {
@@ -205,14 +205,14 @@ fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRe
         Relation::Exists => Bits::from_column(column, |value| value != NONE),
         Relation::DoesNotExist => Bits::from_column(column, |value| value == NONE),
         relation @ (Relation::GreaterThan(_) | Relation::LessThan(_)) => {
-            // Comparisons are rare, so all strings of the fleet are compared.
+            // Comparisons are rare, so testing all strings of the fleet is acceptable.
             let holds: Vec<Symbol> = fleet.symbols.satisfying(|text| relation.holds(Some(text)));
             Bits::from_column(column, |value| holds.binary_search(&value).is_ok())
         }
     }
 }
 
-/// The symbols of the values that some cluster carries, ascending.
+/// Returns the symbols of the values that some cluster has, ascending.
 fn symbols_of(fleet: &Topology, values: &[String]) -> Vec<Symbol> {
     let mut symbols: Vec<Symbol> = values
         .iter()

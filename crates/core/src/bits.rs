@@ -1,11 +1,11 @@
-//! Sets of clusters as bits by ordinal.
+//! Sets of clusters as bits, indexed by ordinal.
 
 /// Bits in a word.
 const WORD: usize = u64::BITS as usize;
 
 /// A set of clusters of one snapshot: one bit for each ordinal.
 ///
-/// Both sides of an operation have to come from snapshots with the same clusters.
+/// Both operands of an operation must come from snapshots with the same clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
     words: Vec<u64>,
@@ -13,7 +13,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// No cluster of `len`.
+    /// Returns the empty set over `len` clusters.
     pub fn none(len: usize) -> Self {
         Self {
             words: vec![0; len.div_ceil(WORD)],
@@ -21,7 +21,7 @@ impl Bits {
         }
     }
 
-    /// All of `len` clusters.
+    /// Returns the full set over `len` clusters.
     pub fn all(len: usize) -> Self {
         let mut words = vec![u64::MAX; len.div_ceil(WORD)];
         if let Some(last) = words.last_mut()
@@ -32,7 +32,7 @@ impl Bits {
         Self { words, len }
     }
 
-    /// The clusters among `len` for which the predicate holds.
+    /// Returns the clusters among `len` that satisfy the predicate.
     pub fn from_fn(len: usize, mut holds: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(len.div_ceil(WORD));
         let mut start = 0;
@@ -48,7 +48,7 @@ impl Bits {
         Self { words, len }
     }
 
-    /// The clusters whose value in a column satisfies the predicate.
+    /// Returns the clusters whose value in a column satisfies the predicate.
     pub fn from_column<T: Copy>(column: &[T], holds: impl Fn(T) -> bool) -> Self {
         let words = column
             .chunks(WORD)
@@ -64,17 +64,17 @@ impl Bits {
         }
     }
 
-    /// The number of clusters that the set is about, in it or not.
+    /// Returns the number of clusters that the set ranges over.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no cluster is in the set.
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// The number of clusters in the set.
+    /// Returns the number of clusters in the set.
     pub fn count(&self) -> usize {
         self.words
             .iter()
@@ -82,14 +82,14 @@ impl Bits {
             .sum()
     }
 
-    /// Whether the cluster is in the set.
+    /// Reports whether the set contains a cluster.
     pub fn contains(&self, ordinal: usize) -> bool {
         self.words
             .get(ordinal / WORD)
             .is_some_and(|word| word >> (ordinal % WORD) & 1 == 1)
     }
 
-    /// Adds or removes the cluster; an ordinal beyond the set is ignored.
+    /// Adds or removes a cluster; ignores ordinals out of range.
     pub fn set(&mut self, ordinal: usize, member: bool) {
         if ordinal >= self.len {
             return;
@@ -104,7 +104,7 @@ impl Bits {
         }
     }
 
-    /// Makes it a set about so many clusters, whatever a plugin has made of it.
+    /// Resizes the set to `len` clusters, whatever a plugin returned.
     pub(crate) fn trim(&mut self, len: usize) {
         if self.len != len {
             self.words.resize(len.div_ceil(WORD), 0);
@@ -117,35 +117,35 @@ impl Bits {
         }
     }
 
-    /// Keeps what is also in the other set.
+    /// Keeps the clusters that are also in the other set.
     pub fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
         }
     }
 
-    /// Keeps what is also in one of two other sets.
+    /// Keeps the clusters that are also in one of two other sets.
     pub fn intersect_either(&mut self, one: &Self, other: &Self) {
         for ((word, one), other) in self.words.iter_mut().zip(&one.words).zip(&other.words) {
             *word &= one | other;
         }
     }
 
-    /// Adds what is in the other set.
+    /// Adds the clusters of the other set.
     pub fn unite(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
     }
 
-    /// Removes what is in the other set.
+    /// Removes the clusters of the other set.
     pub fn subtract(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;
         }
     }
 
-    /// The ordinals in the set, ascending, which is also by name.
+    /// Iterates over the ordinals in ascending order, which is the order of names.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let mut rest = word;

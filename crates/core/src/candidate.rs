@@ -1,29 +1,29 @@
-//! A cluster that passed the filters, with the numbers that selection and assignment work on.
+//! Clusters that passed the filters, with the numbers for selection and assignment.
 
 use std::cmp::Ordering;
 
 /// A cluster that passed the filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its place in the snapshot, which is its rank by name.
+    /// The ordinal in the snapshot: the rank by name.
     pub ordinal: usize,
     /// 0 for the primary clusters of an affinity term, k for its k-th overflow group.
     pub tier: u32,
     /// The sum of the scores.
     pub score: i64,
-    /// The replicas (or component sets) it can take.
+    /// The replicas (or component sets) for which the cluster has capacity.
     pub allocatable: i64,
-    /// The replicas it holds.
+    /// The replicas that the cluster holds.
     pub assigned: i64,
 }
 
 impl Candidate {
-    /// What it can take with what it holds.
+    /// Returns the capacity plus the held replicas.
     pub fn available(&self) -> i64 {
         self.allocatable.saturating_add(self.assigned)
     }
 
-    /// The order of preference: tier, then score, then availability, then name.
+    /// Compares by preference: tier, then score, then availability, then name.
     pub fn preference(&self, other: &Self) -> Ordering {
         self.tier
             .cmp(&other.tier)

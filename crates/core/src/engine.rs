@@ -1,4 +1,4 @@
-//! The engine: runs the points of a decision, term after term.
+//! The engine: runs the extension points for each affinity term.
 
 mod cycle;
 mod estimating;
@@ -25,13 +25,12 @@ use trace::{Observed, Silent, Trace};
 
 pub use explain::{ClusterExplanation, Explanation, Refusal, Stage, TermExplanation};
 
-/// Placements remembered, each with a few kilobytes for a thousand clusters.
+/// The number of cached placements; each takes a few kilobytes for a thousand clusters.
 const REMEMBERED_PLACEMENTS: usize = 512;
 
-/// Decides where workloads go.
+/// Decides the clusters of workloads.
 ///
-/// It is a pure function of snapshot and request: what it remembers between calls makes it faster and never
-/// changes a decision.
+/// A decision is a pure function of snapshot and request. Caches between calls never change a decision.
 #[derive(Debug)]
 pub struct Engine {
     gates: Gates,
@@ -40,26 +39,26 @@ pub struct Engine {
     prepared: PreparedCache,
 }
 
-/// A decision, with what plugins have handed on while it was made.
+/// A decision and the state that plugins left.
 #[derive(Debug)]
 pub struct Decision {
-    /// What was decided.
+    /// The result of the decision.
     pub outcome: Outcome,
-    /// What plugins have handed on in the cycle that decided; after a failure, in the last one.
+    /// The state of the deciding cycle, or of the last one after a failure.
     pub state: CycleState,
 }
 
 impl Engine {
-    /// An engine with the in-tree plugins that are in use.
+    /// Creates an engine with the enabled in-tree plugins.
     ///
     /// # Errors
-    /// None with in-tree plugins only.
+    /// Never with in-tree plugins only.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let plugins = Plugins::in_tree(options.gates);
         Self::with_plugins(options, plugins)
     }
 
-    /// An engine with exactly these plugins, without those that the options say are not in use.
+    /// Creates an engine with the given plugins, except for those that the options disable.
     ///
     /// # Errors
     /// When two plugins of a list have the same name.
@@ -74,20 +73,20 @@ impl Engine {
         })
     }
 
-    /// The same engine with another number of placements remembered; 0 remembers none.
+    /// Sets the number of cached placements; 0 disables the cache.
     #[must_use]
     pub fn remembering(mut self, placements: usize) -> Self {
         self.prepared = PreparedCache::new(placements);
         self
     }
 
-    /// Decides where a workload goes.
+    /// Decides the clusters of a workload.
     pub fn schedule(&mut self, snapshot: &Snapshot, request: &Request) -> Outcome {
         self.schedule_with(snapshot, request, &NOTHING)
     }
 
-    /// Decides where a workload goes, while other workloads were placed, or have gone, that clusters do not
-    /// report so yet. All that is given counts.
+    /// Decides the clusters of a workload, taking into account other workloads that clusters do not report
+    /// correctly yet. All of `assumed` counts.
     pub fn schedule_with(
         &mut self,
         snapshot: &Snapshot,
@@ -98,8 +97,7 @@ impl Engine {
             .outcome
     }
 
-    /// Decides as [`Self::schedule_with`] does, tells an observer what begins and ends, and hands out what
-    /// plugins have handed on.
+    /// Decides like [`Self::schedule_with`], notifies an observer and returns the state of the plugins.
     pub fn decide(
         &mut self,
         snapshot: &Snapshot,
@@ -115,12 +113,12 @@ impl Engine {
         }
     }
 
-    /// Decides, and tells why.
+    /// Decides and explains the decision.
     pub fn explain(&mut self, snapshot: &Snapshot, request: &Request) -> (Outcome, Explanation) {
         self.explain_with(snapshot, request, &NOTHING)
     }
 
-    /// Decides as [`Self::schedule_with`] does, and tells why.
+    /// Decides like [`Self::schedule_with`] and explains the decision.
     pub fn explain_with(
         &mut self,
         snapshot: &Snapshot,
@@ -132,7 +130,7 @@ impl Engine {
         (decision.outcome, explainer.finish())
     }
 
-    /// Whole sets of components are counted where the workload has components and goes to one cluster.
+    /// Returns the unit of estimates: component sets for workloads with components that go to a single cluster.
     fn unit(&self, request: &Request) -> Unit {
         let one_cluster = || {
             request.placement().constraints().iter().any(|constraint| {

@@ -1,4 +1,4 @@
-//! Why a workload is not placed, in Karmada's words.
+//! The reasons why a workload is not scheduled, in Karmada's words.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use crate::framework::PluginError;
 
-/// Why a workload is not placed. The texts are those of conditions and events.
+/// The reason why a workload is not scheduled. The texts appear in conditions and events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// No cluster passes the filters. The earlier result is withdrawn.
+    /// No cluster passes the filters. The previous result is withdrawn.
     #[error(transparent)]
     NoFit(#[from] FitError),
-    /// A plugin stopped the cycle. The earlier result stays.
+    /// A plugin aborted the cycle. The previous result stays.
     #[error(transparent)]
     Plugin(#[from] PluginError),
 }
 
-/// No cluster passes the filters.
+/// The reasons why no cluster passes the filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FitError {
     clusters: usize,
@@ -26,17 +26,17 @@ pub struct FitError {
 }
 
 impl FitError {
-    /// `clusters` counts those being deleted too, which have no reason.
+    /// Creates the error. `clusters` includes clusters in deletion, which have no reason.
     pub fn new(clusters: usize, reasons: Vec<(Arc<str>, Cow<'static, str>)>) -> Self {
         Self { clusters, reasons }
     }
 
-    /// The number of clusters in the fleet.
+    /// Returns the number of clusters in the fleet.
     pub fn clusters(&self) -> usize {
         self.clusters
     }
 
-    /// For each cluster that is not being deleted why it does not pass, by name.
+    /// Returns the reason for each cluster that is not being deleted, by name.
     pub fn reasons(&self) -> impl Iterator<Item = (&str, &str)> {
         self.reasons
             .iter()
@@ -56,7 +56,7 @@ impl fmt::Display for FitError {
         for (_, reason) in &self.reasons {
             *counts.entry(reason).or_default() += 1;
         }
-        // Sorted as text, counts included, as Karmada does.
+        // Like Karmada, sort the texts including their counts.
         let mut parts: Vec<String> = counts
             .into_iter()
             .map(|(reason, count)| format!("{count} {reason}"))

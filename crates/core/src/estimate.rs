@@ -1,4 +1,4 @@
-//! How many replicas fit: one trait, asked of every estimator, the least answer wins.
+//! Estimates of the replicas that fit into clusters; the minimum over all estimators counts.
 
 mod assumed;
 mod component_sets;
@@ -17,70 +17,70 @@ pub(crate) use assumed::NOTHING;
 pub use assumed::{Assumed, AssumedWorkload};
 pub use general::GeneralEstimator;
 
-/// The estimate of a cluster that nobody has given an answer for.
+/// The estimate of a cluster without any answer.
 pub const UNBOUNDED: i32 = i32::MAX;
 
-/// What an estimator is asked to count.
+/// The unit that an estimator counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Replicas of the one pod template.
+    /// Replicas of the only pod template.
     Replicas,
-    /// Whole sets of all components.
+    /// Complete sets of all components.
     ComponentSets,
 }
 
-/// What an estimator may look at.
+/// The input of an estimator.
 #[derive(Clone, Copy, Debug)]
 pub struct EstimateContext<'a> {
     /// The fleet.
     pub snapshot: &'a Snapshot,
     /// The binding.
     pub request: &'a Request,
-    /// What to count.
+    /// The unit to count.
     pub unit: Unit,
-    /// Placed, but not yet seen in what clusters report.
+    /// Workloads that clusters do not report correctly yet.
     pub assumed: &'a Assumed,
 }
 
-/// Why an estimator has no answer at all. Its partial answers are discarded.
+/// The reason why an estimator has no answer. Its partial answers are discarded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EstimateError(pub String);
 
-/// What stands behind an estimate.
+/// The basis of an estimate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Basis {
-    /// The cluster answered just now.
+    /// A fresh answer of the cluster.
     Fresh,
-    /// It did not; this is its last answer.
+    /// The last known answer, because there was no fresh one.
     Stale {
-        /// How old it is.
+        /// The age of the answer in seconds.
         seconds: u64,
-        /// Why there is no fresh one.
+        /// The reason why there is no fresh answer.
         reason: String,
     },
-    /// There is no answer; other estimators decide.
+    /// No answer; other estimators decide.
     Missing {
-        /// Why not.
+        /// The reason why there is no answer.
         reason: String,
     },
 }
 
-/// Tells how many replicas clusters can take.
+/// Estimates how many replicas clusters can take.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no estimator",
     note = "implement `estimate` by lowering the numbers of the clusters that have less room"
 )]
 pub trait Estimator: Debug + Send + Sync {
-    /// Its name, as explanations show it.
+    /// Returns the name for explanations.
     fn name(&self) -> &str;
 
-    /// Lowers the estimates of the clusters, given by ordinal in ascending order. A number left as it is
-    /// counts as no answer for that cluster.
+    /// Lowers the estimates of the clusters, given by ordinal in ascending order. An unchanged estimate counts
+    /// as no answer for the cluster.
     ///
     /// # Errors
-    /// When there is no answer for any cluster; what was lowered so far is then discarded.
+    /// When there is no answer for any cluster. The engine then discards the changes.
     fn estimate(
         &self,
         context: &EstimateContext<'_>,
@@ -88,15 +88,15 @@ pub trait Estimator: Debug + Send + Sync {
         estimates: &mut [i32],
     ) -> Result<(), EstimateError>;
 
-    /// What stands behind its estimate of a cluster, given by ordinal; `None` where there is no more to say
-    /// than the number. Asked only where a decision is explained.
+    /// Returns the basis of the estimate of a cluster, given by ordinal, or `None` if the number says it all.
+    /// Called only for explanations.
     fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
         let _ = (context, cluster);
         None
     }
 }
 
-/// Bounds a count to what an estimate holds.
+/// Clamps a count to the range of estimates.
 pub(crate) fn bounded(count: i64) -> i32 {
     i32::try_from(count.max(0)).unwrap_or(UNBOUNDED)
 }

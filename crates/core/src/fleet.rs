@@ -1,8 +1,8 @@
-//! The fleet: follows the Cluster objects, and hands out snapshots of them.
+//! The fleet: Cluster objects in decision-friendly form, and snapshots of them.
 //!
-//! What a decision needs is computed here, when a cluster changes, and shared between snapshots: a change
-//! of one cluster copies the columns and the block that it touches. A cluster that comes or goes shifts
-//! the ordinals of others, so then, which is rare, the next snapshot is collected anew.
+//! The data for decisions is computed when a cluster changes and is shared between snapshots. A change copies
+//! only the affected columns and one block. Adding or removing a cluster shifts ordinals, which is rare, so the
+//! next snapshot is then rebuilt.
 
 pub(crate) mod block;
 pub(crate) mod capacity;
@@ -27,28 +27,28 @@ pub use snapshot::{ClusterView, Snapshot};
 use symbols::SymbolTable;
 use topology::Topology;
 
-/// What of a cluster changed.
+/// An aspect of a cluster that can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
     /// The cluster is new.
     Added,
-    /// Its labels.
+    /// The labels.
     Labels,
-    /// Its provider, region or zones.
+    /// Provider, region or zones.
     Fields,
-    /// The taints that keep workloads away.
+    /// The taints that repel workloads.
     Taints,
-    /// The API resources it serves.
+    /// The served API resources.
     Apis,
-    /// What it has free.
+    /// The free capacity.
     Capacity,
-    /// It is being deleted, or no longer.
+    /// The deletion timestamp.
     Deletion,
-    /// The object, in whatever field, where objects are kept.
+    /// Any field of the object, if objects are kept.
     Object,
 }
 
-/// What [`Fleet::apply`] found changed.
+/// The changes that [`Fleet::apply`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterChange {
     aspects: Vec<Aspect>,
@@ -56,28 +56,28 @@ pub struct ClusterChange {
 }
 
 impl ClusterChange {
-    /// Whether nothing changed that a decision could depend on.
+    /// Reports whether nothing relevant for decisions changed.
     pub fn is_empty(&self) -> bool {
         self.aspects.is_empty()
     }
 
-    /// Whether this changed.
+    /// Reports whether an aspect changed.
     pub fn contains(&self, aspect: Aspect) -> bool {
         self.aspects.contains(&aspect)
     }
 
-    /// Everything that changed.
+    /// Returns all changed aspects.
     pub fn aspects(&self) -> &[Aspect] {
         &self.aspects
     }
 
-    /// A quantity of the cluster that could not be read and counts as nothing.
+    /// Returns the error of a malformed quantity, which counts as zero.
     pub fn capacity_error(&self) -> Option<&CapacityError> {
         self.capacity_error.as_ref()
     }
 }
 
-/// The Cluster objects as last seen.
+/// The latest state of all Cluster objects.
 #[derive(Debug)]
 pub struct Fleet {
     rows: BTreeMap<Arc<str>, Arc<Row>>,
@@ -85,11 +85,11 @@ pub struct Fleet {
     catalogue: Arc<Catalogue>,
     resources: Arc<BTreeMap<String, ResourceId>>,
     taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
-    /// The place of each list of taints in `taint_lists`.
+    /// The index of each list of taints in `taint_lists`.
     taint_places: BTreeMap<Arc<[RepellingTaint]>, u32>,
     keeps_objects: bool,
     snapshot: Arc<Snapshot>,
-    /// Whether clusters came or went since `snapshot` was collected.
+    /// Whether clusters were added or removed since `snapshot` was built.
     stale: bool,
 }
 
@@ -100,7 +100,7 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// A fleet without clusters.
+    /// Creates a fleet without clusters.
     pub fn new() -> Self {
         let symbols = SymbolTable::new();
         let catalogue = Arc::<Catalogue>::default();
@@ -130,14 +130,14 @@ impl Fleet {
         }
     }
 
-    /// Keeps the Cluster objects, without `managedFields`, for plugins that look at more than decisions do.
+    /// Keeps the Cluster objects, without `managedFields`, for plugins that need them.
     #[must_use]
     pub fn keeping_objects(mut self) -> Self {
         self.keeps_objects = true;
         self
     }
 
-    /// Takes in a new or changed cluster, and says what changed.
+    /// Adds or updates a cluster and returns what changed.
     pub fn apply(&mut self, cluster: &Cluster) -> ClusterChange {
         let Some(name) = cluster.metadata.name.as_deref() else {
             return ClusterChange::default();
@@ -168,7 +168,7 @@ impl Fleet {
         }
     }
 
-    /// Forgets a cluster; returns whether it was known.
+    /// Removes a cluster and reports whether it was known.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(row) = self.rows.remove(name) else {
             return false;
@@ -178,7 +178,7 @@ impl Fleet {
         true
     }
 
-    /// The fleet as it is now.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
         if self.stale {
             self.collect();
@@ -186,7 +186,7 @@ impl Fleet {
         Arc::clone(&self.snapshot)
     }
 
-    /// Reads a cluster into a row, sharing with its previous row what did not change.
+    /// Converts a cluster to a row that shares unchanged parts with the previous row.
     fn row(
         &mut self,
         name: &str,
@@ -272,7 +272,7 @@ impl Fleet {
         }
     }
 
-    /// Follows the change of a cluster that the snapshot has already.
+    /// Updates the snapshot for a changed cluster that it already contains.
     fn follow(&mut self, old: &Row, new: &Arc<Row>, aspects: &[Aspect]) {
         let Some(ordinal) = self.snapshot.ordinal(&new.name) else {
             self.stale = true;
@@ -298,7 +298,7 @@ impl Fleet {
         }
     }
 
-    /// Collects the snapshot from all rows.
+    /// Rebuilds the snapshot from all rows.
     fn collect(&mut self) {
         self.forget_unused_taint_lists();
         let rows: Vec<Arc<Row>> = self.rows.values().cloned().collect();
@@ -321,12 +321,12 @@ impl Fleet {
         self.stale = false;
     }
 
-    /// Whether lists of taints that no cluster has any more outnumber the others.
+    /// Reports whether most lists of taints are unused.
     fn has_many_unused_taint_lists(&self) -> bool {
         self.taint_lists.len() > 2 * self.rows.len() + 64
     }
 
-    /// Drops the lists of taints that no cluster has any more, once there are many.
+    /// Removes unused lists of taints once they are the majority.
     fn forget_unused_taint_lists(&mut self) {
         if !self.has_many_unused_taint_lists() {
             return;
@@ -361,7 +361,7 @@ fn same(old: Option<&Arc<Cluster>>, new: Option<&Arc<Cluster>>) -> bool {
     }
 }
 
-/// The object as it is kept: the old one, unless something but the bookkeeping of the server has changed.
+/// Returns the object to keep: the old one if only server-side bookkeeping changed.
 fn object(cluster: &Cluster, old: Option<&Row>) -> Arc<Cluster> {
     let mut new = cluster.clone();
     new.metadata.managed_fields = None;

@@ -1,23 +1,23 @@
-//! What a plugin of a decision is: the traits, what they are shown, and how their errors are told.
+//! The plugin interface: traits, contexts and errors.
 //!
 //! | point | trait | called | may change | an error means |
 //! |---|---|---|---|---|
-//! | PreFilter | [`PreFilter`] | once for each cycle, first | the [`CycleState`]; keeps clusters out; switches its Filter off | nothing is decided |
-//! | Filter | [`PlacementFilter`] | once for a placement and a fleet; the answer is remembered | nothing | nothing is decided |
-//! | Filter | [`BindingFilter`] | once for each cycle | the candidates | nothing is decided |
-//! | PreScore | [`PreScore`] | once for each cycle in which some cluster passes | the [`CycleState`]; switches its Score off | nothing is decided |
-//! | Score, NormalizeScore | [`Score`] | once for each cycle | its scores | nothing is decided |
-//! | Select | [`Select`] | once for each cycle; there is exactly one | which candidates are used, and their order | nothing is decided |
-//! | Assign | [`Assign`] | once for each cycle; there is exactly one | the replicas | nothing is decided |
+//! | PreFilter | [`PreFilter`] | once per cycle, first | the [`CycleState`]; restricts the clusters; skips its Filter | no decision |
+//! | Filter | [`PlacementFilter`] | once per placement and fleet; the result is cached | nothing | no decision |
+//! | Filter | [`BindingFilter`] | once per cycle | the candidates | no decision |
+//! | PreScore | [`PreScore`] | once per cycle with passing clusters | the [`CycleState`]; skips its Score | no decision |
+//! | Score, NormalizeScore | [`Score`] | once per cycle | its scores | no decision |
+//! | Select | [`Select`] | once per cycle; exactly one plugin | the candidates in use and their order | no decision |
+//! | Assign | [`Assign`] | once per cycle; exactly one plugin | the replicas | no decision |
 //!
-//! A cycle is one pass through the points. With `clusterAffinities` each term that is tried is a cycle of its
-//! own, with a [`CycleState`] of its own. All calls are made on the thread that asks the engine, one after
-//! the other and in the order of the lists; a plugin that waits holds up everything. "Nothing is decided"
-//! means that the binding keeps what it has; [`PluginError`] says whether it waits for a change or is tried
-//! again. A plugin that panics fails its own cycle and nothing else.
+//! A cycle is one pass through the points. With `clusterAffinities`, each tried term is a cycle with its own
+//! [`CycleState`]. All calls are made sequentially on the caller's thread in the order of the lists, so a
+//! plugin that blocks delays everything. "No decision" means that the binding keeps its clusters;
+//! [`PluginError`] tells whether it waits for a change or is retried. A plugin that panics only fails its own
+//! cycle.
 //!
-//! The plugins of this crate see no more than what is public at its root: `tests/out_of_tree` compiles their
-//! sources as a crate of its own.
+//! The in-tree plugins use nothing but the public items of the crate: `tests/out_of_tree` compiles their
+//! sources as a separate crate.
 
 mod assign;
 mod context;

@@ -1,17 +1,67 @@
-//! The decision engine: which clusters a workload goes to, and how many replicas each gets.
+//! The decision engine: it chooses the clusters of a workload and the number of replicas in each.
 //!
-//! [`Fleet`] follows the Cluster objects and hands out immutable [`Snapshot`]s; [`Request`] is a parsed
-//! binding; [`Engine`] turns both into an [`Outcome`], through the points of a decision:
+//! [`Fleet`] follows the Cluster objects and provides immutable [`Snapshot`]s. [`Request`] is a parsed binding.
+//! [`Engine`] decides from both and returns an [`Outcome`]. A decision has these steps:
 //!
-//! 1. **filter**: which clusters can take the workload at all;
-//! 2. **score**: which of them are preferred;
-//! 3. **select**: which of them are used, under the spread constraints;
-//! 4. **assign**: how many replicas each gets.
+//! 1. **filter**: drop the clusters that cannot run the workload;
+//! 2. **score**: rank the others;
+//! 3. **select**: choose among them under the spread constraints;
+//! 4. **assign**: divide the replicas among the selected clusters.
 //!
-//! What is done at each point is up to [`Plugins`]; [`framework`] says how they are called, and how errors
-//! and panics of theirs are told. How many replicas fit is asked of [`estimate`]. Everything here is pure,
-//! synchronous and deterministic: no clock, no I/O, no randomness, no order of a hash map. API objects stop
-//! at the border: inside, a cluster is an ordinal, which is its rank by name.
+//! [`Plugins`] implement the steps; [`framework`] describes when they are called and how errors and panics are
+//! reported. Estimators ([`estimate`]) count the replicas that fit. The engine is pure, synchronous and
+//! deterministic: it uses no clock, no I/O, no randomness and no hash order. API objects stay outside: inside,
+//! a cluster is an ordinal, its rank by name.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `fleet` | Cluster objects as columns, and snapshots of them |
+//! | `request` | parsed bindings and compiled placements |
+//! | `engine` | the loop over the extension points, and explanations |
+//! | [`framework`] | traits, contexts and errors of plugins |
+//! | `plugins` | the in-tree plugins |
+//! | [`estimate`] | estimators, and workloads that clusters do not report yet |
+//! | `options`, `outcome`, `error` | feature gates and enabled plugins; results; reasons of failures |
+//!
+//! ```
+//! use berth_api::binding::BindingStatus;
+//! use berth_core::{Engine, EngineOptions, Fleet, Request};
+//! use serde_json::json;
+//!
+//! let mut fleet = Fleet::new();
+//! for (name, pods) in [("member1", "20"), ("member2", "10")] {
+//!     let cluster = json!({
+//!         "metadata": { "name": name },
+//!         "spec": { "syncMode": "Push" },
+//!         "status": {
+//!             "apiEnablements": [{
+//!                 "groupVersion": "apps/v1",
+//!                 "resources": [{ "name": "deployments", "kind": "Deployment" }],
+//!             }],
+//!             "resourceSummary": { "allocatable": { "pods": pods } },
+//!         },
+//!     });
+//!     fleet.apply(&serde_json::from_value(cluster)?);
+//! }
+//! let binding = json!({
+//!     "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+//!     "replicas": 3,
+//!     "placement": { "replicaScheduling": {
+//!         "replicaSchedulingType": "Divided",
+//!         "replicaDivisionPreference": "Weighted",
+//!         "weightPreference": { "dynamicWeight": "AvailableReplicas" },
+//!     } },
+//! });
+//! let spec = serde_json::from_value(binding)?;
+//! let status = BindingStatus::default();
+//! let request = Request::new(Some("default"), "web-deployment", &spec, &status)?;
+//!
+//! let mut engine = Engine::new(EngineOptions::default())?;
+//! let placement = engine.schedule(&fleet.snapshot(), &request).result?;
+//! let replicas: Vec<_> = placement.targets.iter().map(|t| (&*t.name, t.replicas)).collect();
+//! assert_eq!(replicas, [("member1", 2), ("member2", 1)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod affinity;
 mod bits;

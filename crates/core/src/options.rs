@@ -1,4 +1,4 @@
-//! What of the engine can be switched on and off.
+//! The options of the engine.
 
 use std::collections::BTreeSet;
 
@@ -7,36 +7,36 @@ use crate::plugins::{
     TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
 };
 
-/// How an engine decides.
+/// The options of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// The plugins in use.
+    /// The enabled plugins.
     pub plugins: PluginSet,
     /// The feature gates.
     pub gates: Gates,
-    /// Whether selected clusters that get no replicas are part of the result, with 0 replicas.
+    /// Includes selected clusters without replicas in the result.
     pub empty_workload_propagation: bool,
 }
 
-/// The feature gates that decisions depend on.
+/// The feature gates that affect decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "gates are independent switches"
 )]
 pub struct Gates {
-    /// CustomizedClusterResourceModeling: nodes counted by grade are used instead of the summary.
+    /// CustomizedClusterResourceModeling: resource models replace the summary.
     pub customized_cluster_resource_modeling: bool,
-    /// MultiplePodTemplatesScheduling: whole sets of components are counted and reported.
+    /// MultiplePodTemplatesScheduling: complete sets of components are counted and reported.
     pub multiple_pod_templates_scheduling: bool,
-    /// WorkloadAffinity: workloads of a group go together, or apart.
+    /// WorkloadAffinity: workloads of a group are placed together or apart.
     pub workload_affinity: bool,
-    /// SchedulingOvercommitProtection: what was placed, but is not reported yet, takes room.
+    /// SchedulingOvercommitProtection: recent placements that clusters do not report yet occupy capacity.
     pub scheduling_overcommit_protection: bool,
-    /// SpreadByAllFields, which Karmada does not have: zone, provider and label constraints count beside
-    /// one by cluster or region, too.
+    /// SpreadByAllFields, specific to Berth: zone, provider and label constraints apply in addition to cluster
+    /// or region constraints.
     pub spread_by_all_fields: bool,
-    /// SpreadStaticWeights, which Karmada does not have: constraints count beside static weights, too.
+    /// SpreadStaticWeights, specific to Berth: constraints apply in addition to static weights.
     pub spread_static_weights: bool,
 }
 
@@ -53,7 +53,7 @@ impl Default for Gates {
     }
 }
 
-/// The in-tree plugins that need no feature gate.
+/// The in-tree plugins without a feature gate.
 pub const IN_TREE: [&str; 6] = [
     ApiEnablement::NAME,
     ClusterAffinity::NAME,
@@ -63,10 +63,10 @@ pub const IN_TREE: [&str; 6] = [
     TaintToleration::NAME,
 ];
 
-/// The in-tree plugins behind the gate WorkloadAffinity.
+/// The in-tree plugins of the gate WorkloadAffinity.
 pub const GATED: [&str; 2] = [WorkloadAffinity::NAME, WorkloadAntiAffinity::NAME];
 
-/// The names of the plugins in use.
+/// The names of the enabled plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginSet {
     names: Option<BTreeSet<String>>,
@@ -79,16 +79,17 @@ impl Default for PluginSet {
 }
 
 impl PluginSet {
-    /// Every plugin that is registered.
+    /// Enables all registered plugins.
     pub fn all() -> Self {
         Self { names: None }
     }
 
-    /// Reads the entries of `--plugins` as Karmada does: `*` is everything, `name` adds, `-name` takes away.
+    /// Parses the entries of `--plugins` like Karmada: `*` enables all plugins, `name` adds one, `-name`
+    /// removes one.
     ///
-    /// Entries are taken from left to right, after all plugins where `*` is among them, and nothing
-    /// otherwise. Taking away from nothing does nothing, and so do unknown names, which callers refuse before: what is
-    /// left can be no plugin at all, and then every cluster passes.
+    /// Entries apply from left to right, starting with all plugins if there is a `*` and none otherwise.
+    /// Unknown names have no effect; callers reject them. The set may become empty, and then every cluster
+    /// passes.
     pub fn parse<'a>(
         entries: impl IntoIterator<Item = &'a str> + Clone,
         registered: impl IntoIterator<Item = &'a str>,
@@ -108,7 +109,7 @@ impl PluginSet {
         Self { names: Some(names) }
     }
 
-    /// Whether a plugin is in use.
+    /// Reports whether a plugin is enabled.
     pub fn contains(&self, name: &str) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(name))
     }

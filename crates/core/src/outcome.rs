@@ -1,52 +1,52 @@
-//! What the engine decides.
+//! The results of decisions.
 
 use std::sync::Arc;
 
 use crate::error::ScheduleError;
 
-/// The decision about one binding.
+/// The result of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Every affinity term that was tried in vain, in order. Empty without terms.
+    /// The infeasible affinity terms in order; empty without terms.
     pub failed_terms: Vec<FailedTerm>,
-    /// Where the workload goes; or, when no term will do, why the first one tried does not.
+    /// The placement, or the reason why the first tried term is infeasible if all are.
     pub result: Result<Placement, ScheduleError>,
 }
 
-/// An affinity term that was tried in vain.
+/// An infeasible affinity term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTerm {
-    /// Its place in `clusterAffinities`.
+    /// The index in `clusterAffinities`.
     pub index: usize,
-    /// Why it will not do.
+    /// The reason.
     pub error: ScheduleError,
 }
 
-/// Where a workload goes.
+/// The clusters of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The clusters with their replicas. An order is part of it, but means nothing.
+    /// The clusters with their replicas, in a meaningless but stable order.
     pub targets: Vec<Target>,
-    /// The name of the affinity term that was used.
+    /// The name of the affinity term in use.
     pub affinity: Option<Arc<str>>,
 }
 
-/// A cluster that a workload goes to.
+/// A cluster of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its name.
+    /// The name of the cluster.
     pub name: Arc<str>,
-    /// The replicas it gets; 0 for what has no replicas.
+    /// The assigned replicas; 0 for resources without replicas.
     pub replicas: i32,
-    /// The replicas by component, under the gate MultiplePodTemplatesScheduling.
+    /// The replicas of each component (gate MultiplePodTemplatesScheduling).
     pub components: Vec<TargetComponent>,
 }
 
 /// The replicas of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetComponent {
-    /// The component.
+    /// The name of the component.
     pub name: String,
-    /// Its replicas.
+    /// The number of replicas.
     pub replicas: i32,
 }

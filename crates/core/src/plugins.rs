@@ -1,7 +1,7 @@
-//! The in-tree plugins: Karmada's, by their names, and the two that select and assign.
+//! The in-tree plugins: Karmada's, plus one for selection and one for assignment.
 //!
-//! They see what every plugin sees: their sources import nothing but what is public at the root of the
-//! crate, and `tests/out_of_tree` compiles them as part of another one.
+//! They use nothing but public items of the crate; `tests/out_of_tree` compiles their sources as a separate
+//! crate.
 
 pub(crate) mod api_enablement;
 pub(crate) mod assign_replicas;
@@ -30,7 +30,7 @@ pub use taint_toleration::TaintToleration;
 pub use workload_affinity::{WorkloadAffinity, WorkloadAntiAffinity};
 
 impl Plugins {
-    /// The plugins of this crate, as Karmada orders them.
+    /// Returns the plugins of this crate in Karmada's order.
     pub fn in_tree(gates: Gates) -> Self {
         let mut filters = vec![
             Filter::Binding(Arc::new(ApiEnablement)),

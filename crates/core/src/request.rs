@@ -1,6 +1,6 @@
-//! A binding, parsed into what a decision depends on.
+//! Requests: bindings, parsed into the data that decisions need.
 //!
-//! Whatever can be wrong with a binding is found here, so that the stages work with numbers and enums.
+//! All errors of a binding are found here, so that plugins work with numbers and enums.
 
 mod placement;
 mod resources;
@@ -15,26 +15,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
 pub use resources::{ResourceAsk, ResourceRequest, ResourceRequestError};
 
-/// Why a binding cannot be scheduled, whatever the fleet.
+/// The reason why a binding cannot be scheduled on any fleet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The binding has no placement.
     #[error("failed to get placement from {0}")]
     NoPlacement(BindingName),
-    /// A requested quantity cannot be read.
+    /// A requested quantity is malformed.
     #[error("failed to read the resource request of {name}: {source}")]
     Resources {
         /// The binding.
         name: BindingName,
-        /// What is wrong.
+        /// The parse error.
         source: ResourceRequestError,
     },
 }
 
-/// Names a binding as messages do: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
+/// The name of a binding in messages: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BindingName {
-    /// The namespace; None for a ClusterResourceBinding.
+    /// The namespace; `None` for a ClusterResourceBinding.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
@@ -49,31 +49,31 @@ impl fmt::Display for BindingName {
     }
 }
 
-/// Whether earlier shares are kept.
+/// Whether existing shares are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Only the difference to the earlier shares is dealt with.
+    /// Keeps existing shares and assigns the difference only.
     Steady,
-    /// A reschedule was asked for: everything is dealt out anew.
+    /// Reassigns all replicas, because rescheduling was requested.
     Fresh,
 }
 
-/// Which of two clusters that are equal in everything but the name comes first.
+/// The order of clusters that are equal except for their names.
 ///
-/// It differs from workload to workload, so that remainders do not all land in the same cluster.
+/// It differs between workloads, so that remainders do not all go to the same cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TieOrder {
     /// By name.
     Ascending,
-    /// Against the names.
+    /// By name, reversed.
     Descending,
 }
 
 impl TieOrder {
-    /// By the low bit of the 32-bit FNV-1a hash of the UID, which is the parity of the low bits of its
-    /// bytes, inverted. Without a UID, ascending.
+    /// Returns the order for a UID, by the inverted parity of the low bits of its bytes. This equals the low
+    /// bit of the 32-bit FNV-1a hash. Ascending without a UID.
     pub fn of_uid(uid: &str) -> Self {
-        // The multiplication by an odd prime keeps the low bit, and the offset basis is odd.
+        // Multiplying by an odd prime keeps the low bit, and the offset basis is odd.
         let parity = uid.bytes().fold(1, |bit, byte| bit ^ (byte & 1));
         if uid.is_empty() || parity == 0 {
             Self::Ascending
@@ -83,20 +83,20 @@ impl TieOrder {
     }
 }
 
-/// One component of a workload that has several pod templates.
+/// A component of a workload with several pod templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentRequest {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its replicas.
+    /// The number of replicas.
     pub replicas: i32,
-    /// What each replica asks for.
+    /// The request of each replica.
     pub request: ResourceRequest,
 }
 
-/// Where other workloads of the same affinity groups are, for the gate WorkloadAffinity.
+/// The clusters of other workloads in the same affinity groups (gate WorkloadAffinity).
 ///
-/// The caller leaves out workloads of other namespaces, and the one being scheduled.
+/// The caller leaves out workloads of other namespaces and the one being scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadPeers {
     /// The clusters of each placed member of the affinity group.
@@ -105,16 +105,16 @@ pub struct WorkloadPeers {
     pub anti_affinity: Vec<Vec<String>>,
 }
 
-/// The object behind a request, for plugins that look at more than a decision does.
+/// The object of a request, for plugins that need more than the request.
 pub trait BindingObject: fmt::Debug + Send + Sync {
-    /// Its metadata: labels, annotations, UID.
+    /// Returns the metadata.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// Its spec.
+    /// Returns the spec.
     fn spec(&self) -> &BindingSpec;
 }
 
-/// A binding, parsed.
+/// A parsed binding.
 #[derive(Clone, Debug)]
 pub struct Request {
     name: BindingName,
@@ -122,15 +122,15 @@ pub struct Request {
     kind: String,
     ties: TieOrder,
     replicas: i64,
-    /// What each replica asks for; None where no requirements are given.
+    /// The request of each replica; `None` without requirements.
     requirements: Option<ResourceRequest>,
     components: Vec<ComponentRequest>,
-    /// The clusters that hold the workload, with their replicas; no name twice.
+    /// The clusters that hold the workload, with their replicas, without duplicates.
     prior: Vec<(String, i64)>,
-    /// Clusters that the workload is leaving.
+    /// The clusters that the workload is being evicted from.
     evicting: Vec<String>,
     mode: Mode,
-    /// The name of the term to go on with.
+    /// The name of the affinity term in use.
     observed_term: Option<String>,
     placement: Arc<CompiledPlacement>,
     placement_hash: u64,
@@ -139,10 +139,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// Parses a binding. The namespace is None for a ClusterResourceBinding.
+    /// Parses a binding. The namespace is `None` for a ClusterResourceBinding.
     ///
     /// # Errors
-    /// When there is no placement, or a requested quantity cannot be read.
+    /// When there is no placement, or a requested quantity is malformed.
     pub fn new(
         namespace: Option<&str>,
         name: &str,
@@ -212,101 +212,101 @@ impl Request {
         })
     }
 
-    /// Says where the workloads of the same affinity groups are.
+    /// Adds the clusters of workloads in the same affinity groups.
     #[must_use]
     pub fn with_peers(mut self, peers: WorkloadPeers) -> Self {
         self.peers = peers;
         self
     }
 
-    /// Brings along the object that the request was made of.
+    /// Adds the object that the request was parsed from.
     #[must_use]
     pub fn with_object(mut self, object: Arc<dyn BindingObject>) -> Self {
         self.object = Some(object);
         self
     }
 
-    /// The object that the request was made of, where it was brought along.
+    /// Returns the object that the request was parsed from, if it was added.
     pub fn object(&self) -> Option<&dyn BindingObject> {
         self.object.as_deref()
     }
 
-    /// The name of the binding.
+    /// Returns the name of the binding.
     pub fn name(&self) -> &BindingName {
         &self.name
     }
 
-    /// The `apiVersion` and kind of the resource.
+    /// Returns the `apiVersion` and kind of the resource.
     pub fn resource(&self) -> (&str, &str) {
         (&self.api_version, &self.kind)
     }
 
-    /// The replicas asked for.
+    /// Returns the requested replicas.
     pub fn replicas(&self) -> i64 {
         self.replicas
     }
 
-    /// What each replica asks for; None where no requirements are given.
+    /// Returns the request of each replica; `None` without requirements.
     pub fn requirements(&self) -> Option<&ResourceRequest> {
         self.requirements.as_ref()
     }
 
-    /// The components of a workload with several pod templates.
+    /// Returns the components of a workload with several pod templates.
     pub fn components(&self) -> &[ComponentRequest] {
         &self.components
     }
 
-    /// The clusters that hold the workload, with their replicas.
+    /// Returns the clusters that hold the workload, with their replicas.
     pub fn prior(&self) -> &[(String, i64)] {
         &self.prior
     }
 
-    /// Whether a cluster holds the workload.
+    /// Reports whether a cluster holds the workload.
     pub fn holds(&self, cluster: &str) -> bool {
         self.prior.iter().any(|(name, _)| name == cluster)
     }
 
-    /// Clusters that the workload is leaving.
+    /// Returns the clusters that the workload is being evicted from.
     pub fn evicting(&self) -> &[String] {
         &self.evicting
     }
 
-    /// Whether earlier shares are kept.
+    /// Returns whether existing shares are kept.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether the resource is a workload: replicas, requirements or components are given.
+    /// Reports whether the resource is a workload: it has replicas, requirements or components.
     pub fn is_workload(&self) -> bool {
         self.replicas > 0 || self.requirements.is_some() || !self.components.is_empty()
     }
 
-    /// Which of two clusters that are equal in everything but the name comes first.
+    /// Returns the order of clusters that are equal except for their names.
     pub fn ties(&self) -> TieOrder {
         self.ties
     }
 
-    /// Where the workloads of the same affinity groups are.
+    /// Returns the clusters of workloads in the same affinity groups.
     pub fn peers(&self) -> &WorkloadPeers {
         &self.peers
     }
 
-    /// The placement.
+    /// Returns the placement.
     pub fn placement(&self) -> &CompiledPlacement {
         &self.placement
     }
 
-    /// The placement, to be shared, and its hash.
+    /// Returns the shared placement and its hash.
     pub(crate) fn shared_placement(&self) -> (&Arc<CompiledPlacement>, u64) {
         (&self.placement, self.placement_hash)
     }
 
-    /// The name of the affinity term that was used last.
+    /// Returns the name of the affinity term in use.
     pub fn observed_term(&self) -> Option<&str> {
         self.observed_term.as_deref()
     }
 
-    /// Whether replicas are dealt out at all, rather than the resource copied to each cluster.
+    /// Reports whether replicas are divided, rather than the resource copied to each cluster.
     pub fn deals_replicas(&self) -> bool {
         (self.replicas > 0 || self.requirements.is_some()) && self.components.len() <= 1
     }
@@ -320,7 +320,7 @@ fn mode(spec: &BindingSpec, status: &BindingStatus) -> Mode {
 }
 
 fn hash_of(placement: &CompiledPlacement) -> u64 {
-    // Keys are fixed, so the same placement hashes alike in every run.
+    // The keys are fixed, so a placement has the same hash in every run.
     let mut hasher = DefaultHasher::new();
     placement.hash(&mut hasher);
     hasher.finish()

@@ -1,4 +1,4 @@
-//! How much may be written of a subject: what fails for hours is told often at first, and seldom after that.
+//! The spam filter, which limits the writes of each subject by a token bucket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::time::Instant;
 
 use crate::subject::{REMEMBERED, Subject};
 
-/// So many writes are free.
+/// The capacity of the bucket.
 pub(crate) const BURST: u32 = 25;
-/// One more is free each time this has passed.
+/// The time in which one token is added.
 pub(crate) const REFILL: Duration = Duration::from_mins(5);
 
-/// What the subjects of late have spent.
+/// The token buckets of recent subjects.
 #[derive(Debug)]
 pub(crate) struct Budgets {
-    /// When a subject has its whole burst again: each write puts that off.
+    /// The time at which the bucket will be full; each write postpones it.
     whole_at: LruCache<Arc<Subject>, Instant>,
 }
 
@@ -29,7 +29,7 @@ impl Default for Budgets {
 }
 
 impl Budgets {
-    /// Spends one write; false where there is none left.
+    /// Takes one token; reports whether there was one.
     pub(crate) fn spend(&mut self, subject: &Arc<Subject>, now: Instant) -> bool {
         let whole_at = self.whole_at.get_or_insert_mut(Arc::clone(subject), || now);
         let after = (*whole_at).max(now) + REFILL;
@@ -53,7 +53,7 @@ mod tests {
         Topic::of(told).subject
     }
 
-    /// How many writes of a subject are affordable now.
+    /// Returns the number of writes that are allowed now.
     fn affordable(budgets: &mut Budgets, told: &Told, now: Instant) -> u32 {
         let subject = subject(told);
         (0..1000)

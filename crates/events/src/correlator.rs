@@ -1,4 +1,4 @@
-//! What is written of what is told: the rules, without a clock and without a server.
+//! The correlator: decides when to write which event. It has no clock and no server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use crate::series::{Draft, Next, Series};
 use crate::similar::Similar;
 use crate::subject::{REMEMBERED, SeriesKey, Topic};
 
-/// How long repetitions are counted before the count is written.
+/// The time for which repetitions are counted before the count is written.
 pub(crate) const COUNTING: Duration = Duration::from_secs(1);
-/// What the message of an event begins with that stands for many.
+/// The prefix of combined messages.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// Takes happenings; gives what is to be written of them, and when.
+/// Turns events into writes.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
     similar: Similar,
     series: Series,
     budgets: Budgets,
-    /// Series that are to be written soon, and when; all of them wait equally long, so this is their order.
+    /// The pending series with their due times. All wait equally long, so the order is that of the due times.
     soon: VecDeque<(Instant, SeriesKey)>,
 }
 
 impl Correlator {
-    /// Takes a happening; what is to be written of it at once.
+    /// Accepts an event and returns the write that is due at once.
     pub(crate) fn happens(&mut self, mut told: Told, now: Instant) -> Option<Draft> {
         let topic = Topic::of(&told);
         let message = &mut told.happening.message;
@@ -47,21 +47,21 @@ impl Correlator {
         }
     }
 
-    /// When the next series is to be written for which others wait.
+    /// Returns the due time of the next pending series.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let (due, _) = self.soon.front()?;
-        // Where more wait than are remembered, none of them waits for its time.
+        // Without room for more entries, pending series are due at once.
         let is_full = self.soon.len() > REMEMBERED.get();
         Some(if is_full { *due - COUNTING } else { *due })
     }
 
-    /// Takes the next series out of those that wait; what is to be written of it.
+    /// Removes the next pending series and returns its write.
     pub(crate) fn take_next(&mut self, now: Instant) -> Option<Draft> {
         let (_, key) = self.soon.pop_front()?;
         self.write(&key, now)
     }
 
-    /// The event of a series was written, or could not be.
+    /// Records the end of a write, successful or not.
     pub(crate) fn settle(&mut self, key: SeriesKey, now: Instant) {
         if self.series.settle(&key) {
             self.soon.push_back((now + COUNTING, key));

@@ -1,4 +1,4 @@
-//! What is written, for whatever is told.
+//! The correlator as a whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::examples::told;
 use crate::similar::AS_THEY_ARE;
 use crate::source::Source;
 
-/// A correlator, its clock, and what it has written, which a server answers at once, or when it is asked to.
+/// A correlator with a clock and its writes. The server responds immediately, or on request.
 struct Scene {
     correlator: Correlator,
     start: Instant,
@@ -34,7 +34,7 @@ impl Scene {
         }
     }
 
-    /// Lets time pass; each write is begun when it is due.
+    /// Advances the clock; writes start when they are due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.correlator.next_due().filter(|due| *due <= end) {
@@ -45,7 +45,7 @@ impl Scene {
         self.now = end;
     }
 
-    /// Tells now, a nanosecond after whatever was told before.
+    /// Records an event, a nanosecond after the previous one.
     fn tell(&mut self, told: Told) {
         let elapsed = i128::try_from((self.now - self.start).as_nanos()).unwrap();
         let at = Timestamp::from_nanosecond(elapsed + self.told).unwrap();
@@ -64,14 +64,14 @@ impl Scene {
         }
     }
 
-    /// Answers all writes so far.
+    /// Completes all writes.
     fn answer(&mut self) {
         for key in std::mem::take(&mut self.unanswered) {
             self.correlator.settle(key, self.now);
         }
     }
 
-    /// The events, by their names, as a server has them.
+    /// Returns the events on the server by name.
     fn events(&self) -> BTreeMap<&str, &Draft> {
         let writes = self.writes.iter();
         writes
@@ -79,7 +79,7 @@ impl Scene {
             .collect()
     }
 
-    /// Messages and counts of the events, in order.
+    /// Returns messages and counts of the events, in order.
     fn told(&self) -> Vec<(&str, i32)> {
         let mut told: Vec<_> = self
             .events()
@@ -101,7 +101,7 @@ fn the_same_words_are_one_event_with_a_count() {
         scene.pass(SECOND * 10);
     }
     assert_eq!(scene.told(), [("a", 5)]);
-    // It keeps its name and when it began, and moves to when it happened last.
+    // The event keeps its name and first timestamp, and gets the latest timestamp.
     let events = scene.events();
     let (name, event) = events.first_key_value().unwrap();
     assert_eq!(*name, "web.0");
@@ -225,7 +225,7 @@ fn a_day_of_failures_with_changing_words_is_ten_events_and_few_writes() {
     assert_eq!(scene.events().len(), AS_THEY_ARE + 1);
     let affordable = 25 + 24 * 12;
     assert!(scene.writes.len() <= affordable, "{}", scene.writes.len());
-    // The last one is not more than five minutes late.
+    // The last write is at most five minutes late.
     let (_, last) = scene.writes.last().unwrap();
     let late = i32::try_from(24 * 360 - AS_THEY_ARE).unwrap() - last.count;
     assert!((0..=31).contains(&late), "{late}");
@@ -234,7 +234,7 @@ fn a_day_of_failures_with_changing_words_is_ten_events_and_few_writes() {
 #[test]
 fn where_too_many_wait_they_do_not_wait_for_their_time() {
     let mut scene = Scene::new();
-    // Each second happening of a series waits for more.
+    // Every second event of a series is pending.
     for n in 0..=REMEMBERED.get() {
         assert!(
             scene
@@ -262,8 +262,7 @@ mod promises {
     use crate::budget::{BURST, REFILL};
     use crate::similar::SILENCE;
 
-    /// One happening of few subjects, on few topics, in few words; how long nothing happens after it, and whether the
-    /// server answers then.
+    /// An event from a small space, the pause after it, and whether the server then responds.
     #[derive(Clone, Debug)]
     struct Step {
         told: Told,
@@ -297,7 +296,7 @@ mod promises {
             })
     }
 
-    /// All that was written when all of it has been told.
+    /// Plays all steps and completes all writes.
     fn play(steps: &[Step]) -> Scene {
         let mut scene = Scene::new();
         scene.is_slow = true;
@@ -308,7 +307,7 @@ mod promises {
                 scene.answer();
             }
         }
-        // What waits, and what comes of its answers.
+        // Pending series, and those that their completion makes pending.
         for _ in 0..2 {
             scene.pass(COUNTING);
             scene.answer();
@@ -317,7 +316,7 @@ mod promises {
         scene
     }
 
-    /// Happenings and events of each topic.
+    /// Groups events by topic.
     fn topics<'a>(all: impl Iterator<Item = &'a Told>) -> HashMap<Topic, Vec<&'a Told>> {
         let mut topics: HashMap<Topic, Vec<&Told>> = HashMap::new();
         for told in all {

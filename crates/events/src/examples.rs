@@ -1,4 +1,4 @@
-//! Happenings for tests.
+//! Events for tests.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use crate::happening::{Happening, Severity, Told};
 use crate::source::Source;
 
-/// What a kubelet without a host tells of the pod `web`.
+/// Returns an event of the pod `web` from a kubelet without a host.
 pub(crate) fn told(reason: &'static str, message: &str) -> Told {
     Told {
         source: Source::new("kubelet"),
@@ -28,31 +28,31 @@ pub(crate) fn told(reason: &'static str, message: &str) -> Told {
 }
 
 impl Told {
-    /// The same of another object.
+    /// Replaces the object name.
     pub(crate) fn of(mut self, name: &str) -> Self {
         self.happening.object.name = Some(name.to_owned());
         self
     }
 
-    /// The same as bad news.
+    /// Makes the event a warning.
     pub(crate) fn bad(mut self) -> Self {
         self.happening.severity = Severity::Warning;
         self
     }
 
-    /// The same by another component.
+    /// Replaces the source.
     pub(crate) fn by(mut self, source: Source) -> Self {
         self.source = source;
         self
     }
 
-    /// The same of a container of the pod.
+    /// Moves the event to a container of the pod.
     pub(crate) fn in_container(mut self, name: &str) -> Self {
         self.happening.object.field_path = Some(format!("spec.containers{{{name}}}"));
         self
     }
 
-    /// The same at this time.
+    /// Replaces the time.
     pub(crate) fn at(mut self, at: Timestamp) -> Self {
         self.at = at;
         self

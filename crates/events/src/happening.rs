@@ -1,21 +1,21 @@
-//! What is told.
+//! Events as callers describe them.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::source::Source;
 
-/// Good or bad news.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// Good news.
+    /// An expected event.
     Normal,
-    /// Bad news.
+    /// A problem.
     Warning,
 }
 
 impl Severity {
-    /// As events have it in their `type`.
+    /// Returns the `type` of the event.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -24,19 +24,19 @@ impl Severity {
     }
 }
 
-/// What is said, whatever it is said of.
+/// An event without its object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
-    /// Good or bad news.
+    /// The type of the event.
     pub severity: Severity,
-    /// One CamelCase word.
+    /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// A sentence.
+    /// The message in a sentence.
     pub message: String,
 }
 
 impl Note {
-    /// The same, said of this object.
+    /// Returns the event of an object.
     pub fn about(self, object: ObjectReference) -> Happening {
         let Self {
             severity,
@@ -52,20 +52,20 @@ impl Note {
     }
 }
 
-/// What happened to an object.
+/// An event of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
     /// The object.
     pub object: ObjectReference,
-    /// Good or bad news.
+    /// The type of the event.
     pub severity: Severity,
-    /// One CamelCase word.
+    /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// A sentence.
+    /// The message in a sentence.
     pub message: String,
 }
 
-/// A happening, who tells of it, and when it was told.
+/// An event with its source and time.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) source: Source,

@@ -3,11 +3,10 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// The longest name of an event.
+/// Maximum length of an event name.
 const LONGEST: usize = 253;
 
-/// An event is named after its object and the time of its first happening, in nanoseconds, so that no counter of the
-/// server is needed. Not all names of objects are fit for that.
+/// Returns the name of an event: its object and first timestamp, or a UUID if that is not a valid name.
 pub(crate) fn name(object: Option<&str>, first: Timestamp) -> String {
     let name = format!("{}.{:x}", object.unwrap_or_default(), first.as_nanosecond());
     if is_fit(&name) {
@@ -17,7 +16,7 @@ pub(crate) fn name(object: Option<&str>, first: Timestamp) -> String {
     }
 }
 
-/// Whether it is a DNS subdomain.
+/// Reports whether the name is a DNS subdomain.
 fn is_fit(name: &str) -> bool {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_label = |label: &str| {

@@ -1,4 +1,4 @@
-//! The sending half: tells without waiting.
+//! The sending half of the recorder, which never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::happening::{Happening, Told};
 use crate::source::Source;
 use crate::writer::EventWriter;
 
-/// How many events may wait before new ones are dropped.
+/// The queue length; further events are dropped.
 pub(crate) const BACKLOG: usize = 100_000;
 
 /// The sending half of a recorder. Cheap to clone.
@@ -23,7 +23,7 @@ pub struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// A recorder that speaks for this component, and the writer behind it, which is to be run as a task.
+    /// Creates a recorder for a component, and its writer, which must be run as a task.
     pub fn new(client: kube::Client, component: &str) -> (Self, EventWriter) {
         Self::with_backlog(client, component, BACKLOG)
     }
@@ -45,7 +45,7 @@ impl EventRecorder {
         (recorder, writer)
     }
 
-    /// The same recorder, in the name of another component.
+    /// Returns a recorder for another component.
     #[must_use]
     pub fn of(&self, component: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl EventRecorder {
         }
     }
 
-    /// The same recorder, of a component that is one of many: the one on this host.
+    /// Returns a recorder for the instance of the component on this host.
     #[must_use]
     pub fn on(&self, host: &str) -> Self {
         Self {
@@ -63,13 +63,13 @@ impl EventRecorder {
         }
     }
 
-    /// Says whether there is more urgent work under way: events then leave the API server to that for a while.
+    /// Sets whether more urgent work is in progress, to which writes of events yield for a moment.
     pub fn set_busy(&self, busy: bool) {
         self.busy
             .send_if_modified(|known| std::mem::replace(known, busy) != busy);
     }
 
-    /// Tells of a happening.
+    /// Records an event.
     pub fn record(&self, happening: Happening) {
         let told = Told {
             source: self.source.clone(),
@@ -80,7 +80,7 @@ impl EventRecorder {
             Ok(()) => {}
             Err(TrySendError::Closed(_)) => tracing::debug!("an event comes after the end"),
             Err(TrySendError::Full(_)) => {
-                // Whoever floods the recorder should not flood the log as well.
+                // A flood of events must not flood the log.
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
                 if dropped.is_power_of_two() {
                     tracing::warn!(dropped, "too many events: dropped what did not fit");

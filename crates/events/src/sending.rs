@@ -1,4 +1,4 @@
-//! One write of an event, tried again while the server cannot be reached or is not well.
+//! One write of an event with its retries.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use serde_json::json;
 use crate::happening::Told;
 use crate::series::Draft;
 
-/// How often an event is sent before it is given up, as client-go does it.
+/// Maximum attempts for an event, as in client-go.
 const TRIES: usize = 12;
-/// The pause after the first failure; each further one doubles it.
+/// The pause after the first failure; it doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// No pause is longer.
+/// Maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Why an event was not written.
+/// The reason why an event was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    /// The server refuses it, or cannot be reached.
+    /// The server rejects the event or is unreachable.
     #[error(transparent)]
     Api(#[from] kube::Error),
-    /// The server is silent.
+    /// The server does not respond in time.
     #[error("no answer within {0:?}")]
     Silence(Duration),
 }
 
 impl SendError {
-    /// Whether the namespace of the event ends, or has ended: nobody will look there.
+    /// Reports whether the namespace of the event is terminating or gone, so that the event does not matter.
     pub(crate) fn is_of_an_ending_namespace(&self) -> bool {
         let Self::Api(kube::Error::Api(status)) = self else {
             return false;
@@ -42,7 +42,7 @@ impl SendError {
     }
 }
 
-/// Where events are sent, and how long one try may take.
+/// A client with a timeout for each attempt.
 #[derive(Clone)]
 pub(crate) struct Line {
     pub(crate) client: kube::Client,
@@ -50,7 +50,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Writes an event: a first happening creates it, a further one changes it, or creates it anew where it has expired.
+    /// Writes an event: creates the first, patches a repetition, and re-creates an expired event.
     pub(crate) async fn write(&self, draft: &Draft) -> Result<(), SendError> {
         if draft.count > 1 {
             match self.change(draft).await {
@@ -66,7 +66,7 @@ impl Line {
         let api = self.api(&draft.latest);
         let parameters = PostParams::default();
         match self.persistently(|| api.create(&parameters, &event)).await {
-            // An earlier try has come through, and only its answer was lost.
+            // An earlier attempt succeeded, but its response was lost.
             Err(SendError::Api(kube::Error::Api(status))) if status.code == 409 => Ok(()),
             created => created.map(|_| ()),
         }
@@ -111,7 +111,7 @@ impl Line {
     }
 }
 
-/// Whether the same request may succeed later.
+/// Reports whether a retry may succeed.
 fn may_pass(error: &SendError) -> bool {
     match error {
         SendError::Api(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
@@ -124,7 +124,7 @@ fn namespace(told: &Told) -> &str {
     namespace.filter(|n| !n.is_empty()).unwrap_or("default")
 }
 
-/// What further happenings change.
+/// Returns the patch for a repetition.
 fn changes(draft: &Draft) -> serde_json::Value {
     json!({
         "count": draft.count,

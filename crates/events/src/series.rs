@@ -1,4 +1,4 @@
-//! Which events were written lately, so that repetitions count up instead of becoming events of their own.
+//! Series of equal events, which become one event with a count.
 
 use jiff::Timestamp;
 use lru::LruCache;
@@ -7,18 +7,18 @@ use crate::happening::Told;
 use crate::naming;
 use crate::subject::{REMEMBERED, SeriesKey};
 
-/// What is to be done about a series of which another happening was told.
+/// The next step for a series after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It is the first: the event is to be written.
+    /// The event is new and must be written now.
     Write,
-    /// The event is to be written again, with what else comes soon.
+    /// The event must be written again, together with further repetitions.
     WriteSoon,
-    /// Nothing: it is written with others.
+    /// A pending or running write covers the event.
     Nothing,
 }
 
-/// An event as it is to be on the server.
+/// An event to be written.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) key: SeriesKey,
@@ -40,17 +40,17 @@ struct Record {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing is to be done until the next happening.
+    /// Nothing is to be written.
     Quiet,
-    /// It is being written.
+    /// A write is running.
     Writing,
-    /// It is being written, and more came meanwhile.
+    /// A write is running, and further events arrived.
     WritingMore,
-    /// It is to be written soon.
+    /// A write is pending.
     Due,
 }
 
-/// The series of late.
+/// The recent series.
 #[derive(Debug)]
 pub(crate) struct Series {
     known: LruCache<SeriesKey, Record>,
@@ -65,7 +65,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Another happening of a series.
+    /// Adds an event to its series.
     pub(crate) fn happens(&mut self, key: &SeriesKey, told: Told) -> Next {
         let Some(record) = self.known.get_mut(key) else {
             let record = Record {
@@ -93,10 +93,10 @@ impl Series {
         }
     }
 
-    /// Begins to write the event of a series, if it still is to be written, and may be. If it may not, the next happening
-    /// is written with all before it.
+    /// Starts the pending write of a series if `allow` returns true. Otherwise the next event triggers a write
+    /// with the total count.
     pub(crate) fn write(&mut self, key: &SeriesKey, may: impl FnOnce() -> bool) -> Option<Draft> {
-        // A series that was forgotten meanwhile begins anew.
+        // An evicted series starts over with its next event.
         let record = self.known.peek_mut(key)?;
         if record.stage != Stage::Due {
             return None;
@@ -115,7 +115,7 @@ impl Series {
         })
     }
 
-    /// The event of a series was written, or could not be; whether more came meanwhile, which is to be written soon.
+    /// Ends the write of a series and reports whether further events arrived and made it pending again.
     pub(crate) fn settle(&mut self, key: &SeriesKey) -> bool {
         let Some(record) = self.known.peek_mut(key) else {
             return false;
@@ -123,7 +123,7 @@ impl Series {
         let (stage, is_due) = match record.stage {
             Stage::Writing => (Stage::Quiet, false),
             Stage::WritingMore => (Stage::Due, true),
-            // It was forgotten and began anew meanwhile.
+            // The series was evicted and started over during the write.
             other => (other, false),
         };
         record.stage = stage;

@@ -1,4 +1,4 @@
-//! Which words were told on a topic lately: of words that differ each time nobody reads more than a few.
+//! The aggregator, which combines events that differ only in their messages.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use crate::subject::{REMEMBERED, Topic};
 
-/// So many different messages are told as they are.
+/// The number of different messages of a topic that are not combined.
 pub(crate) const AS_THEY_ARE: usize = 9;
-/// A topic on which nothing was told for longer than this is a new one.
+/// The time without events after which a topic starts over.
 pub(crate) const SILENCE: Duration = Duration::from_mins(10);
 
-/// The topics of late.
+/// The recent topics.
 #[derive(Debug)]
 pub(crate) struct Similar {
     topics: LruCache<Topic, Lately>,
@@ -33,7 +33,7 @@ impl Default for Similar {
 }
 
 impl Similar {
-    /// Whether a message is one too many on its topic, so that it is to be combined with the others.
+    /// Reports whether an event of the topic with this message must be combined with others.
     pub(crate) fn is_one_too_many(&mut self, topic: &Topic, message: &str, now: Instant) -> bool {
         let new = || Lately {
             last: now,
@@ -64,7 +64,7 @@ mod tests {
         Topic::of(&told(reason, ""))
     }
 
-    /// How many of so many new messages are told as they are.
+    /// Returns the number of new messages that are not combined.
     fn as_they_are(similar: &mut Similar, topic: &Topic, from: usize, now: Instant) -> usize {
         let messages = (from..from + 100).map(|n| format!("message {n}"));
         messages
@@ -103,7 +103,7 @@ mod tests {
     fn a_topic_begins_anew_after_more_than_ten_minutes_of_silence() {
         let (mut similar, start, topic) = (Similar::default(), Instant::now(), topic("BackOff"));
         assert_eq!(as_they_are(&mut similar, &topic, 0, start), 9);
-        // The silence counts from the last message, also where that was one too many.
+        // The pause is counted from the last message, combined or not.
         let later = start + SILENCE;
         assert_eq!(as_they_are(&mut similar, &topic, 100, later), 0);
         let later = later + SILENCE;

@@ -1,8 +1,8 @@
-//! Who tells.
+//! Sources of events.
 
 use std::sync::Arc;
 
-/// A component, and the host that it tells of where it is one of many, as a kubelet is.
+/// A component, and its host if there are several instances, such as kubelets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     pub(crate) component: Arc<str>,
@@ -17,7 +17,7 @@ impl Source {
         }
     }
 
-    /// The same component on this host.
+    /// Returns the source for a host.
     pub(crate) fn on(&self, host: &str) -> Self {
         Self {
             component: Arc::clone(&self.component),

@@ -1,4 +1,4 @@
-//! What happenings have in common, from what they are about to what makes them the same.
+//! The keys by which events are related: subject, topic and series.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::happening::{Severity, Told};
 use crate::source::Source;
 
-/// How many subjects, topics and series are remembered, of each; what was of use longest ago is forgotten first.
+/// The capacity of each cache; the least recently used entries are evicted.
 pub(crate) const REMEMBERED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
 
-/// Who tells good, or bad, news of which object. What may be written of a subject is limited.
+/// The source, type and object of events. The spam filter limits the writes of a subject.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {
     source: Source,
@@ -21,23 +21,23 @@ pub(crate) struct Subject {
     uid: Option<String>,
 }
 
-/// What is told of a subject, whatever the words. Too many words on a topic are combined.
+/// The subject and reason of events. The aggregator combines events of a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Topic {
     pub(crate) subject: Arc<Subject>,
     reason: &'static str,
 }
 
-/// What happenings of one event have in common.
+/// The identity of an event on the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SeriesKey {
-    /// The same words, about the same part of an object.
+    /// Events with the same field path and message.
     Same {
         topic: Topic,
         field_path: Option<String>,
         message: String,
     },
-    /// All else that is told on a topic.
+    /// All other events of a topic.
     Combined(Topic),
 }
 

@@ -15,25 +15,25 @@ use crate::happening::Told;
 use crate::sending::{Line, SendError};
 use crate::series::Draft;
 
-/// How many writes are on their way at the same time: one slow answer delays few events, and events leave most of the
-/// server to others.
+/// Maximum concurrent writes. Some concurrency limits the effect of slow responses, but leaves the server to
+/// others.
 pub(crate) const AT_ONCE: usize = 4;
-/// With more events than this waiting, they do not leave way to others any more.
+/// With more queued events than this, writes no longer yield to urgent work.
 const IMPATIENT_BACKLOG: usize = 50_000;
-/// How long an event leaves way to more urgent work.
+/// Maximum time for which an event yields to urgent work.
 const LONGEST_YIELD: Duration = Duration::from_millis(20);
-/// How long the writer goes on after the end was asked for, to write what waits.
+/// Maximum time to write queued events after a shutdown.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long an answer may take unless somebody says otherwise.
+/// Default timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Says when one more request may be sent, where others have a say in that.
+/// Limits the rate of requests.
 pub trait Pace: Send + Sync {
-    /// Waits for the turn of one request.
+    /// Waits until one request may be sent.
     fn turn(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Writes what recorders tell.
+/// Writes the events of recorders.
 pub struct EventWriter {
     line: Line,
     pace: Option<Arc<dyn Pace>>,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for EventWriter {
     }
 }
 
-/// A write that has come to its end.
+/// A completed write.
 struct Done {
     draft: Draft,
     outcome: Result<(), SendError>,
@@ -74,21 +74,22 @@ impl EventWriter {
         }
     }
 
-    /// The same writer, which waits for its turn before each write.
+    /// Limits the rate of writes.
     #[must_use]
     pub fn with_pace(mut self, pace: Arc<dyn Pace>) -> Self {
         self.pace = Some(pace);
         self
     }
 
-    /// The same writer, which waits so long for an answer.
+    /// Sets the timeout of requests.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.line.patience = patience;
         self
     }
 
-    /// Writes events until all recorders are gone, or for a little while after the token was cancelled.
+    /// Writes events until all recorders are dropped, or until queued events are written after the token is
+    /// cancelled.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut writes = Writes::new();
         let mut waiting: Option<(Draft, Instant)> = None;
@@ -199,7 +200,7 @@ async fn turn(pace: Option<Arc<dyn Pace>>) {
     }
 }
 
-/// Waits while there is more urgent work, but not for long.
+/// Waits until urgent work is done, or until the given time.
 async fn way_is_free(busy: &mut watch::Receiver<bool>, until: Option<Instant>) {
     let Some(until) = until else { return };
     let _ = tokio::time::timeout_at(until, busy.wait_for(|busy| !busy)).await;

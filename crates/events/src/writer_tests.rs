@@ -1,4 +1,4 @@
-//! The writer, against a server that is slow, refuses, or forgets.
+//! The writer against a slow, failing or forgetful server.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{EventRecorder, Happening, Severity};
 
-/// What a server saw and holds.
+/// The state of a server.
 #[derive(Default)]
 struct Held {
     events: BTreeMap<String, Event>,
     writes: usize,
     under_way: usize,
     most_at_once: usize,
-    /// How many of the next requests fail.
+    /// The number of further requests that fail.
     ill: usize,
 }
 
@@ -30,7 +30,7 @@ impl Server {
         self.0.lock().unwrap()
     }
 
-    /// A client; each answer takes this long.
+    /// Returns a client whose responses take `delay`.
     fn client(&self, delay: Duration) -> kube::Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -112,7 +112,7 @@ fn happening(name: &str, message: &str) -> Happening {
     }
 }
 
-/// Tells all of these and waits until all is written.
+/// Records these events and waits until they are written.
 async fn tell(server: &Server, happenings: impl IntoIterator<Item = Happening>) {
     let (recorder, writer) = EventRecorder::new(server.client(Duration::from_millis(10)), "test");
     for happening in happenings {
@@ -198,7 +198,7 @@ async fn words_that_change_for_hours_do_not_fill_the_server() {
     let mut counts = server.counts();
     counts.sort_unstable();
     assert_eq!(counts.len(), 10);
-    // It has the words of the time when it was written last.
+    // The message is that of the last write.
     let (message, count) = &counts[0];
     let latest = format!("(combined from similar events): try {} failed", count + 9);
     assert_eq!(*message, latest);
@@ -246,7 +246,7 @@ async fn what_waits_is_written_at_the_end_but_not_for_ever() {
         shutdown.cancel();
         writer.run(shutdown).await;
         assert_eq!(server.held().events.len(), expected);
-        // Nobody waits for what is told afterwards.
+        // Events after the shutdown are not awaited.
         recorder.record(happening("late", "a"));
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be written, and writing it. What comes back is in the world at once, so that nothing is done twice.
+//! Writes to the API server. Their results update the cache at once, so that nothing is done twice.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -18,16 +18,16 @@ use serde_json::json;
 use crate::deployments::REVISION;
 use crate::world::{Key, Kind, World, key};
 
-/// One write.
+/// A write to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     CreatePod(Box<Pod>),
     DeletePod(Key),
-    /// The pod gets a node.
+    /// Binds the pod to a node.
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
     Scale(Key, i32),
-    /// The ReplicaSet gets another number in the history of its Deployment.
+    /// Sets the revision of the ReplicaSet in its Deployment's history.
     Revise(Key, u64),
     DeleteReplicaSet(Key),
     CreateJob(Box<Job>),
@@ -37,9 +37,9 @@ pub(crate) enum Action {
     CreateSlice(Box<EndpointSlice>),
     ReplaceSlice(Box<EndpointSlice>),
     DeleteSlice(Key),
-    /// The claim gets a volume.
+    /// Binds the claim to a volume.
     GiveVolume(Key, String),
-    /// Objects with their new status.
+    /// Replaces the status of an object.
     PodStatus(Box<Pod>),
     DeploymentStatus(Box<Deployment>),
     ReplicaSetStatus(Box<ReplicaSet>),
@@ -54,7 +54,7 @@ pub(crate) enum Action {
     IngressStatus(Box<Ingress>),
 }
 
-/// Writes.
+/// Executes actions.
 pub(crate) struct Executor {
     client: Client,
 }
@@ -64,7 +64,7 @@ impl Executor {
         Self { client }
     }
 
-    /// Writes, and takes over what came of it. An error may only mean that somebody else was faster.
+    /// Executes an action and updates the cache. An error may only mean that another writer was faster.
     pub(crate) async fn act(&self, action: Action, world: &mut World) -> Result<(), kube::Error> {
         match action {
             Action::CreatePod(pod) => self.create(&*pod, &mut world.pods).await,

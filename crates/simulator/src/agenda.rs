@@ -1,4 +1,4 @@
-//! What has to be looked at now, and when something has to be looked at although nothing changes.
+//! The schedule of planning: the objects to plan now, and those to plan at a given time without any change.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::plan::plan;
 use crate::scope::Scope;
 use crate::world::World;
 
-/// What is left to look at.
+/// The objects to plan.
 #[derive(Debug)]
 pub(crate) struct Agenda {
     now: Scope,
@@ -15,7 +15,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// Everything is new.
+    /// Creates a schedule with all objects.
     pub(crate) fn new() -> Self {
         Self {
             now: Scope::all(),
@@ -23,7 +23,7 @@ impl Agenda {
         }
     }
 
-    /// What is to be done now. What had to be looked at is done with when nothing is left to do about it.
+    /// Returns the actions that are due now. The planned objects are done when there are no more actions.
     pub(crate) fn next(&mut self, world: &mut World, now: jiff::Timestamp) -> Vec<Action> {
         while let Some((at, _)) = self.later.first()
             && *at <= now
@@ -45,7 +45,7 @@ impl Agenda {
         plan.actions
     }
 
-    /// When to look again at the latest.
+    /// Returns the time of the next planning without any change.
     pub(crate) fn wake(&self) -> Option<jiff::Timestamp> {
         self.later.first().map(|(at, _)| *at)
     }

@@ -1,5 +1,7 @@
-//! Budgets for disruptions: how many of their pods are healthy, and how many may go, as the disruption controller counts
-//! them. Who evicts takes from what is allowed and notes for whom; it is counted anew when the pod has gone.
+//! PodDisruptionBudgets: counts of healthy pods and allowed disruptions, as by the disruption controller.
+//!
+//! An eviction decrements the allowed disruptions and records the pod. The budget is recounted when the pod is
+//! gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +22,7 @@ use crate::plan::Plan;
 use crate::scope::Scope;
 use crate::world::World;
 
-/// How long a pod that is evicted may take to go; then it counts again.
+/// Time for which a recorded eviction excludes the pod from the count.
 const DELETION: Duration = Duration::from_mins(2);
 const ALLOWED: &str = "DisruptionAllowed";
 
@@ -33,7 +35,7 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mu
     }
 }
 
-/// What a budget asks for.
+/// The demand of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     pods: i32,
@@ -62,7 +64,7 @@ fn one(budget: &PodDisruptionBudget, world: &World, now: jiff::Timestamp, plan: 
     }
 }
 
-/// The pods that belong to a budget. One that selects nothing is the budget of none.
+/// Returns the pods of a budget. A budget without selector has none.
 fn selected<'a>(
     budget: &PodDisruptionBudget,
     spec: &PodDisruptionBudgetSpec,
@@ -93,7 +95,7 @@ fn compiled(selector: &meta::LabelSelector) -> Option<CompiledSelector> {
     selector.compile().ok()
 }
 
-/// How many pods there should be, and how many of them healthy; or why nobody knows.
+/// Returns the expected and the required healthy pods, or the reason why they are unknown.
 fn wanted(spec: &PodDisruptionBudgetSpec, pods: &[&Pod], world: &World) -> Result<Wanted, String> {
     let wanted = match (&spec.max_unavailable, &spec.min_available) {
         (Some(most), _) => {
@@ -124,7 +126,7 @@ fn wanted(spec: &PodDisruptionBudgetSpec, pods: &[&Pod], world: &World) -> Resul
     Ok(wanted)
 }
 
-/// A number, or a share of all in percent, of which the last begun one counts.
+/// Resolves a number or a percentage of all pods, rounded up.
 fn share(value: &IntOrString, all: i32) -> Result<i32, String> {
     let text = match value {
         IntOrString::Int(number) => return Ok(*number),
@@ -139,7 +141,7 @@ fn share(value: &IntOrString, all: i32) -> Result<i32, String> {
     Ok(i32::try_from(share).unwrap_or(i32::MAX))
 }
 
-/// How many pods their controllers want together; pods without one do not count.
+/// Returns the total replicas of the controllers of the pods; pods without a controller do not count.
 fn scale(pods: &[&Pod], world: &World) -> Result<i32, String> {
     let mut controllers: BTreeMap<&str, i32> = BTreeMap::new();
     for pod in pods {
@@ -154,7 +156,7 @@ fn scale(pods: &[&Pod], world: &World) -> Result<i32, String> {
         .fold(0, |sum, n| sum.saturating_add(*n)))
 }
 
-/// The controller of a pod, or what controls that, and the replicas that it wants.
+/// Returns the UID and replicas of the topmost controller of a pod.
 fn controller<'a>(
     pod: &Pod,
     owner: &'a meta::OwnerReference,
@@ -200,7 +202,7 @@ fn controller<'a>(
     }
 }
 
-/// The pods that were evicted and will soon be gone.
+/// Returns the evicted pods that are about to be deleted.
 fn leaving(
     budget: &PodDisruptionBudget,
     before: &PodDisruptionBudgetStatus,
@@ -259,7 +261,7 @@ fn counted(
     }
 }
 
-/// The conditions of a budget with this reason why something is allowed or not.
+/// Returns the conditions of a budget with the reason why disruptions are allowed or not.
 fn conditions(
     status: &PodDisruptionBudgetStatus,
     reason: &str,

@@ -1,4 +1,5 @@
-//! Claims of storage: each gets a volume of its own, as large as it asks for, whatever its class. Nobody sees the volumes.
+//! PersistentVolumeClaims: each gets its own volume of the requested size, regardless of its class. The volumes
+//! themselves do not exist.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimStatus};
 

@@ -1,21 +1,21 @@
-//! The numbers of pods of Indexed Jobs: each has to succeed once.
+//! The completion indexes of pods of Indexed Jobs; each index has to succeed once.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 use kube::ResourceExt as _;
 
-/// Where a pod has its number, as label and as annotation.
+/// The label and annotation with the index of a pod.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// What containers know it by.
+/// The environment variable with the index.
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// The number of a pod.
+/// Returns the index of a pod.
 pub(crate) fn of(pod: &Pod) -> Option<usize> {
     pod.annotations().get(INDEX)?.parse().ok()
 }
 
-/// Numbers as a status has them: `0-2,5`.
+/// Formats indexes for a status: `0-2,5`.
 pub(crate) fn written(indexes: &BTreeSet<usize>) -> Option<String> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for &index in indexes {
@@ -25,7 +25,7 @@ pub(crate) fn written(indexes: &BTreeSet<usize>) -> Option<String> {
         }
     }
     let text = spans.iter().map(|(first, last)| {
-        // Two in a row are written one by one.
+        // A span of two is written as two numbers.
         match last - first {
             0 => first.to_string(),
             1 => format!("{first},{last}"),
@@ -35,7 +35,7 @@ pub(crate) fn written(indexes: &BTreeSet<usize>) -> Option<String> {
     (!spans.is_empty()).then(|| text.collect::<Vec<_>>().join(","))
 }
 
-/// Gives a pod its number.
+/// Assigns an index to a pod.
 pub(crate) fn give(pod: &mut Pod, job: &str, index: usize) {
     let number = index.to_string();
     for marks in [&mut pod.metadata.annotations, &mut pod.metadata.labels] {

@@ -1,4 +1,4 @@
-//! Who controls whom.
+//! Owner references and the properties of pods that controllers use.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use kube::Resource;
 use crate::scope::Scope;
 use crate::world::World;
 
-/// The controller of an object.
+/// Returns the reference to the controller of an object.
 pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     let owners = metadata.owner_references.iter().flatten();
     owners
@@ -17,17 +17,17 @@ pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
         .find(|owner| owner.controller == Some(true))
 }
 
-/// The reference to a controller, for an object that it makes.
+/// Returns the owner references for an object that a controller creates.
 pub(crate) fn by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<OwnerReference>> {
     Some(vec![owner.controller_owner_ref(&())?])
 }
 
-/// Pods by the UID of their controller, in the order of their age.
+/// Pods by the UID of their controller, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
-    /// Those of the controllers that have to be looked at.
+    /// Collects the pods of the controllers in the scope.
     pub(crate) fn of(world: &'a World, scope: &Scope) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
         for pod in world.pods.iter() {
@@ -43,7 +43,7 @@ impl<'a> Pods<'a> {
         Self(pods)
     }
 
-    /// The pods of a controller, without those that are being deleted.
+    /// Returns the pods of a controller, except for those in deletion.
     pub(crate) fn controlled_by<K: Resource>(&self, owner: &K) -> Vec<&'a Pod> {
         let uid = owner.meta().uid.as_deref().unwrap_or_default();
         let pods = self.0.get(uid).into_iter().flatten();
@@ -58,7 +58,7 @@ fn age(pod: &Pod) -> (Option<jiff::Timestamp>, Option<&str>) {
     (created, pod.metadata.name.as_deref())
 }
 
-/// Whether a pod says that it is ready.
+/// Reports whether the Ready condition of a pod is true.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let mut conditions = status
@@ -68,29 +68,29 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// The phase of a pod.
+/// Returns the phase of a pod.
 pub(crate) fn phase(pod: &Pod) -> &str {
     let status = pod.status.as_ref();
     status.and_then(|s| s.phase.as_deref()).unwrap_or("Pending")
 }
 
-/// Whether a pod has ended.
+/// Reports whether a pod has succeeded or failed.
 pub(crate) fn is_finished(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// The node of a pod.
+/// Returns the node of a pod.
 pub(crate) fn node(pod: &Pod) -> Option<&str> {
     let node = pod.spec.as_ref()?.node_name.as_deref()?;
     (!node.is_empty()).then_some(node)
 }
 
-/// A number of pods, as a status has it.
+/// Converts a number of pods for a status.
 pub(crate) fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// A number that a status has only if it is not 0.
+/// Converts a number of pods for a status that omits zero.
 pub(crate) fn some(count: usize) -> Option<i32> {
     (count > 0).then(|| number(count))
 }

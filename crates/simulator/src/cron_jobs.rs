@@ -1,4 +1,4 @@
-//! CronJobs: a Job at each time of their schedule, and not more finished Jobs than they keep.
+//! CronJobs: a Job at each scheduled time, and limits on finished Jobs.
 
 mod schedule;
 
@@ -18,7 +18,7 @@ use crate::scope::Scope;
 use crate::world::{World, key};
 use schedule::Schedule;
 
-/// The time that a Job was made for.
+/// The annotation with the scheduled time of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 pub(crate) fn plan(world: &World, scope: &Scope, now: Timestamp, plan: &mut Plan) {
@@ -83,7 +83,7 @@ fn one(cron: &CronJob, spec: &CronJobSpec, world: &World, now: Timestamp, plan: 
         _ => {}
     }
     let job = job(cron, spec, time);
-    // One of this name that somebody else made is left alone.
+    // A Job of this name that someone else created is left alone.
     if world.jobs.get(&key(&job)).is_none() {
         plan.actions.push(Action::CreateJob(Box::new(job)));
     }
@@ -95,7 +95,7 @@ fn is_of(job: &Job, cron: &CronJob) -> bool {
         && owner.is_some_and(|owner| Some(&owner.uid) == cron.metadata.uid.as_ref())
 }
 
-/// What is known of a CronJob by the Jobs that are there.
+/// Returns the status of a CronJob based on its Jobs.
 fn status(own: &[&Job], active: &[&Job], before: CronJobStatus) -> CronJobStatus {
     let scheduled = own.iter().filter_map(|job| scheduled(job)).max();
     let done = own
@@ -114,7 +114,7 @@ fn status(own: &[&Job], active: &[&Job], before: CronJobStatus) -> CronJobStatus
     let known = before.active.unwrap_or_default();
     let references: Vec<ObjectReference> = references
         .map(|reference| {
-            // The version is that of when the Job was new.
+            // Keep the resource version of when the Job was new.
             let same = known.iter().find(|known| known.uid == reference.uid);
             same.cloned().unwrap_or(reference)
         })
@@ -130,7 +130,7 @@ fn scheduled(job: &Job) -> Option<Timestamp> {
     job.annotations().get(SCHEDULED)?.parse().ok()
 }
 
-/// The oldest of the finished Jobs go, where there are too many.
+/// Deletes the oldest finished Jobs beyond the history limits.
 fn clear_history(spec: &CronJobSpec, own: &[&Job], plan: &mut Plan) {
     let limits = [
         (End::Complete, spec.successful_jobs_history_limit, 3),
@@ -151,7 +151,7 @@ fn clear_history(spec: &CronJobSpec, own: &[&Job], plan: &mut Plan) {
     }
 }
 
-/// The Job for a time. Its name is that of the minute, so that no time has two.
+/// Returns the Job for a scheduled time. Its name contains the minute, so there is one Job for each time.
 fn job(cron: &CronJob, spec: &CronJobSpec, time: Timestamp) -> Job {
     let template = &spec.job_template;
     let metadata = template.metadata.clone().unwrap_or_default();

@@ -83,7 +83,7 @@ fn one(
     }
 }
 
-/// A pod for one node: it selects no other.
+/// Returns a pod for one node, which it selects by name.
 fn pod(set: &DaemonSet, spec: &DaemonSetSpec, revision: &str, name: String, node: &Node) -> Pod {
     let namespace = set.metadata.namespace.as_ref();
     let mut pod = template::pod(&spec.template, namespace, name, controlled::by(set));

@@ -1,7 +1,7 @@
-//! Deployments: a ReplicaSet for each template, and from old to new ones without giving up more than is allowed.
+//! Deployments: a ReplicaSet for each template, and rolling updates within the limits of the strategy.
 //!
-//! A ReplicaSet of a former template stays with no pods, up to the limit of the history. Whoever goes back to a
-//! former template gets its ReplicaSet, which then is the newest of the history.
+//! The ReplicaSet of a former template keeps existing without pods, up to the history limit. Returning to a
+//! former template reuses its ReplicaSet, which becomes the latest revision.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::template;
 use crate::world::{World, key};
 
 const HASH: &str = "pod-template-hash";
-/// The annotation with the place of a ReplicaSet in the history.
+/// The annotation with the revision of a ReplicaSet.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 
 pub(crate) fn plan(
@@ -57,7 +57,7 @@ fn revision(set: &ReplicaSet) -> u64 {
         .unwrap_or_default()
 }
 
-/// A Deployment on its way from old templates to a new one.
+/// The rollout of a Deployment from old templates to the current one.
 struct Rollout<'a> {
     deployment: &'a Deployment,
     spec: &'a DeploymentSpec,
@@ -65,9 +65,9 @@ struct Rollout<'a> {
     wanted: usize,
     current: Option<&'a ReplicaSet>,
     old: Vec<&'a ReplicaSet>,
-    /// Pods of the current ReplicaSet, and those of them that are ready.
+    /// The pods of the current ReplicaSet: all and ready ones.
     updated: (usize, usize),
-    /// The same of all.
+    /// The pods of all ReplicaSets: all and ready ones.
     all: (usize, usize),
 }
 
@@ -104,7 +104,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// How many pods there may be too many, and how many too few, while it goes on.
+    /// Returns the maximum surplus and the maximum unavailable pods during a rollout.
     fn room(&self) -> (usize, usize) {
         let strategy = self.spec.strategy.as_ref();
         let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
@@ -118,7 +118,7 @@ impl<'a> Rollout<'a> {
             self.wanted,
             false,
         );
-        // Both 0 would never end.
+        // With both limits 0 the rollout would never end.
         (surge, if surge == 0 { missing.max(1) } else { missing })
     }
 
@@ -127,7 +127,7 @@ impl<'a> Rollout<'a> {
         strategy.and_then(|s| s.type_.as_deref()) == Some("Recreate")
     }
 
-    /// How many pods the current ReplicaSet, and all old ones together, should have now.
+    /// Returns the desired pods of the current ReplicaSet, and of all old ones together.
     fn targets(&self) -> (usize, usize) {
         let old: usize = self.old.iter().map(|set| replica_sets::wanted(set)).sum();
         if old == 0 {
@@ -139,7 +139,7 @@ impl<'a> Rollout<'a> {
         }
         let (surge, missing) = self.room();
         let current = (self.wanted + surge).saturating_sub(old).min(self.wanted);
-        // Pods that are not ready are missed by nobody.
+        // Removing pods that are not ready has no effect on availability.
         let needed = self
             .wanted
             .saturating_sub(missing)
@@ -155,7 +155,7 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// A number, or a percentage of the whole; 25% if nothing is said.
+/// Resolves a number or a percentage of the whole; 25% by default.
 fn share(value: Option<&IntOrString>, whole: usize, up: bool) -> usize {
     let percentage = match value {
         Some(IntOrString::Int(number)) => return usize::try_from(*number).unwrap_or_default(),
@@ -185,7 +185,7 @@ fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
         if let Some(last) = last.filter(|last| *last >= revision(current)) {
             actions.push(Action::Revise(key(current), last + 1));
         }
-        // The youngest of the old ones keep theirs longest.
+        // The youngest of the old ReplicaSets keep their pods longest.
         for set in rollout.old.iter().rev() {
             let has = replica_sets::wanted(set);
             let keeps = has.min(old);
@@ -204,7 +204,7 @@ fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
     }
 }
 
-/// Old ReplicaSets without pods go when there are more of them than the history keeps.
+/// Deletes old ReplicaSets without pods beyond the history limit.
 fn forget(rollout: &Rollout<'_>, actions: &mut Vec<Action>) {
     let kept = rollout.spec.revision_history_limit.unwrap_or(10);
     let kept = usize::try_from(kept).unwrap_or_default();
@@ -314,7 +314,7 @@ fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
     }
 }
 
-/// The condition as it was, if it still says the same.
+/// Returns the condition, with its old transition time if the status is unchanged.
 fn condition(
     known: &[DeploymentCondition],
     (kind, status, reason, message): (&str, bool, &str, String),

@@ -1,5 +1,5 @@
-//! Jobs: pods until so many have succeeded, or too many have failed; finished Jobs go after a while, if they say so.
-//! Policies about failures and success, and limits for each index, are not simulated.
+//! Jobs: pods until enough have succeeded or too many have failed, and deletion of finished Jobs after their
+//! TTL. Failure and success policies and limits for each index are not simulated.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) fn plan(
     }
 }
 
-/// How a Job has ended, as its status says.
+/// Returns the end of a Job as its status reports it.
 pub(crate) fn end(job: &Job) -> End {
     match last_condition(job).map(|condition| condition.type_.as_str()) {
         Some("Complete") => End::Complete,
@@ -46,7 +46,7 @@ pub(crate) fn end(job: &Job) -> End {
     }
 }
 
-/// The condition that says that a Job is over.
+/// Returns the condition that marks the end of a Job.
 fn last_condition(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     conditions
@@ -54,7 +54,7 @@ fn last_condition(job: &Job) -> Option<&JobCondition> {
         .find(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
 }
 
-/// A Job that is over goes when its time has come.
+/// Deletes a finished Job when its TTL is over.
 fn over(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
     let lasts = spec.ttl_seconds_after_finished.map(u64::try_from);
     let since = last_condition(job).and_then(|condition| condition.last_transition_time.as_ref());
@@ -75,18 +75,18 @@ fn count(value: Option<i32>, otherwise: usize) -> usize {
     })
 }
 
-/// How far a Job is.
+/// The progress of a Job.
 struct Tally<'a> {
     all: Vec<&'a Pod>,
     active: Vec<&'a Pod>,
     succeeded: usize,
     failed: usize,
-    /// The numbers that have succeeded, where pods have numbers.
+    /// The succeeded indexes of an Indexed Job.
     indexes: Option<BTreeSet<usize>>,
     end: End,
 }
 
-/// Whether a Job has ended, and how.
+/// The end of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     NotYet,
@@ -112,7 +112,7 @@ impl<'a> Tally<'a> {
         let succeeded = indexes.as_ref().map_or(succeeded, BTreeSet::len);
         let live = all.iter().copied();
         let active: Vec<&Pod> = live.filter(|pod| !controlled::is_finished(pod)).collect();
-        // Without a number of completions, one success says that there is no more work.
+        // Without `completions`, one success completes the Job.
         let complete = match spec.completions {
             Some(completions) => succeeded >= count(Some(completions), 1),
             None => succeeded > 0 && active.is_empty(),
@@ -136,7 +136,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The numbers that have no pod yet, the lowest first; the same as no number where pods have none.
+    /// Returns the indexes without a pod, lowest first; for Jobs without indexes, an unlimited number of
+    /// `None`.
     fn free_indexes(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
         let Some(done) = &self.indexes else {
             return Box::new(std::iter::repeat(None));
@@ -149,7 +150,7 @@ impl<'a> Tally<'a> {
         Box::new((0..).filter(move |index| !taken.contains(index)).map(Some))
     }
 
-    /// How many pods there should be that have not ended.
+    /// Returns the desired number of unfinished pods.
     fn wanted(&self, spec: &JobSpec) -> usize {
         if self.end != End::NotYet {
             return 0;
@@ -213,7 +214,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// The condition as it was, if it was there.
+/// Returns the condition, with its old transition time if it exists already.
 fn condition(
     known: &[JobCondition],
     (kind, reason, message): (&str, &str, &str),

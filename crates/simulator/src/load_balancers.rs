@@ -1,5 +1,5 @@
-//! Addresses for Services of type LoadBalancer and for Ingresses, as a cloud's controllers would assign them. Nothing
-//! listens there.
+//! Addresses for Services of type LoadBalancer and for Ingresses, as assigned by cloud controllers. Nothing
+//! listens on them.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -108,7 +108,7 @@ fn ingress_addresses(ingress: &Ingress) -> impl Iterator<Item = &str> {
         .filter_map(|point| point.ip.as_deref().or(point.hostname.as_deref()))
 }
 
-/// The addresses in use, read from the world when the first one is assigned.
+/// The assigned addresses, collected from the cache before the first assignment.
 struct Pool(BTreeSet<String>);
 
 impl Pool {
@@ -120,7 +120,7 @@ impl Pool {
         })
     }
 
-    /// Returns the address that follows from the UID, or the next one that is free; where none is, one that others have.
+    /// Returns the address derived from the UID, or the next free one; a used one if none is free.
     fn assign(&mut self, uid: Option<String>) -> String {
         let all: Vec<String> = NETWORKS
             .iter()

@@ -1,5 +1,5 @@
-//! Nodes for pods: one that the pod selects and tolerates, that is ready, and that has room; of these the emptiest.
-//! Affinities, spreading, priorities and volumes do not count.
+//! The pod scheduler: assigns each pod to the emptiest ready node that it selects and tolerates and that has
+//! capacity. Affinities, spreading, priorities and volumes are ignored.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,19 +12,20 @@ use crate::action::Action;
 use crate::controlled;
 use crate::world::{World, key};
 
-/// Whether the node has the labels that the pod selects.
+/// Reports whether the node has the labels that the pod selects.
 pub(crate) fn selects(pod: &PodSpec, node: &Node) -> bool {
     let labels = node.labels();
     let mut selector = pod.node_selector.iter().flatten();
     selector.all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Whether the pod tolerates the taints of the node that keep pods away.
+/// Reports whether the pod tolerates the taints of the node.
 fn tolerates(pod: &PodSpec, node: &Node) -> bool {
     taints(node).all(|taint| is_tolerated(pod, taint))
 }
 
-/// The same for a pod of a DaemonSet, which minds neither failing nor fenced nodes.
+/// Reports whether a pod of a DaemonSet tolerates the taints of the node. It ignores taints of unhealthy and
+/// cordoned nodes.
 pub(crate) fn tolerates_existing(pod: &PodSpec, node: &Node) -> bool {
     let own = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
     taints(node)
@@ -59,7 +60,7 @@ fn is_ready(node: &Node) -> bool {
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// A node and what is free on it.
+/// A node and its free resources.
 struct Place<'a> {
     node: &'a Node,
     free: Amounts,
@@ -67,7 +68,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The first resource that there is not enough of.
+    /// Returns the first resource that is insufficient.
     fn lacks(&self, requests: &Amounts) -> Option<String> {
         let short = |(resource, amount): &(&String, &_)| {
             self.free.get(*resource).copied().unwrap_or_default() < **amount
@@ -122,7 +123,7 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
     }
     let mut places: Vec<Place<'_>> = places.into_values().collect();
     places.sort_by_key(|place| place.node.name_any());
-    // The oldest first.
+    // Oldest first.
     waiting.sort_by_key(|pod| {
         let created = pod.creation_timestamp().map(|time| time.0);
         (created, pod.name_any())
@@ -136,7 +137,7 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
     }
 }
 
-/// The emptiest place, or what is wrong with how many of them.
+/// Returns the emptiest suitable node, or the number of nodes for each reason why they are unsuitable.
 fn choose(
     pod: &Pod,
     requests: &Amounts,
@@ -172,7 +173,7 @@ fn choose(
     Ok(place.node.name_any())
 }
 
-/// Says why there is no node, if that is new.
+/// Sets the PodScheduled condition to false if its message has changed.
 fn unschedulable(
     pod: &Pod,
     reasons: BTreeMap<String, usize>,

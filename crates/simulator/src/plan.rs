@@ -1,4 +1,4 @@
-//! What is to be done now: a pure function of the world, and of what in it has to be looked at.
+//! The planner: a pure function of the cache and of the objects to plan.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::{
     replica_sets, replication_controllers, services, stateful_sets,
 };
 
-/// What is to be done now, and when what has to be looked at although nothing changes.
+/// The actions due now, and the times of the next planning without any change.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
-    /// Times, and UIDs of objects.
+    /// Times and UIDs of objects to plan again.
     pub(crate) wakes: Vec<(jiff::Timestamp, String)>,
 }
 
 impl Plan {
-    /// Asks for a look at an object at this time.
+    /// Schedules the next planning of an object.
     pub(crate) fn wake_at(&mut self, uid: String, start: jiff::Timestamp, after: Duration) {
         let at = start.saturating_add(after).unwrap_or(jiff::Timestamp::MAX);
         self.wakes.push((at, uid));
@@ -40,7 +40,7 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp) -> Plan {
     claims::plan(world, scope, &mut plan.actions);
     services::plan(world, scope, &mut plan.actions);
     load_balancers::plan(world, scope, &mut plan.actions);
-    // Whoever waits for room may get that of any pod.
+    // Any deleted pod can free capacity for a pending one, so all pending pods are scheduled.
     placing::plan(world, now, &mut plan.actions);
     pods::plan(world, scope, now, &mut plan);
     budgets::plan(world, scope, now, &mut plan);

@@ -1,5 +1,5 @@
-//! The life of a pod, as a kubelet would tell of it: it has a node, it starts, it is ready, or fails; and it ends, if it is
-//! one that does.
+//! The lifecycle of pods as a kubelet reports it: bound, starting, then ready or failing, and finished if the
+//! workload ends.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mu
     }
 }
 
-/// What is wished for a pod: at itself, at its controller, or at the controller of that.
+/// Returns the simulation options of a pod: its own, its controller's, or those of the controller's controller.
 fn wishes(pod: &Pod, world: &World) -> Wishes {
     let mut levels = vec![&pod.metadata];
     while let Some(owner) = levels.last().and_then(|metadata| owner_of(metadata, world)) {
@@ -64,10 +64,10 @@ fn owner_of<'a>(metadata: &ObjectMeta, world: &'a World) -> Option<&'a ObjectMet
     (found.uid.as_ref() == Some(&owner.uid)).then_some(found)
 }
 
-/// Why a container waits that ends again and again.
+/// The waiting reason of a container that crashes repeatedly.
 const BACK_OFF: &str = "CrashLoopBackOff";
 
-/// How far a pod is.
+/// The stage of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Starting,
@@ -106,7 +106,7 @@ fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mu
     };
     let mut known = status.clone();
     if start.is_none() {
-        // Times have no fractions, and nobody should wait less than was asked for.
+        // Timestamps have no fractions, so add a second rather than start too early.
         let later = i64::from(!wishes.start_delay.is_zero());
         let start = jiff::Timestamp::from_second(now.as_second() + later);
         known.start_time = Some(Time(start.unwrap_or(now)));
@@ -132,7 +132,7 @@ fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mu
     }
 }
 
-/// The status that says this.
+/// Returns the status for a stage.
 fn told(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> PodStatus {
     let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
     let ready = stage == Stage::Running;
@@ -269,7 +269,7 @@ fn container_status(
     ContainerStatus {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
-        // What it asks for it has at once, also when that changes.
+        // Resource changes take effect immediately.
         resources: container
             .resources
             .clone()
@@ -287,7 +287,7 @@ fn container_status(
     }
 }
 
-/// A container for debugging: it runs as soon as it is there.
+/// Returns the status of a debug container, which runs immediately.
 fn debugger_status(debugger: &EphemeralContainer, now: &Time) -> ContainerStatus {
     ContainerStatus {
         name: debugger.name.clone(),
@@ -302,13 +302,13 @@ fn debugger_status(debugger: &EphemeralContainer, now: &Time) -> ContainerStatus
     }
 }
 
-/// When the container ended last.
+/// Returns the time of the last termination of the container.
 fn last_end(status: &ContainerStatus) -> Option<jiff::Timestamp> {
     let last = status.last_state.as_ref()?.terminated.as_ref()?;
     Some(last.finished_at.as_ref()?.0)
 }
 
-/// How long a container that ended so often waits for its next start, as a kubelet makes it wait.
+/// Returns the kubelet's back-off delay after a number of restarts.
 fn back_off(restarts: i32) -> Duration {
     let doublings = u32::try_from(restarts.saturating_sub(1)).unwrap_or_default();
     let longest = Duration::from_mins(5);
@@ -344,7 +344,7 @@ fn set(
     conditions.insert(known.unwrap_or(conditions.len()), condition);
 }
 
-/// The address of a node within its cluster.
+/// Returns the internal address of a node.
 fn host(node: &Node) -> Option<String> {
     let addresses = node.status.as_ref()?.addresses.as_ref()?;
     let internal = addresses
@@ -353,7 +353,7 @@ fn host(node: &Node) -> Option<String> {
     Some(internal.address.clone())
 }
 
-/// An address that nothing answers at; the same for the same pod.
+/// Returns an unused address, derived from the pod.
 fn address(pod: &Pod) -> String {
     let name = template::short_name(&pod.uid().unwrap_or_default(), "", 3);
     let octets: Vec<String> = name

@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as they say.
+//! ReplicaSets: the desired number of pods.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub(crate) fn plan(
     }
 }
 
-/// How many pods a ReplicaSet wants.
+/// Returns the desired number of pods of a ReplicaSet.
 pub(crate) fn wanted(set: &ReplicaSet) -> usize {
     let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
     usize::try_from(replicas.unwrap_or(1)).unwrap_or_default()
@@ -54,19 +54,19 @@ fn one(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Ve
     }
 }
 
-/// Pods that a controller wants, all alike.
+/// The desired identical pods of a controller.
 pub(crate) struct Replicated<'a> {
     pub(crate) template: Option<&'a PodTemplateSpec>,
     pub(crate) replicas: Option<i32>,
 }
 
-/// Pods that a controller has.
+/// The actual pods of a controller.
 pub(crate) struct Count {
     pub(crate) existing: usize,
     pub(crate) ready: usize,
 }
 
-/// Creates the pods that an owner lacks and deletes those that it has too many of; returns what it has now.
+/// Creates missing pods and deletes surplus ones. Returns the actual pods.
 pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
     owner: &K,
     replicated: &Replicated<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
             actions.push(Action::CreatePod(Box::new(pod)));
         }
     }
-    // Those that are of the least use go first, and of these the youngest.
+    // Delete the least useful pods first, and among them the youngest.
     let surplus = there.len().saturating_sub(wanted);
     there.reverse();
     there.sort_by_key(|pod| (controlled::is_ready(pod), controlled::node(pod).is_some()));

@@ -1,4 +1,4 @@
-//! ReplicationControllers: what ReplicaSets were before, with the same pods.
+//! ReplicationControllers, the predecessors of ReplicaSets with the same behaviour.
 
 use k8s_openapi::api::core::v1::{ReplicationController, ReplicationControllerStatus};
 

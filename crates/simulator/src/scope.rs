@@ -1,5 +1,5 @@
-//! Which objects have to be looked at: those that have changed, and those that depend on them. A cluster with thousands of
-//! pods is not looked through because of one of them.
+//! The objects to plan: changed ones and those that depend on them. A change of one pod must not cause a pass
+//! over thousands.
 
 use std::collections::HashSet;
 
@@ -8,18 +8,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::controlled::controller_of;
 use crate::world::World;
 
-/// The objects that have to be looked at, by UID.
+/// The objects to plan, by UID.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// All of them: nodes have changed, or nothing was looked at yet.
+    /// Plans all objects: at the start, or because nodes have changed.
     all: bool,
     uids: HashSet<String>,
-    /// Where something has changed, also what is no longer there.
+    /// The namespaces with changes, deletions included.
     namespaces: HashSet<String>,
 }
 
 impl Scope {
-    /// All objects.
+    /// Returns the scope of all objects.
     pub(crate) fn all() -> Self {
         Self {
             all: true,
@@ -40,7 +40,7 @@ impl Scope {
         self.namespaces.extend(names);
     }
 
-    /// Whether something in a namespace has changed.
+    /// Reports whether something in a namespace has changed.
     pub(crate) fn has_changes_in(&self, namespace: &str) -> bool {
         self.all || self.namespaces.contains(namespace)
     }
@@ -49,8 +49,8 @@ impl Scope {
         self.all = true;
     }
 
-    /// Adds the ReplicaSets of the Deployments in it, and the Jobs of the CronJobs: what is said of these counts for their
-    /// pods.
+    /// Adds the ReplicaSets of its Deployments and the Jobs of its CronJobs, because their pods inherit
+    /// simulation options.
     pub(crate) fn spread(&mut self, world: &World) {
         if self.all {
             return;
@@ -67,12 +67,12 @@ impl Scope {
         }
     }
 
-    /// Whether it has the object with this UID.
+    /// Reports whether the scope contains this UID.
     pub(crate) fn has(&self, uid: &str) -> bool {
         self.all || self.uids.contains(uid)
     }
 
-    /// Whether it has the object, or what controls it.
+    /// Reports whether the scope contains the object or its controller.
     pub(crate) fn covers(&self, metadata: &ObjectMeta) -> bool {
         self.all
             || metadata.uid.as_ref().is_some_and(|uid| self.has(uid))

@@ -1,4 +1,4 @@
-//! Services: the addresses of their pods, in EndpointSlices. Nothing routes there.
+//! Services: EndpointSlices with the addresses of their pods. No traffic is routed.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const MANAGER: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGED_BY: &str = "endpointslice-controller.k8s.io";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// A slice has so many addresses at most.
+/// Maximum addresses of a slice.
 const MOST: usize = 100;
 
 pub(crate) fn plan(world: &World, scope: &Scope, actions: &mut Vec<Action>) {
@@ -77,7 +77,7 @@ fn says_the_same(known: &EndpointSlice, wanted: &EndpointSlice) -> bool {
         && known.metadata.labels == wanted.metadata.labels
 }
 
-/// The addresses of these pods. Pods whose ports have other numbers are in other slices.
+/// Returns the slices for these pods. Pods with different port numbers are in different slices.
 fn slices<'a>(
     service: &Service,
     spec: &ServiceSpec,
@@ -97,7 +97,7 @@ fn slices<'a>(
         }
     }
     if by_ports.is_empty() {
-        // That there is nobody is said as well.
+        // A service without endpoints has one empty slice.
         return vec![slice(service, spec, &[], &[], 0)];
     }
     let mut all = Vec::new();
@@ -123,7 +123,7 @@ fn slice(
     if spec.cluster_ip.as_deref() == Some("None") {
         labels.insert(HEADLESS.to_owned(), String::new());
     }
-    // Slices keep their names as addresses come and go.
+    // The names of slices stay the same when addresses change.
     let salt = format!("{} {place}", service.uid().unwrap_or_default());
     let suffix = if endpoints.is_empty() {
         template::short_name(&declared(spec), &salt, 5)
@@ -144,7 +144,7 @@ fn slice(
     }
 }
 
-/// The ports as they are where they have numbers, which is how most pods have them.
+/// Returns the ports of a service if all of them have numbers, which is the usual case.
 fn declared(spec: &ServiceSpec) -> Vec<EndpointPort> {
     let ports = spec.ports.iter().flatten();
     let target = |port: &ServicePort| match &port.target_port {
@@ -154,7 +154,7 @@ fn declared(spec: &ServiceSpec) -> Vec<EndpointPort> {
     ports.map(|port| published(port, target(port))).collect()
 }
 
-/// A port of a service as this pod has it; none if the pod has none of that name.
+/// Resolves a port of a service for a pod, or returns `None` if the pod has no port of that name.
 fn number(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
     let number = match &port.target_port {
         None | Some(IntOrString::Int(0)) => port.port,
@@ -182,7 +182,7 @@ fn published(port: &ServicePort, number: i32) -> EndpointPort {
     }
 }
 
-/// The address of a pod, if it has one and has not ended.
+/// Returns the endpoint of a pod, if it has an address and is not finished.
 fn endpoint(service: &Service, spec: &ServiceSpec, pod: &Pod, world: &World) -> Option<Endpoint> {
     let address = pod.status.as_ref()?.pod_ip.clone()?;
     if controlled::is_finished(pod) {

@@ -1,4 +1,4 @@
-//! Claims of StatefulSets: one for each pod and template, which stays when its pod goes, unless the set says otherwise.
+//! The claims of StatefulSets: one for each pod and template. They outlive their pods by default.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::action::Action;
 use crate::controlled;
 use crate::world::{Key, World};
 
-/// Makes the claims of a pod that are not there yet, and lets the pod mount them.
+/// Creates the missing claims of a pod and adds their volumes to the pod.
 pub(crate) fn make(
     set: &StatefulSet,
     spec: &StatefulSetSpec,
@@ -29,7 +29,7 @@ pub(crate) fn make(
         let claim = claim(set, spec, template, pod.metadata.name.as_deref());
         let name = claim.name_any();
         let volumes = pod_spec.volumes.get_or_insert_default();
-        // The claim counts, whatever the template of the pod says of a volume of this name.
+        // The claim replaces a volume of the same name in the pod template.
         volumes.retain(|known| known.name != volume);
         volumes.push(Volume {
             name: volume,
@@ -46,7 +46,7 @@ pub(crate) fn make(
     }
 }
 
-/// The claims of a pod that go when the set wants it no longer.
+/// Returns the claims to delete with a pod that the set no longer needs.
 pub(crate) fn left_by<'a>(
     set: &'a StatefulSet,
     spec: &'a StatefulSetSpec,
@@ -65,7 +65,7 @@ pub(crate) fn left_by<'a>(
         .filter(|key| world.claims.get(key).is_some())
 }
 
-/// `TEMPLATE-SET-NUMBER`: the name of a pod is that of its set and its number.
+/// Returns the name of a claim: `TEMPLATE-SET-NUMBER`, where the pod is named `SET-NUMBER`.
 fn claim_name(template: &PersistentVolumeClaim, pod: Option<&str>) -> String {
     format!("{}-{}", template.name_any(), pod.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! StatefulSets: pods with numbers, one after the other unless it is said that they may come at once.
+//! StatefulSets: numbered pods, created in order unless the pod management policy is Parallel.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ enum Change<'a> {
     Remove(&'a Pod),
 }
 
-/// What is to be done next; with an order of pods, that is one thing.
+/// Returns the next changes; only one if the pods are ordered.
 fn next_changes<'a>(
     pods: &BTreeMap<i32, &'a Pod>,
     wanted: std::ops::Range<i32>,
@@ -139,7 +139,7 @@ fn next_changes<'a>(
     if !changes.is_empty() {
         return Some(changes);
     }
-    // All are there: the last one that is of a former template is made anew.
+    // All pods exist: re-create the last one with a former template.
     let strategy = spec.update_strategy.as_ref();
     if strategy.and_then(|s| s.type_.as_deref()) == Some("OnDelete") {
         return None;

@@ -1,5 +1,5 @@
-//! What is told of what was done: the events that the controllers, the scheduler and the kubelets of a cluster write. A
-//! pure function of an action and of the world before it.
+//! The events that controllers, scheduler and kubelets record: a pure function of an action and the cache
+//! before it.
 
 use berth_events::{EventRecorder, Happening, Note, Severity};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -17,7 +17,7 @@ use crate::world::{Key, World, key};
 const SCHEDULER: &str = "default-scheduler";
 const KUBELET: &str = "kubelet";
 
-/// An event, and who tells it: a component, and its host where each node has one.
+/// An event with its component, and its host for components with one instance on each node.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Told {
     by: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Tells it.
+    /// Records the event.
     pub(crate) fn record(self, recorder: &EventRecorder) {
         let recorder = recorder.of(self.by);
         let recorder = match &self.host {
@@ -37,7 +37,7 @@ impl Told {
     }
 }
 
-/// What is to be told when this has been done.
+/// Returns the events of a completed action.
 pub(crate) fn of(action: &Action, world: &World) -> Vec<Told> {
     match action {
         Action::CreatePod(pod) => by_owner(&pod.metadata, Deed::Made).into_iter().collect(),
@@ -66,7 +66,7 @@ pub(crate) fn of(action: &Action, world: &World) -> Vec<Told> {
         Action::DeleteJob(key) => world
             .jobs
             .get(key)
-            // Who said for how long it stays is told nothing.
+            // The TTL controller records no events.
             .filter(|job| {
                 job.spec
                     .as_ref()
@@ -139,14 +139,14 @@ fn about_owner(
     }
 }
 
-/// What a controller does with what it controls.
+/// The operation of a controller on a dependent.
 #[derive(Clone, Copy)]
 enum Deed {
     Made,
     Removed,
 }
 
-/// A controller tells of a pod, or of a Job, that it made or removed.
+/// Returns the event for a pod or Job that its controller created or deleted.
 fn by_owner(metadata: &ObjectMeta, deed: Deed) -> Option<Told> {
     let owner = controlled::controller_of(metadata)?;
     let name = metadata.name.clone().unwrap_or_default();
@@ -170,7 +170,7 @@ fn by_owner(metadata: &ObjectMeta, deed: Deed) -> Option<Told> {
     Some(about_owner(owner, metadata.namespace.as_ref(), by, note))
 }
 
-/// A Deployment tells how it scales a ReplicaSet.
+/// Returns the event for a ReplicaSet that its Deployment scaled.
 fn scaled(set: &ReplicaSet, from: usize, to: usize) -> Option<Told> {
     let owner = controlled::controller_of(&set.metadata)?;
     if from == to {
@@ -190,7 +190,8 @@ fn scaled_from(key: &Key, replicas: i32, world: &World) -> Option<Told> {
     scaled(set, replica_sets::wanted(set), to)
 }
 
-/// A pod ends: its containers are stopped. Its controller tells of it only where the controller wanted it.
+/// Returns the events for a deleted pod: its containers stop. Its controller records an event only if it
+/// deleted the pod itself.
 fn ended(pod: &Pod, world: &World) -> Vec<Told> {
     let node = controlled::node(pod);
     let alive = node.is_none_or(|node| {
@@ -219,7 +220,7 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     })
 }
 
-/// A pod has another status.
+/// Returns the events for a changed pod status.
 fn changed(before: &Pod, after: &Pod) -> Vec<Told> {
     let mut told = Vec::new();
     let why = unschedulable(after);
@@ -243,7 +244,7 @@ fn unschedulable(pod: &Pod) -> Option<&str> {
     condition.message.as_deref()
 }
 
-/// What a container is doing.
+/// The state of a container.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Waiting,
@@ -320,7 +321,7 @@ fn container_changed(
     notes
 }
 
-/// A Job is over: it tells so, and so does the CronJob that made it.
+/// Returns the events for a finished Job, from the Job controller and from its CronJob.
 fn job_ended(before: &Job, after: &Job) -> Vec<Told> {
     let end = jobs::end(after);
     if end == jobs::end(before) {

@@ -1,13 +1,13 @@
-//! Pods from templates, and the short names that follow from what a template says.
+//! Pods from templates, and short hashes of templates.
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Serialize;
 
-/// Characters that make no words, as Kubernetes uses them for made-up names.
+/// The alphabet of generated names in Kubernetes, which forms no words.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A pod of this template.
+/// Returns a pod of this template.
 pub(crate) fn pod(
     template: &PodTemplateSpec,
     namespace: Option<&String>,
@@ -30,7 +30,7 @@ pub(crate) fn pod(
     }
 }
 
-/// Names for pods that have none yet; those made at another time are others.
+/// Returns names for new pods, which depend on the time.
 pub(crate) fn fresh_names(prefix: String, now: jiff::Timestamp) -> impl Iterator<Item = String> {
     (0_u64..).map(move |number| {
         let salt = format!("{}.{number}", now.as_nanosecond());
@@ -38,19 +38,19 @@ pub(crate) fn fresh_names(prefix: String, now: jiff::Timestamp) -> impl Iterator
     })
 }
 
-/// Returns a number that is the same for equal values. `salt` makes different numbers of the same value.
+/// Returns a hash of the value; a different `salt` gives a different hash.
 pub(crate) fn hash(value: &impl Serialize, salt: &str) -> u64 {
-    // What came from the server can be written down again.
+    // Values from the server can always be serialised.
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.iter().chain(salt.as_bytes()) {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    // The lowest bits are the poorest.
+    // The lowest bits are the weakest.
     hash ^ (hash >> 32)
 }
 
-/// A short name that says whether two values are the same. `salt` makes different names of the same value.
+/// Returns a short hash of the value; a different `salt` gives a different hash.
 pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> String {
     let mut rest = hash(value, salt);
     let mut name = String::with_capacity(length);

@@ -1,40 +1,41 @@
-//! What may be wished for, by annotations of a pod or of a workload that it belongs to; the nearest one counts.
+//! Annotations of pods and workloads that control the simulation. Those of the pod take precedence over those
+//! of its workload.
 
 use std::time::Duration;
 
-/// How long a pod takes from getting a node to being ready, such as `5s` or `1500ms`.
+/// Time from the binding of a pod until it is ready, such as `5s` or `1500ms`.
 pub const START_DELAY: &str = "simulation.berth/start-delay";
-/// How long the pods of Jobs run until they have succeeded, such as `1m`.
+/// Run time of the pods of Jobs, such as `1m`.
 pub const RUN_TIME: &str = "simulation.berth/run-time";
-/// How pods fail: [`Failure`].
+/// The kind of failure: see [`Failure`].
 pub const FAILS: &str = "simulation.berth/fails";
 
-/// Without a wish.
+/// Default start delay.
 const DEFAULT_START_DELAY: Duration = Duration::from_secs(1);
 const DEFAULT_RUN_TIME: Duration = Duration::from_secs(5);
 
-/// How pods fail.
+/// A simulated failure of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// `crash`: the containers start, end, and are started again and again. Pods of Jobs fail.
+    /// `crash`: containers crash and are restarted. Pods of Jobs fail.
     Crash,
-    /// `pull`: the images cannot be had.
+    /// `pull`: images cannot be pulled.
     Pull,
 }
 
-/// What is wished for a pod.
+/// The simulation options of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
-    /// Until it is ready.
+    /// Time until the pod is ready.
     pub start_delay: Duration,
-    /// Until it has succeeded, if it is one that ends.
+    /// Time until a pod of a Job succeeds.
     pub run_time: Duration,
-    /// Whether it fails.
+    /// The failure of the pod.
     pub failure: Option<Failure>,
 }
 
 impl Wishes {
-    /// From what is written at an annotation. What cannot be understood is as if it were not written.
+    /// Parses the options from annotations. Malformed values are ignored.
     pub fn read<'a>(written: impl Fn(&str) -> Option<&'a str>) -> Self {
         let time = |key: &str, otherwise| written(key).and_then(duration).unwrap_or(otherwise);
         Self {
@@ -49,7 +50,7 @@ impl Wishes {
     }
 }
 
-/// A number with a unit: `ms`, `s`, `m` or `h`.
+/// Parses a number with a unit: `ms`, `s`, `m` or `h`.
 fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let unit = text.find(|c: char| c.is_ascii_alphabetic())?;

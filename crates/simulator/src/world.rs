@@ -1,4 +1,4 @@
-//! What the server holds, as far as it matters here.
+//! The watched objects of the API server.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,21 +22,21 @@ use crate::scope::Scope;
 /// Namespace and name.
 pub(crate) type Key = (String, String);
 
-/// The key of an object.
+/// Returns the key of an object.
 pub(crate) fn key<K: Resource>(object: &K) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// All objects of a kind.
+/// The objects of a kind.
 #[derive(Debug)]
 pub(crate) struct Kind<K> {
     objects: BTreeMap<Key, K>,
-    /// What a list has said so far, while it goes on.
+    /// The objects of the current list request so far.
     listed: Option<BTreeMap<Key, K>>,
     complete: bool,
-    /// UIDs of what has changed since somebody asked, and of what controls that.
+    /// UIDs of changed objects and their controllers since the last query.
     changed: Vec<String>,
-    /// The namespaces in which something has changed since then.
+    /// Namespaces with changes since the last query.
     touched: HashSet<String>,
 }
 
@@ -61,7 +61,7 @@ impl<K: Resource> Kind<K> {
         self.objects.values()
     }
 
-    /// Those of a namespace.
+    /// Returns the objects of a namespace.
     pub(crate) fn within(&self, namespace: &str) -> impl Iterator<Item = &K> {
         let first = (namespace.to_owned(), String::new());
         self.objects
@@ -70,13 +70,13 @@ impl<K: Resource> Kind<K> {
             .map(|(_, object)| object)
     }
 
-    /// Takes over an object, unless a later version of it is known.
+    /// Stores an object unless a later version is known.
     pub(crate) fn put(&mut self, mut object: K) {
         object.meta_mut().managed_fields = None;
         let key = key(&object);
         let version = version(&object);
         let known = self.objects.get(&key).map(self::version);
-        // What a watch tells of a write of ours is no news.
+        // The watch event of our own write is no change.
         let is_news = known.is_none_or(|known| known < version || version == 0);
         if is_news {
             self.note(&object);
@@ -134,7 +134,7 @@ impl<K: Resource> Kind<K> {
     }
 }
 
-/// Where these objects come from, versions are numbers that grow.
+/// Returns the resource version, which is an increasing number on the servers in question.
 fn version<K: Resource>(object: &K) -> u64 {
     let version = object.resource_version();
     version
@@ -144,13 +144,13 @@ fn version<K: Resource>(object: &K) -> u64 {
 
 macro_rules! kinds {
     ($($field:ident: $variant:ident($kind:ty)),* $(,)?) => {
-        /// See the module documentation.
+        /// The watched objects of all kinds.
         #[derive(Debug, Default)]
         pub(crate) struct World {
             $( pub(crate) $field: Kind<$kind>, )*
         }
 
-        /// Something was seen.
+        /// A change of a watched object.
         pub(crate) enum Change {
             $( $variant(Box<watcher::Event<$kind>>), )*
         }
@@ -162,9 +162,9 @@ macro_rules! kinds {
                 }
             }
 
-            /// Adds what has changed since this was asked last.
+            /// Adds the changes since the last query to the scope.
             pub(crate) fn changed(&mut self, scope: &mut Scope) {
-                // DaemonSets follow nodes, and pods leave those that are gone.
+                // DaemonSets depend on nodes, and pods of deleted nodes must be deleted.
                 if !self.nodes.changed.is_empty() {
                     scope.add_all();
                 }
@@ -176,13 +176,13 @@ macro_rules! kinds {
                 )*
             }
 
-            /// Whether all kinds have been listed.
+            /// Reports whether all kinds have been listed.
             pub(crate) fn is_complete(&self) -> bool {
                 $( self.$field.complete )&&*
             }
         }
 
-        /// What happens to the objects, for ever.
+        /// Watches all kinds forever.
         pub(crate) fn watch(client: &Client) -> BoxStream<'static, Change> {
             let config = || watcher::Config::default().any_semantic();
             stream::select_all([
@@ -190,7 +190,7 @@ macro_rules! kinds {
                     watcher(Api::<$kind>::all(client.clone()), config())
                         .default_backoff()
                         .filter_map(|event| async {
-                            // Errors are waited out.
+                            // Watches recover from errors by themselves.
                             event.ok().map(|event| Change::$variant(Box::new(event)))
                         })
                         .boxed(),

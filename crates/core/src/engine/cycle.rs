@@ -1,4 +1,4 @@
-//! A cycle: one pass through the points.
+//! A cycle: one pass through the extension points.
 
 use super::guard::{Calls, catching};
 use super::targets::{add_empty, check, prior_shares, targets};
@@ -13,7 +13,7 @@ use crate::framework::{
 use crate::outcome::Target;
 
 impl Engine {
-    /// Runs all points for one term, or without terms.
+    /// Runs all points for one term, or once without terms.
     pub(super) fn run<T: Trace>(
         &mut self,
         cycle: &CycleContext<'_>,
@@ -97,7 +97,7 @@ impl Engine {
     }
 }
 
-/// The clusters that pass, by name, before anything but their tier and what they hold is known.
+/// Returns the passing clusters as candidates, by name, with tier and held replicas only.
 fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Candidate> {
     let mut candidates = Vec::with_capacity(passing.count());
     let candidate = |ordinal, tier| Candidate {
@@ -107,7 +107,7 @@ fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Can
         allocatable: 0,
         assigned: 0,
     };
-    // Inside out, which is faster than `extend` over words of bits.
+    // Internal iteration is faster than `extend` over words of bits.
     match tiers {
         None => passing
             .iter()

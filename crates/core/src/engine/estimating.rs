@@ -1,4 +1,4 @@
-//! Estimates: what the candidates can take, where anything depends on it.
+//! The estimate step, which runs only if selection or assignment depend on capacity.
 
 use super::guard::Calls;
 use super::{Engine, Trace};
@@ -8,7 +8,7 @@ use crate::estimate::{Assumed, EstimateContext, UNBOUNDED};
 use crate::framework::{BindingContext, Point};
 
 impl Engine {
-    /// Whether anything depends on what clusters can take.
+    /// Reports whether selection or assignment depend on capacity.
     pub(super) fn needs_estimates<T: Trace>(
         &self,
         context: &BindingContext<'_>,
@@ -22,7 +22,7 @@ impl Engine {
         needs
     }
 
-    /// Asks every estimator what the candidates can take; the least answer counts.
+    /// Runs all estimators; the minimum of their answers counts.
     pub(super) fn estimate<T: Trace>(
         &self,
         context: &BindingContext<'_>,
@@ -50,7 +50,7 @@ impl Engine {
         let mut estimates = vec![UNBOUNDED; clusters.len()];
         for (place, listed) in self.roster.estimators.iter().enumerate() {
             let mut apart = Vec::new();
-            // The first one needs no list of its own: nothing is in the common one yet.
+            // The first estimator writes to the common list, which is still empty.
             let answers = if place == 0 {
                 &mut estimates
             } else {

@@ -1,4 +1,4 @@
-//! Why a decision is what it is, cluster by cluster.
+//! Explanations of decisions, cluster by cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,94 +12,94 @@ use crate::estimate::Basis;
 use crate::fleet::Snapshot;
 use crate::framework::{Reason, Share};
 
-/// How far a cluster came.
+/// The last stage that a cluster reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
-    /// It is being deleted and was not looked at.
+    /// The cluster is being deleted and was not considered.
     Deleting,
-    /// A filter refused it.
+    /// A filter rejected it.
     Filtered,
-    /// It passed the filters, but was not selected.
+    /// It passed the filters but was not selected.
     Considered,
-    /// It was selected, but got no replicas.
+    /// It was selected but got no replicas.
     Selected,
     /// It is part of the result.
     Placed,
 }
 
-/// Why a cluster is, or is not, part of the result.
+/// The explanation for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterExplanation {
-    /// How far it came.
+    /// The last stage that the cluster reached.
     pub stage: Stage,
-    /// What stopped it.
+    /// The filter that rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// What each plugin adds to its score, its weight included.
+    /// The weighted score of each plugin.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, i64>,
-    /// The replicas that each estimator says it can take.
+    /// The estimate of each estimator, in replicas.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub estimates: BTreeMap<String, i32>,
-    /// What stands behind these answers, where an estimator has more to say than a number.
+    /// The basis of the estimates, for estimators that provide one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bases: BTreeMap<String, Basis>,
-    /// The tier it belongs to, above 0 only for overflow groups.
+    /// The tier, above 0 only for overflow groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// What it can take with what it holds.
+    /// The capacity plus the held replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<i64>,
-    /// The replicas it held before.
+    /// The replicas held before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
-    /// The replicas it gets.
+    /// The assigned replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
 }
 
-/// The filter that refused a cluster.
+/// The rejection of a cluster by a filter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
-    /// Its name.
+    /// The name of the plugin.
     pub plugin: String,
-    /// Its words.
+    /// The reason given by the plugin.
     pub reason: String,
 }
 
-/// Why one affinity term, or the placement without terms, led to what it led to.
+/// The explanation of one affinity term, or of a placement without terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TermExplanation {
     /// The name of the term.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
-    /// Why it will not do.
+    /// The reason why the term was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Each cluster of the fleet.
+    /// The explanations of all clusters of the fleet.
     pub clusters: BTreeMap<String, ClusterExplanation>,
 }
 
-/// Why a decision is what it is: every term that was tried, in order.
+/// The explanation of a decision: all tried terms in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The terms; one without a name where the placement has none.
+    /// The terms; one without a name if the placement has none.
     pub terms: Vec<TermExplanation>,
 }
 
 impl Explanation {
-    /// Each cluster under the term that decided: the last one tried.
+    /// Returns the clusters of the deciding term, which is the last one tried.
     pub fn clusters(&self) -> Option<&BTreeMap<String, ClusterExplanation>> {
         self.terms.last().map(|term| &term.clusters)
     }
 }
 
-/// Collects an explanation while the engine decides.
+/// Collects an explanation during a decision.
 #[derive(Debug, Default)]
 pub(super) struct Explainer {
     explanation: Explanation,

@@ -1,4 +1,4 @@
-//! PreFilter and Filter: which clusters can take the workload at all, and why the others cannot.
+//! The PreFilter and Filter steps: the clusters that pass, and the reasons why others do not.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::framework::{
     BindingContext, CycleContext, CycleState, Filter, PluginError, Point, PreFilterResult, Reason,
 };
 
-/// What PreFilter left to look at.
+/// The result of PreFilter.
 #[derive(Debug, Default)]
 pub(super) struct Narrowed {
     switches: Switches,
-    /// The clusters that a plugin, by its place, left alone.
+    /// The restrictions to certain clusters, with the index of the plugin.
     only: Vec<(usize, Bits)>,
 }
 
-/// Why a cluster does not pass.
+/// The reason why a cluster does not pass.
 struct Refused<'a> {
     ordinal: usize,
     plugin: &'a Arc<str>,
@@ -65,7 +65,7 @@ impl Engine {
         })
     }
 
-    /// The clusters that pass, and what was prepared for the placement.
+    /// Returns the passing clusters and the prepared placement.
     pub(super) fn filter<T: Trace>(
         &mut self,
         context: &BindingContext<'_>,
@@ -121,7 +121,7 @@ impl Engine {
         })
     }
 
-    /// The clusters that pass all filters.
+    /// Returns the clusters that pass all filters.
     fn restrict<T: Trace>(
         &self,
         prepared: &Prepared,
@@ -152,8 +152,7 @@ impl Engine {
         Ok(passing)
     }
 
-    /// For each cluster that does not pass the plugin and the reason. Clusters that are being deleted have
-    /// none.
+    /// Returns plugin and reason for each cluster that does not pass, except for clusters in deletion.
     fn refused<T: Trace>(
         &self,
         context: &BindingContext<'_>,

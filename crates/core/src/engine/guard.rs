@@ -1,8 +1,7 @@
-//! Calls of plugins: who is being asked is noted, so that a panic becomes an error that names the plugin, and
-//! observers hear of the call.
+//! Calls of plugins, with attribution of panics and notification of observers.
 //!
-//! Panics are caught once for a whole cycle. A cycle that a plugin has stopped is given up in any case, and
-//! this costs less than catching them call by call.
+//! Panics are caught once for a whole cycle, which is cheaper than for each call. A cycle that a plugin aborts
+//! is discarded anyway.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -12,13 +11,13 @@ use super::trace::Trace;
 use crate::error::ScheduleError;
 use crate::framework::{PluginError, Point, Status};
 
-/// The calls of one cycle.
+/// The plugin calls of one cycle.
 #[derive(Debug)]
 pub(super) struct Calls<'a, T> {
     pub(super) trace: &'a mut T,
-    /// The point that has begun.
+    /// The current point.
     open: Option<Point>,
-    /// The plugin that is being asked, by its place in the list of the point.
+    /// The current plugin, by its index in the list of the point.
     asked: Option<(Point, usize)>,
 }
 
@@ -43,7 +42,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         self.call_skipping(point, place, listed, |_| false, call)
     }
 
-    /// Calls a plugin that may have nothing to do.
+    /// Calls a plugin that may skip the cycle.
     #[inline]
     pub(super) fn call_skipping<P, R>(
         &mut self,
@@ -71,17 +70,17 @@ impl<'a, T: Trace> Calls<'a, T> {
         result
     }
 
-    /// Notes who is being asked from now on.
+    /// Records the start of a call, for attribution of panics.
     pub(super) fn asks(&mut self, point: Point, place: usize) {
         self.asked = Some((point, place));
     }
 
-    /// Notes that nobody is being asked any more.
+    /// Records the end of a call.
     pub(super) fn asks_nobody(&mut self) {
         self.asked = None;
     }
 
-    /// Runs a point, and tells observers when it begins and ends.
+    /// Runs a point and notifies observers of its start and end.
     #[inline]
     pub(super) fn point<R>(
         &mut self,
@@ -102,14 +101,14 @@ impl<'a, T: Trace> Calls<'a, T> {
     }
 }
 
-/// Runs a cycle; a panic of a plugin becomes its error. A panic outside of plugins goes on.
+/// Runs a cycle and turns a panic of a plugin into its error. Other panics propagate.
 pub(super) fn catching<T: Trace, R>(
     engine: &mut Engine,
     trace: &mut T,
     run: impl FnOnce(&mut Engine, &mut Calls<'_, T>) -> Result<R, ScheduleError>,
 ) -> Result<R, ScheduleError> {
     let mut calls = Calls::new(trace);
-    // What a plugin leaves half done is its own, or belongs to the cycle, which is given up.
+    // Unwind safety holds: half-done state belongs to the plugin or to the cycle, which is discarded.
     let payload = match catch_unwind(AssertUnwindSafe(|| run(engine, &mut calls))) {
         Ok(result) => return result,
         Err(payload) => payload,

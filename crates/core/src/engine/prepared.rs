@@ -1,6 +1,6 @@
-//! What depends on the placement and on who is in the fleet, worked out once for both.
+//! Cached results that depend only on the placement and the topology of the fleet.
 //!
-//! A result is never remembered, and neither is anything that depends on free capacity or the binding.
+//! Decisions, and anything that depends on free capacity or the binding, are never cached.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::request::{CompiledPlacement, Strategy};
 /// The tier of clusters that no affinity of the term matches.
 const NO_TIER: u32 = 1000;
 
-/// What depends on the placement and on who is in the fleet.
+/// The results that depend only on the placement and the topology.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The clusters that pass the placement filters that spare nobody, and are not being deleted.
+    /// The clusters that pass the filters without exemption for current clusters, and are not being deleted.
     pub(super) passing: Bits,
-    /// The clusters that pass the placement filters that spare clusters with the workload; None means all.
+    /// The clusters that pass the filters with that exemption; `None` means all.
     pub(super) passing_if_new: Option<Bits>,
-    /// The tier of each cluster, with affinity terms.
+    /// The tier of each cluster, if there are affinity terms.
     pub(super) tiers: Option<Vec<u32>>,
-    /// The clusters that each rule of static weights matches, with the weight.
+    /// The clusters that each static weight rule matches, with the weight.
     pub(super) static_weights: Vec<(Bits, i64)>,
 }
 
@@ -78,7 +78,7 @@ fn tiers(context: &PlacementContext<'_>) -> Option<Vec<u32>> {
     let fleet = &context.snapshot().topology;
     let mut tiers = vec![NO_TIER; fleet.len()];
     let affinities = std::iter::once(term.primary()).chain(term.overflow());
-    // A cluster is in the first tier that matches, so the first is written last.
+    // The first matching tier counts, so it is written last.
     for (tier, affinity) in affinities.enumerate().collect::<Vec<_>>().into_iter().rev() {
         for ordinal in affinity.mask(fleet).iter() {
             tiers[ordinal] = u32::try_from(tier).unwrap_or(NO_TIER);
@@ -98,26 +98,26 @@ fn static_weights(context: &PlacementContext<'_>) -> Vec<(Bits, i64)> {
         .collect()
 }
 
-/// What a preparation is for, besides the fleet.
+/// The cache key within one topology.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) placement_hash: u64,
     pub(super) term: Option<usize>,
     pub(super) is_workload: bool,
-    /// The filters that are switched off in the cycle.
+    /// The filters that are skipped in the cycle.
     pub(super) switches: Switches,
 }
 
 #[derive(Debug)]
 struct Entry {
     placement: Arc<CompiledPlacement>,
-    /// Held, so that another fleet cannot take its address.
+    /// Kept alive so that no other topology can reuse the address.
     topology: Arc<Topology>,
     prepared: Arc<Prepared>,
     last_used: u64,
 }
 
-/// Remembers preparations for the placements used last.
+/// The cache of the most recently used placements.
 #[derive(Debug)]
 pub(super) struct PreparedCache {
     entries: BTreeMap<Key, Entry>,
@@ -134,7 +134,7 @@ impl PreparedCache {
         }
     }
 
-    /// What was prepared for this placement and fleet, or what `prepare` makes of them.
+    /// Returns the cached value for a placement and topology, or caches the result of `prepare`.
     pub(super) fn get_or_prepare(
         &mut self,
         key: Key,
@@ -166,7 +166,7 @@ impl PreparedCache {
         Ok(prepared)
     }
 
-    /// Forgets the half that was not used for longest.
+    /// Evicts the least recently used half.
     fn forget_half(&mut self) {
         let mut ages: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
         ages.sort_unstable();

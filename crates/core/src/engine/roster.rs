@@ -1,4 +1,4 @@
-//! The plugins of an engine with all that is asked of them only once.
+//! The plugins of an engine with their static properties.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::framework::{
 pub(super) struct Listed<P> {
     pub(super) name: Arc<str>,
     pub(super) plugin: P,
-    /// The place of the PreFilter, or PreScore, that can switch it off.
+    /// The index of the PreFilter or PreScore that can skip it.
     pub(super) switch: Option<usize>,
 }
 
-/// A score with what is known of it.
+/// A score plugin with its static properties.
 #[derive(Debug)]
 pub(super) struct Scorer {
     pub(super) score: Arc<dyn Score>,
@@ -77,7 +77,7 @@ impl Roster {
 }
 
 impl Roster {
-    /// The name of the plugin at a place in the list of a point.
+    /// Returns the name of the plugin at an index of a point's list.
     pub(super) fn name(&self, point: Point, place: usize) -> Option<&Arc<str>> {
         match point {
             Point::PreFilter => self.pre_filters.get(place).map(|listed| &listed.name),
@@ -113,7 +113,7 @@ fn place_of<P>(list: &[Listed<P>], name: &str) -> Option<usize> {
     list.iter().position(|listed| &*listed.name == name)
 }
 
-/// Which plugins have switched the one of the next point off, in the order of their list. Empty when none has.
+/// The skipped plugins of a point, by index; empty if none is skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Switches(Vec<usize>);
 

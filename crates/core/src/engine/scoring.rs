@@ -1,4 +1,4 @@
-//! PreScore and Score: which of the clusters that pass are preferred.
+//! The PreScore and Score steps, which rank the passing clusters.
 
 use super::guard::Calls;
 use super::roster::{Listed, Scorer, Switches};
@@ -71,7 +71,7 @@ impl Engine {
     }
 }
 
-/// Adds the scores of one plugin, times its weight.
+/// Adds the weighted scores of one plugin.
 fn score_by<T: Trace>(
     place: usize,
     listed: &Listed<Scorer>,

@@ -1,4 +1,4 @@
-//! The targets of a decision: shares with names, and what was there before.
+//! The conversion between shares and named targets.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::fleet::Snapshot;
 use crate::framework::{CycleContext, PluginError, Share};
 use crate::outcome::{Target, TargetComponent};
 
-/// The clusters of `spec.clusters` that exist, in its order.
+/// Returns the existing clusters of `spec.clusters`, in their order.
 pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
     let prior = context.request().prior().iter();
     prior
@@ -22,7 +22,7 @@ pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
         .collect()
 }
 
-/// Adds the selected clusters that get nothing, with 0 replicas.
+/// Adds the selected clusters without a share, with 0 replicas.
 pub(super) fn add_empty(clusters: usize, selected: &[Candidate], shares: &mut Vec<Share>) {
     let mut present = Bits::none(clusters);
     for share in &*shares {
@@ -37,10 +37,10 @@ pub(super) fn add_empty(clusters: usize, selected: &[Candidate], shares: &mut Ve
     }));
 }
 
-/// Refuses shares that no fleet can have: they are the fault of the plugin that assigns.
+/// Rejects impossible shares, which are a fault of the assign plugin.
 pub(super) fn check(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginError> {
-    // As a rule shares come by name, and then none comes twice. Any difference below 1, and any negative
-    // share, sets the sign.
+    // Shares are usually sorted by ordinal and so without duplicates. A difference below 1 or a negative share
+    // sets the sign bit.
     let first = shares.first().map_or(0, |share| share.replicas);
     let sign = shares.windows(2).fold(first, |sign, pair| match pair {
         [one, other] => {
@@ -70,7 +70,7 @@ pub(super) fn check(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginE
     Ok(())
 }
 
-/// Names the clusters of shares that have been checked.
+/// Converts checked shares to named targets.
 pub(super) fn targets(context: &CycleContext<'_>, shares: &[Share]) -> Vec<Target> {
     let names = context.snapshot().names();
     let request = context.request();

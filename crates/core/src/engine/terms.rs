@@ -1,4 +1,4 @@
-//! Term after term: each affinity term is a cycle of its own, and the first that will do decides.
+//! The loop over affinity terms: each term is a cycle, and the first feasible term decides.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Engine {
         for (index, term) in terms.iter().enumerate().skip(first_term(request)) {
             let name = term.name();
             trace.term(snapshot, Some(name));
-            // Of terms with the same name the first counts, whichever is in turn.
+            // Of several terms with the same name the first one counts.
             let term = request.placement().term_named(name);
             let cycle = CycleContext::new(snapshot, request, term, unit);
             state = CycleState::new();
@@ -64,7 +64,7 @@ impl Engine {
     }
 }
 
-/// The term to start with: the one in use, unless a reschedule was asked for.
+/// Returns the first term to try: the one in use, or the first one after a request for rescheduling.
 fn first_term(request: &Request) -> usize {
     match request.observed_term() {
         Some(name) if request.mode() == Mode::Steady => {

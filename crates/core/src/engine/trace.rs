@@ -1,4 +1,4 @@
-//! How the points tell what they do, at no cost when nobody listens.
+//! Hooks for observers and explanations, without cost when unused.
 
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
@@ -6,45 +6,45 @@ use crate::estimate::Basis;
 use crate::fleet::Snapshot;
 use crate::framework::{Observer, Point, Reason, Share, Status};
 
-/// Listens to a decision. The engine is compiled once for each listener, so that the silent one costs
-/// nothing.
+/// Receives the events of a decision. The engine is compiled once for each implementation, so the silent one
+/// costs nothing.
 pub(super) trait Trace {
-    /// Whether reasons are heard; what only explains is not worked out otherwise.
+    /// Whether explanations are recorded; data for explanations is computed only then.
     const EXPLAINS: bool;
 
-    /// An affinity term is tried; None without terms.
+    /// An affinity term is tried; `None` without terms.
     fn term(&mut self, _snapshot: &Snapshot, _term: Option<&str>) {}
     /// A point begins.
     fn point_begins(&mut self, _point: Point) {}
-    /// A point is over.
+    /// A point ends.
     fn point_ends(&mut self, _point: Point, _status: Status) {}
-    /// Whether single plugins are told of.
+    /// Reports whether calls of single plugins are recorded.
     fn times_plugins(&self) -> bool {
         false
     }
-    /// A plugin begins.
+    /// A plugin call begins.
     fn plugin_begins(&mut self, _point: Point, _plugin: &str) {}
-    /// A plugin is over.
+    /// A plugin call ends.
     fn plugin_ends(&mut self, _point: Point, _plugin: &str, _status: Status) {}
-    /// A cluster does not pass.
+    /// A cluster was rejected.
     fn refused(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
-    /// What a plugin added to the score of each candidate, its weight included.
+    /// A plugin added these weighted scores to the candidates.
     fn scored(&mut self, _plugin: &str, _candidates: &[Candidate], _added: &[i64]) {}
-    /// What an estimator answered for each candidate.
+    /// An estimator returned these estimates.
     fn estimated(&mut self, _estimator: &str, _clusters: &[usize], _estimates: &[i32]) {}
-    /// What stands behind the answer of an estimator for a cluster.
+    /// An estimator explained its estimate of a cluster.
     fn rests_on(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
-    /// The candidates with everything that selection goes by.
+    /// The candidates have all values that selection uses.
     fn candidates(&mut self, _candidates: &[Candidate]) {}
-    /// The clusters selected.
+    /// The clusters were selected.
     fn selected(&mut self, _selected: &[Candidate]) {}
-    /// The replicas dealt, with what each cluster held before.
+    /// The replicas were assigned; `prior` is what clusters held before.
     fn dealt(&mut self, _shares: &[Share], _prior: &[Share]) {}
-    /// A term will not do.
+    /// A term is not feasible.
     fn failed(&mut self, _error: &ScheduleError) {}
 }
 
-/// Nobody listens.
+/// Ignores all events.
 #[derive(Debug)]
 pub(super) struct Silent;
 
@@ -52,7 +52,7 @@ impl Trace for Silent {
     const EXPLAINS: bool = false;
 }
 
-/// Tells an observer what begins and ends, and explains nothing.
+/// Forwards the start and end of points and calls to an observer; explains nothing.
 pub(super) struct Observed<'a> {
     observer: &'a mut dyn Observer,
     times_plugins: bool,

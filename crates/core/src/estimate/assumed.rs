@@ -1,4 +1,4 @@
-//! Workloads that were placed, or have gone, while clusters do not report it yet.
+//! Workloads that clusters do not report correctly yet: recently placed or recently removed.
 
 use std::collections::BTreeMap;
 
@@ -6,45 +6,46 @@ use berth_api::quantity::Quantity;
 
 use crate::request::ResourceRequest;
 
-/// A workload that takes room in a cluster, although the cluster does not report it yet.
+/// A workload that occupies capacity of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AssumedWorkload {
-    /// For each pod template its replicas, and what each of them asks for.
+    /// Replicas and request of each pod template.
     pub components: Vec<(i32, ResourceRequest)>,
 }
 
-/// What differs from the reports of clusters. Whoever decides with it says what counts: the service assumes
-/// what it has placed under the gate SchedulingOvercommitProtection, or where a plugin needs that, and what
-/// is free where it tries a fleet without some of its work.
+/// The differences between reality and the reports of clusters.
+///
+/// The caller decides what counts. The scheduler adds recent placements (gate SchedulingOvercommitProtection),
+/// and frees workloads to simulate a fleet without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
     clusters: BTreeMap<String, Shift>,
 }
 
-/// What differs from the report of one cluster.
+/// The differences for one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shift {
-    /// Takes room that is reported free.
+    /// Workloads that occupy capacity reported as free.
     pub(crate) taken: Vec<AssumedWorkload>,
-    /// Leaves room that is reported taken.
+    /// Workloads that free capacity reported as occupied.
     pub(crate) freed: Vec<AssumedWorkload>,
 }
 
 impl Shift {
-    /// Where nothing differs.
+    /// No differences.
     pub(crate) const NOTHING: &Self = &Self {
         taken: Vec::new(),
         freed: Vec::new(),
     };
 }
 
-/// Nothing is assumed.
+/// No differences in any cluster.
 pub(crate) static NOTHING: Assumed = Assumed {
     clusters: BTreeMap::new(),
 };
 
 impl Assumed {
-    /// Assumes that a cluster holds one more workload.
+    /// Adds a workload to a cluster.
     pub fn add(&mut self, cluster: &str, workload: AssumedWorkload) {
         self.clusters
             .entry(cluster.to_owned())
@@ -53,7 +54,7 @@ impl Assumed {
             .push(workload);
     }
 
-    /// Assumes that a workload which a cluster reports has gone.
+    /// Removes a workload that a cluster still reports.
     pub fn free(&mut self, cluster: &str, workload: AssumedWorkload) {
         self.clusters
             .entry(cluster.to_owned())
@@ -62,12 +63,12 @@ impl Assumed {
             .push(workload);
     }
 
-    /// Whether nothing is assumed.
+    /// Reports whether there are no differences.
     pub fn is_empty(&self) -> bool {
         self.clusters.is_empty()
     }
 
-    /// What is assumed to be in a cluster besides what it reports.
+    /// Returns the workloads added to a cluster.
     pub fn of(&self, cluster: &str) -> &[AssumedWorkload] {
         &self.shift(cluster).taken
     }
@@ -77,7 +78,7 @@ impl Assumed {
     }
 }
 
-/// The room that workloads take, less than nothing where more have gone than came.
+/// The net capacity that workloads occupy; negative if more was freed than added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) pods: i64,

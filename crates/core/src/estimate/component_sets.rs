@@ -1,4 +1,4 @@
-//! Estimates for workloads of several pod templates: how many whole sets fit.
+//! Estimates for workloads with several pod templates: the number of complete sets that fit.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::vector::PodShape;
 use crate::fleet::row::Row;
 use crate::request::ComponentRequest;
 
-/// Everything one set asks for.
+/// The total request of one set.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentSet {
     pods: i64,
@@ -41,8 +41,8 @@ impl ComponentSet {
         }
     }
 
-    /// How many sets fit in a cluster. Amounts are compared as the numbers they are, whatever notation
-    /// they are written in.
+    /// Returns the number of sets that fit into a cluster. Amounts are compared as exact numbers, regardless of
+    /// notation.
     pub(crate) fn fit(&self, row: &Row, assumed: &Shift, modelling: Modelling) -> i32 {
         let demand = Demand::of(assumed);
         let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);

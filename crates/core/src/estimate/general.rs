@@ -1,4 +1,4 @@
-//! The general estimator: from the summaries that clusters report.
+//! The general estimator, based on the resource summaries of clusters.
 
 use berth_api::quantity::Quantity;
 
@@ -11,26 +11,26 @@ use crate::fleet::block::{BLOCK, Block};
 use crate::fleet::row::Row;
 use crate::request::{Request, ResourceRequest};
 
-/// Whether nodes that are counted by grade are looked at one by one.
+/// Whether resource models replace the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modelling {
-    /// They are, instead of the summary.
+    /// Models replace the summary.
     Honoured,
-    /// Only the summary counts.
+    /// Models are ignored.
     Ignored,
 }
 
-/// Estimates from the summary of a cluster: what is allocatable and not taken, divided by the request.
+/// Estimates from the resource summary: the free amount divided by the request.
 #[derive(Clone, Debug)]
 pub struct GeneralEstimator {
     modelling: Modelling,
 }
 
 impl GeneralEstimator {
-    /// The name that explanations show.
+    /// The name in explanations.
     pub const NAME: &'static str = "general-estimator";
 
-    /// `customized_modelling` is the gate CustomizedClusterResourceModeling.
+    /// Creates the estimator; `customized_modelling` is the gate CustomizedClusterResourceModeling.
     pub fn new(customized_modelling: bool) -> Self {
         Self {
             modelling: if customized_modelling {
@@ -84,7 +84,7 @@ impl GeneralEstimator {
             .copied()
             .zip(estimates.iter_mut())
             .peekable();
-        // Clusters come in ascending order, so each block is entered once.
+        // Clusters are in ascending order, so each block is visited once.
         while let Some(&(first, _)) = places.peek() {
             let number = first / BLOCK;
             let Some(block) = snapshot.blocks.get(number) else {
@@ -107,7 +107,7 @@ impl GeneralEstimator {
         }
     }
 
-    /// The estimate for one cluster, with everything that is out of the ordinary.
+    /// Estimates one cluster with all special cases.
     fn one(
         &self,
         row: &Row,
@@ -148,9 +148,9 @@ impl GeneralEstimator {
     }
 }
 
-/// A request over the columns of a snapshot.
+/// A request mapped to the columns of a snapshot.
 struct Sweep {
-    /// The column of each requested resource (None where no cluster offers it) and the units asked for.
+    /// The column of each requested resource (`None` if no cluster offers it) and the requested units.
     asks: Vec<(Option<usize>, i64)>,
 }
 
@@ -182,7 +182,7 @@ impl Sweep {
     }
 }
 
-/// A request over the columns of a block.
+/// A request mapped to the columns of a block.
 struct Lanes<'a> {
     pods: &'a [i64; BLOCK],
     asks: Vec<(&'a [i64; BLOCK], i64)>,
@@ -193,7 +193,7 @@ impl Lanes<'_> {
         let mut fits = self.pods[lane];
         for &(free, units) in &self.asks {
             let free = free[lane];
-            // Only a scarcer resource is worth a division.
+            // Divide only for a resource that is scarcer than the previous ones.
             if fits.saturating_mul(units) > free {
                 fits = free / units;
             }

@@ -1,18 +1,18 @@
-//! Estimates from nodes counted by grade: first-fit placement on nodes that are as small as their grade allows.
+//! Estimates from resource models: first-fit placement on nodes of the minimum size of their grade.
 
 use super::UNBOUNDED;
 use super::assumed::{AssumedWorkload, Shift};
 use super::vector::{NodeShape, PodShape};
 use crate::fleet::capacity::Models;
 
-/// Nodes in first-fit order. Nodes that are alike and next to each other are one run.
+/// Nodes in first-fit order, as runs of equal nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     runs: Vec<(i64, NodeShape)>,
 }
 
 impl Nodes {
-    /// The nodes of a cluster; None where it does not count them, or not usably.
+    /// Returns the nodes of a cluster, or `None` without usable models.
     pub(crate) fn new(models: &Models) -> Option<Self> {
         match models {
             Models::Nodes(runs) => Some(Self { runs: runs.clone() }),
@@ -20,7 +20,7 @@ impl Nodes {
         }
     }
 
-    /// Places so many pods, each on the first node with room; returns how many found none.
+    /// Places pods, each on the first node with capacity; returns the number of pods that did not fit.
     fn place(&mut self, pod: &PodShape, pods: i64) -> i64 {
         let mut missing = pods;
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
@@ -49,18 +49,17 @@ impl Nodes {
         missing
     }
 
-    /// Places one set; returns whether all of it found room. What found room stays placed either way.
+    /// Places one set and reports whether it fits completely. The pods that fit stay placed in any case.
     fn place_set(&mut self, set: &[(i64, PodShape)]) -> bool {
         set.iter()
             .all(|(replicas, pod)| self.place(pod, *replicas) == 0)
     }
 
-    /// Counts with what is assumed: workloads that came take room, each placed as one set, and those that
-    /// have gone leave it.
+    /// Applies the assumed differences: added workloads are placed set by set, removed ones free capacity.
     pub(crate) fn take(&mut self, assumed: &Shift) {
         for workload in &assumed.freed {
             for (replicas, pod) in pods_of(workload) {
-                // Which nodes they were on is not known: each leaves a hole of its own size.
+                // The nodes of removed pods are unknown, so each pod becomes a free node of its own size.
                 self.runs.push((replicas, NodeShape::hole(&pod)));
             }
         }
@@ -69,7 +68,7 @@ impl Nodes {
         }
     }
 
-    /// How many whole sets fit, at most `bound`.
+    /// Returns the number of complete sets that fit, at most `bound`.
     pub(crate) fn sets_that_fit(&mut self, set: &[(i64, PodShape)], bound: i64) -> i64 {
         let mut sets = 0;
         while sets < bound && self.place_set(set) {
@@ -78,8 +77,7 @@ impl Nodes {
         sets
     }
 
-    /// How many pods fit. Pods that are alike leave no gap on one node that they would find on another,
-    /// so the nodes can be counted one by one.
+    /// Returns the number of pods that fit. Equal pods leave no useful gaps, so each node is counted by itself.
     fn pods_that_fit(&self, pod: &PodShape) -> i64 {
         self.runs
             .iter()
@@ -90,7 +88,7 @@ impl Nodes {
     }
 }
 
-/// The pods of a workload.
+/// Returns the pods of a workload.
 fn pods_of(workload: &AssumedWorkload) -> Vec<(i64, PodShape)> {
     let components = workload.components.iter();
     components
@@ -98,7 +96,7 @@ fn pods_of(workload: &AssumedWorkload) -> Vec<(i64, PodShape)> {
         .collect()
 }
 
-/// How many pods fit on the nodes of a cluster; None where it does not count them, or not usably.
+/// Returns the number of pods that fit on the nodes of a cluster, or `None` without usable models.
 pub(crate) fn pods_that_fit(models: &Models, pod: &PodShape, assumed: &Shift) -> Option<i64> {
     let Models::Nodes(_) = models else {
         return None;

@@ -1,24 +1,24 @@
-//! Resource vectors: what a node has free and what a pod asks for, as the first-fit simulation counts.
+//! Resource vectors of nodes and pods for the first-fit simulation.
 //!
-//! cpu is in thousandths, everything else in whole units, fractions rounded up. Resources that are
-//! neither native nor extended (a plain `storage`) do not count.
+//! cpu is in thousandths, other resources in whole units, rounded up. Resources that are neither native nor
+//! extended (such as a plain `storage`) are ignored.
 
 use std::collections::BTreeMap;
 
 use berth_api::quantity::Quantity;
 use berth_api::selector::validate_label_key;
 
-/// The pods that a node of a resource model can hold.
+/// The pod limit of a node in a resource model.
 pub(crate) const POD_LIMIT_OF_MODEL_NODES: i64 = 110;
 
-/// What one node has free.
+/// The free resources of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeShape {
     free: BTreeMap<String, i64>,
     pods: i64,
 }
 
-/// What one pod asks for: the resources that count, each more than 0.
+/// The positive requests of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodShape {
     asks: Vec<(String, i64)>,
@@ -46,7 +46,7 @@ impl NodeShape {
         Self { free, pods }
     }
 
-    /// The room that one pod leaves.
+    /// Returns the capacity that a removed pod frees.
     pub(crate) fn hole(pod: &PodShape) -> Self {
         Self {
             free: pod.asks.iter().cloned().collect(),
@@ -54,14 +54,14 @@ impl NodeShape {
         }
     }
 
-    /// How many such pods fit.
+    /// Returns the number of such pods that fit.
     pub(crate) fn fits(&self, pod: &PodShape) -> i64 {
         pod.asks.iter().fold(self.pods, |fits, (resource, amount)| {
             fits.min(self.free.get(resource).copied().unwrap_or(0) / amount)
         })
     }
 
-    /// What is left when so many of the pods are placed; nothing goes below 0.
+    /// Returns what is left after placing pods; amounts never fall below 0.
     pub(crate) fn without(&self, pod: &PodShape, pods: i64) -> Self {
         let mut left = self.clone();
         left.pods = (left.pods - pods).max(0);
@@ -74,7 +74,7 @@ impl NodeShape {
     }
 }
 
-/// A quantity in the unit of its resource: thousandths of cpu, whole units of everything else.
+/// Returns a quantity in the unit of its resource: thousandths of cpu, whole units of other resources.
 pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
     if resource == "cpu" {
         quantity.milli_value()
@@ -83,7 +83,7 @@ pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
     }
 }
 
-/// Whether the simulation counts a resource: the native ones of a node, and "scalar" ones.
+/// Reports whether the simulation counts a resource: native resources of nodes and scalar resources.
 fn counts(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
 }

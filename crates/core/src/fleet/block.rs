@@ -1,7 +1,7 @@
-//! The fast-moving half of a snapshot: free capacity, in blocks of clusters.
+//! The fast-changing half of a snapshot: free capacity in blocks of clusters.
 //!
-//! A changed cluster copies its block, not the fleet. Inside a block each resource is a column of
-//! integers in the unit that estimates divide in.
+//! A changed cluster copies its block, not the fleet. Each resource of a block is a column of integers in the
+//! unit of estimates.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::capacity::Models;
 use super::row::Row;
 use crate::estimate::vector::in_units;
 
-/// The clusters in a block.
+/// The number of clusters in a block.
 pub(crate) const BLOCK: usize = 128;
 
-/// The number of a resource name in a snapshot.
+/// The index of a resource name in a snapshot.
 pub(crate) type ResourceId = usize;
 
-/// The rows of up to [`BLOCK`] clusters with ascending ordinals.
+/// The rows of up to [`BLOCK`] clusters with consecutive ordinals.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) rows: Vec<Arc<Row>>,
     /// Free pods, at least 0.
     pub(crate) pods: [i64; BLOCK],
-    /// For each resource what is free, at least 0: thousandths of cpu, whole units of everything else.
+    /// The free amount of each resource, at least 0: thousandths of cpu, whole units of other resources.
     pub(crate) free: Vec<[i64; BLOCK]>,
-    /// Bit by bit, the clusters that count their nodes by grade.
+    /// A bit for each cluster with a resource model.
     pub(crate) modelled: u128,
 }
 
@@ -42,7 +42,7 @@ impl Block {
         block
     }
 
-    /// Puts a changed row in its place.
+    /// Replaces the row of a changed cluster.
     pub(crate) fn replace(
         &mut self,
         lane: usize,

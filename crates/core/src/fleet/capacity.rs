@@ -1,4 +1,4 @@
-//! What a cluster can still take, in the numbers that estimates need.
+//! The free capacity of clusters, as numbers for estimates.
 
 use std::collections::BTreeMap;
 
@@ -10,39 +10,38 @@ use crate::estimate::vector::{NodeShape, POD_LIMIT_OF_MODEL_NODES};
 /// The free capacity that a cluster reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capacity {
-    /// Free pods: the three whole numbers subtracted. May be negative. None without a summary.
+    /// Free pods, computed from rounded numbers; may be negative. `None` without a summary.
     pub(crate) pods: Option<i64>,
     /// `allocatable - allocated - allocating` for each resource of `allocatable`.
     pub(crate) free: BTreeMap<String, Quantity>,
-    /// The nodes by grade, where the cluster counts them.
+    /// The nodes by model grade.
     pub(crate) models: Models,
 }
 
-/// The nodes of a cluster, counted by grade.
+/// The nodes of a cluster by model grade.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Models {
-    /// The cluster does not count its nodes.
+    /// The cluster reports no model.
     #[default]
     Absent,
-    /// Counts are reported, but make no sense: there are no grades, or a count is negative.
+    /// The report is inconsistent: there are no grades, or a count is negative.
     Unusable,
-    /// So many nodes of each shape, smallest grade first.
+    /// The number of nodes of each shape, smallest grade first.
     Nodes(Vec<(i64, NodeShape)>),
 }
 
-/// Why the capacity of a cluster cannot be read.
+/// The reason why the capacity of a cluster cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("resource {resource:?}: {source}")]
 pub struct CapacityError {
-    /// The resource whose quantity is no quantity.
+    /// The resource with the malformed quantity.
     pub resource: String,
-    /// What is wrong with it.
+    /// The parse error.
     pub source: QuantityError,
 }
 
 impl Capacity {
-    /// Reads what a cluster reports. A resource whose quantity cannot be read offers nothing; the first
-    /// such is returned beside the rest.
+    /// Reads the reported capacity. A malformed quantity counts as zero; the first error is returned as well.
     pub(crate) fn read(
         spec: &ClusterSpec,
         status: &ClusterStatus,

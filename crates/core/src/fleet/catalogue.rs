@@ -1,11 +1,11 @@
-//! The API resources that clusters serve, numbered.
+//! Numbers for the API resources that clusters serve.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::cluster::ApiEnablement;
 
-/// Numbers each pair of `groupVersion` and kind. Numbers are never taken back: kinds are few.
+/// Assigns a number to each pair of `groupVersion` and kind. Numbers are never reused, because kinds are few.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalogue {
     numbers: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u32>>,
@@ -13,17 +13,17 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// The number of a resource, if some cluster ever served it.
+    /// Returns the number of a resource that some cluster has served.
     pub(crate) fn get(&self, group_version: &str, kind: &str) -> Option<u32> {
         self.numbers.get(group_version)?.get(kind).copied()
     }
 
-    /// How many resources are numbered.
+    /// Returns the count of numbered resources.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether the numbers stand for exactly these resources, in this order.
+    /// Reports whether the numbers represent exactly these resources in this order.
     pub(crate) fn stands_for(&self, numbers: &[u32], enablements: &[ApiEnablement]) -> bool {
         let mut numbers = numbers.iter();
         for (group_version, kind) in pairs(enablements) {
@@ -37,14 +37,14 @@ impl Catalogue {
         numbers.next().is_none()
     }
 
-    /// The numbers of these resources; None when one of them is new.
+    /// Returns the numbers of these resources, or `None` if one is new.
     pub(crate) fn numbers(&self, enablements: &[ApiEnablement]) -> Option<Vec<u32>> {
         pairs(enablements)
             .map(|(group_version, kind)| self.get(group_version, kind))
             .collect()
     }
 
-    /// Numbers the resources that are new.
+    /// Assigns numbers to new resources.
     pub(crate) fn extend(&mut self, enablements: &[ApiEnablement]) {
         for (group_version, kind) in pairs(enablements) {
             if self.get(group_version, kind).is_none() {

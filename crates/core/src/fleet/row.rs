@@ -1,4 +1,4 @@
-//! One cluster, as the engine sees it.
+//! A cluster in the form that the engine uses.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use k8s_openapi::api::core::v1::Taint;
 use super::capacity::Capacity;
 use super::symbols::Symbol;
 
-/// A taint that keeps workloads away. Taints that merely prefer (`PreferNoSchedule`) are not kept.
+/// A taint that repels workloads. Taints with the effect `PreferNoSchedule` are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RepellingTaint {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its value; empty when absent.
+    /// The value; empty if absent.
     pub value: String,
-    /// What it does.
+    /// The effect.
     pub effect: RepellingEffect,
 }
 
-/// The effects that keep workloads away.
+/// The effects that repel workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepellingEffect {
-    /// Nothing new is placed.
+    /// Prevents new placements.
     NoSchedule,
-    /// Nothing stays either.
+    /// Also evicts workloads.
     NoExecute,
 }
 
 impl RepellingEffect {
-    /// The effect as on the wire.
+    /// Returns the effect as in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -53,7 +53,7 @@ impl RepellingTaint {
     }
 }
 
-/// `key=value:Effect`, or `key:Effect` without a value.
+/// Formats as `key=value:Effect`, or `key:Effect` without a value.
 impl std::fmt::Display for RepellingTaint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.value.is_empty() {
@@ -64,35 +64,35 @@ impl std::fmt::Display for RepellingTaint {
     }
 }
 
-/// A string with the symbol that stands for it.
+/// A string and its symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interned {
     pub(crate) symbol: Symbol,
     pub(crate) text: Arc<str>,
 }
 
-/// What the engine keeps of a cluster.
+/// The data that the engine keeps of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: Arc<str>,
-    /// Key and value of each label, by key.
+    /// The labels, sorted by key.
     pub(crate) labels: Vec<(Interned, Interned)>,
     pub(crate) provider: Option<Interned>,
     pub(crate) region: Option<Interned>,
     pub(crate) zones: Vec<Interned>,
     pub(crate) taints: Arc<[RepellingTaint]>,
-    /// The place of `taints` among the distinct lists of taints.
+    /// The index of `taints` among the distinct lists of taints.
     pub(crate) taint_list: u32,
-    /// The API resources served, as numbered by the catalogue, in the order reported.
+    /// The served API resources as catalogue numbers, in reported order.
     pub(crate) apis: Arc<[u32]>,
     pub(crate) deleting: bool,
     pub(crate) capacity: Arc<Capacity>,
-    /// Where the fleet keeps objects.
+    /// The object, if the fleet keeps objects.
     pub(crate) object: Option<Arc<Cluster>>,
 }
 
 impl Row {
-    /// Every string of the row that holds a symbol.
+    /// Returns the symbols of all strings in the row.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = Symbol> + '_ {
         let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
         labels

@@ -1,4 +1,4 @@
-//! The fleet at one moment: immutable, cheap to share.
+//! Immutable snapshots of the fleet that are cheap to share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::topology::Topology;
 use crate::affinity::CompiledAffinity;
 use crate::bits::Bits;
 
-/// The fleet at one moment. Clusters are numbered by ordinals, which are their ranks by name.
+/// The state of the fleet at one time. Ordinals number the clusters in the order of their names.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) topology: Arc<Topology>,
@@ -22,22 +22,22 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The number of clusters, those being deleted included.
+    /// Returns the number of clusters, including those in deletion.
     pub fn len(&self) -> usize {
         self.topology.len()
     }
 
-    /// Whether the fleet has no clusters.
+    /// Reports whether the fleet has no clusters.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ordinal of a cluster.
+    /// Returns the ordinal of a cluster.
     pub fn ordinal(&self, name: &str) -> Option<usize> {
         self.topology.ordinal(name)
     }
 
-    /// A look at one cluster, if the ordinal is one.
+    /// Returns a view of the cluster with this ordinal.
     pub fn cluster(&self, ordinal: usize) -> Option<ClusterView<'_>> {
         self.row(ordinal).map(|row| ClusterView {
             snapshot: self,
@@ -46,12 +46,12 @@ impl Snapshot {
         })
     }
 
-    /// A look at each cluster, by name.
+    /// Returns a view of each cluster, by name.
     pub fn clusters(&self) -> impl Iterator<Item = ClusterView<'_>> {
         (0..self.len()).filter_map(|ordinal| self.cluster(ordinal))
     }
 
-    /// The clusters that serve an API resource.
+    /// Returns the clusters that serve an API resource, or `None` if it was never served.
     pub fn serving(&self, api_version: &str, kind: &str) -> Option<&Bits> {
         let number = self.topology.catalogue.get(api_version, kind)?;
         self.topology
@@ -60,17 +60,18 @@ impl Snapshot {
             .map(|clusters| &**clusters)
     }
 
-    /// The clusters that are being deleted.
+    /// Returns the clusters in deletion.
     pub fn deleting(&self) -> &Bits {
         &self.topology.deleting
     }
 
-    /// The clusters that an affinity matches.
+    /// Returns the clusters that an affinity matches.
     pub fn matching(&self, affinity: &CompiledAffinity) -> Bits {
         affinity.mask(&self.topology)
     }
 
-    /// The clusters with a label whose value satisfies a predicate, which is asked once for each value.
+    /// Returns the clusters whose value of a label satisfies a predicate, which is called once for each
+    /// distinct value.
     pub fn with_label(&self, key: &str, holds: impl Fn(&str) -> bool) -> Bits {
         let topology = &self.topology;
         let column = topology
@@ -91,17 +92,17 @@ impl Snapshot {
         })
     }
 
-    /// The clusters that have a provider.
+    /// Returns the clusters with a provider.
     pub fn with_provider(&self) -> Bits {
         Bits::from_column(&self.topology.providers, |provider| provider != NONE)
     }
 
-    /// The clusters that have a region.
+    /// Returns the clusters with a region.
     pub fn with_region(&self) -> Bits {
         Bits::from_column(&self.topology.regions, |region| region != NONE)
     }
 
-    /// The clusters that have zones.
+    /// Returns the clusters with zones.
     pub fn with_zones(&self) -> Bits {
         let zones = &self.topology.zones;
         Bits::from_fn(self.len(), |ordinal| {
@@ -109,13 +110,13 @@ impl Snapshot {
         })
     }
 
-    /// A number that stands for the region of a cluster, the same for the same region in this snapshot.
+    /// Returns a number for the region of a cluster, equal for equal regions of this snapshot.
     pub fn region_number(&self, ordinal: usize) -> Option<u32> {
         let region = self.topology.regions.get(ordinal).copied();
         region.filter(|&region| region != NONE)
     }
 
-    /// The clusters whose taints satisfy a predicate, which is asked once for each distinct list.
+    /// Returns the clusters whose taints satisfy a predicate, which is called once for each distinct list.
     pub fn with_taints(&self, holds: impl Fn(&[RepellingTaint]) -> bool) -> Bits {
         let topology = &self.topology;
         let holding: Vec<bool> = topology
@@ -128,7 +129,7 @@ impl Snapshot {
         })
     }
 
-    /// The names of all clusters, by ordinal.
+    /// Returns the names of all clusters, by ordinal.
     pub(crate) fn names(&self) -> &[Arc<str>] {
         &self.topology.names
     }
@@ -137,13 +138,13 @@ impl Snapshot {
         self.blocks.get(ordinal / BLOCK)?.rows.get(ordinal % BLOCK)
     }
 
-    /// The name of a cluster, to be shared, if the ordinal is one.
+    /// Returns the shared name of the cluster with this ordinal.
     pub fn name(&self, ordinal: usize) -> Option<&Arc<str>> {
         self.topology.names.get(ordinal)
     }
 }
 
-/// A look at one cluster of a snapshot.
+/// A view of one cluster in a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterView<'a> {
     snapshot: &'a Snapshot,
@@ -152,17 +153,17 @@ pub struct ClusterView<'a> {
 }
 
 impl<'a> ClusterView<'a> {
-    /// Its place in the snapshot, which is its rank by name.
+    /// Returns the ordinal: the rank by name.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &'a str {
         &self.row.name
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&'a str> {
         self.row
             .labels
@@ -171,7 +172,7 @@ impl<'a> ClusterView<'a> {
             .map(|(_, value)| &*value.text)
     }
 
-    /// All labels, by key.
+    /// Returns all labels, by key.
     pub fn labels(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.row
             .labels
@@ -179,7 +180,7 @@ impl<'a> ClusterView<'a> {
             .map(|(key, value)| (&*key.text, &*value.text))
     }
 
-    /// The provider; empty when absent.
+    /// Returns the provider; empty if absent.
     pub fn provider(&self) -> &'a str {
         self.row
             .provider
@@ -187,44 +188,44 @@ impl<'a> ClusterView<'a> {
             .map_or("", |provider| &provider.text)
     }
 
-    /// The region; empty when absent.
+    /// Returns the region; empty if absent.
     pub fn region(&self) -> &'a str {
         self.row.region.as_ref().map_or("", |region| &region.text)
     }
 
-    /// The zones.
+    /// Returns the zones.
     pub fn zones(&self) -> impl Iterator<Item = &'a str> {
         self.row.zones.iter().map(|zone| &*zone.text)
     }
 
-    /// The taints that keep workloads away.
+    /// Returns the taints that repel workloads.
     pub fn taints(&self) -> &'a [RepellingTaint] {
         &self.row.taints
     }
 
-    /// Whether it serves an API resource.
+    /// Reports whether the cluster serves an API resource.
     pub fn serves(&self, api_version: &str, kind: &str) -> bool {
         self.snapshot
             .serving(api_version, kind)
             .is_some_and(|clusters| clusters.contains(self.ordinal))
     }
 
-    /// Whether it is being deleted.
+    /// Reports whether the cluster is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.row.deleting
     }
 
-    /// The object, where the fleet keeps objects. It is without `managedFields`.
+    /// Returns the object without `managedFields`, if the fleet keeps objects.
     pub fn object(&self) -> Option<&'a Arc<Cluster>> {
         self.row.object.as_ref()
     }
 
-    /// What it has free of a resource: `allocatable - allocated - allocating`.
+    /// Returns the free amount of a resource: `allocatable - allocated - allocating`.
     pub fn free(&self, resource: &str) -> Option<Quantity> {
         self.row.capacity.free.get(resource).copied()
     }
 
-    /// The pods it can still take; negative when it holds too many, None when it reports no summary.
+    /// Returns the number of free pods; negative if overcommitted, `None` without a summary.
     pub fn free_pods(&self) -> Option<i64> {
         self.row.capacity.pods
     }

@@ -1,18 +1,18 @@
-//! Small numbers for the strings of the fleet: label keys and values, providers, regions and zones.
+//! Interned strings of the fleet: label keys and values, providers, regions and zones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A string of the fleet; 0 stands for "none".
+/// The number of an interned string; 0 means "none".
 pub(crate) type Symbol = u32;
 
 /// The symbol of an absent string.
 pub(crate) const NONE: Symbol = 0;
 
-/// So many parts that copying one of them, when a string is new, costs next to nothing.
+/// The number of shards. Interning a new string copies one of them, so shards must be small.
 const SHARDS: usize = 64;
 
-/// The strings that clusters of a snapshot carry, by text. Cheap to share, and to change a little.
+/// The strings of a snapshot by text; cheap to share and to change.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbols {
     shards: Vec<Arc<BTreeMap<Arc<str>, Symbol>>>,
@@ -25,12 +25,12 @@ impl Symbols {
         }
     }
 
-    /// The symbol of a text, if some cluster carries it.
+    /// Returns the symbol of a text that some cluster has.
     pub(crate) fn get(&self, text: &str) -> Option<Symbol> {
         self.shards.get(shard_of(text))?.get(text).copied()
     }
 
-    /// The symbols of all texts that satisfy a predicate, ascending.
+    /// Returns the symbols of all texts that satisfy a predicate, ascending.
     pub(crate) fn satisfying(&self, holds: impl Fn(&str) -> bool) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = self
             .shards
@@ -45,14 +45,14 @@ impl Symbols {
 }
 
 fn shard_of(text: &str) -> usize {
-    // FNV-1a: any spread will do, and it must not differ from run to run.
+    // FNV-1a is deterministic across runs; any distribution is good enough.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     (hash >> 32) as usize % SHARDS
 }
 
-/// Hands out symbols and takes them back when no cluster carries the string any more.
+/// Reference-counted symbols, freed with their last use.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     symbols: Symbols,
@@ -65,19 +65,19 @@ impl SymbolTable {
     pub(crate) fn new() -> Self {
         Self {
             symbols: Symbols::new(),
-            // The place of `NONE`.
+            // The slot of `NONE`.
             texts: vec![None],
             uses: vec![0],
             free: Vec::new(),
         }
     }
 
-    /// The current strings, to share.
+    /// Returns the current strings.
     pub(crate) fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// The symbol of a text, one more use of it counted, with the shared text.
+    /// Interns a text, adds one use and returns its symbol with the shared text.
     pub(crate) fn acquire(&mut self, text: &str) -> (Symbol, Arc<str>) {
         if let Some(symbol) = self.symbols.get(text)
             && let Some(Some(shared)) = self.texts.get(symbol as usize)
@@ -102,7 +102,7 @@ impl SymbolTable {
         (symbol, shared)
     }
 
-    /// Takes one use back.
+    /// Releases one use of a symbol.
     pub(crate) fn release(&mut self, symbol: Symbol) {
         let index = symbol as usize;
         let Some(uses) = self.uses.get_mut(index).filter(|uses| **uses > 0) else {

@@ -1,7 +1,7 @@
-//! The slow-moving half of a snapshot: who is in the fleet, and what filters ask of them.
+//! The slow-changing half of a snapshot: the clusters and the properties that filters use.
 //!
-//! Everything is a column or a set by ordinal, so that a filter answers for the whole fleet in one sweep.
-//! Free capacity, which changes all the time, lives in [`super::block`].
+//! All data is a column or set by ordinal, so a filter evaluates the whole fleet in one sweep. Free capacity
+//! changes often and is in [`super::block`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use super::row::{RepellingTaint, Row};
 use super::symbols::{NONE, Symbol, Symbols};
 use crate::bits::Bits;
 
-/// A value for each cluster, by ordinal.
+/// One value for each cluster, by ordinal.
 pub(crate) type Column = Arc<Vec<Symbol>>;
 
-/// What filters know of the clusters of a snapshot. Ordinals are ranks by name.
+/// The properties of clusters that filters use, by ordinal.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     /// Names, ascending.
     pub(crate) names: Arc<Vec<Arc<str>>>,
     pub(crate) symbols: Symbols,
-    /// For each label key the value of each cluster.
+    /// The values of each label key.
     pub(crate) labels: BTreeMap<Symbol, Column>,
     pub(crate) providers: Column,
     pub(crate) regions: Column,
     /// The zones of each cluster.
     pub(crate) zones: Arc<Vec<Arc<[Symbol]>>>,
-    /// For each cluster the place of its taints in `taint_lists`.
+    /// The index of each cluster's taints in `taint_lists`.
     pub(crate) taint_list_of: Column,
-    /// The distinct lists of taints. The first is empty.
+    /// The distinct lists of taints; the first is empty.
     pub(crate) taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
     pub(crate) catalogue: Arc<Catalogue>,
-    /// For each numbered API resource the clusters that serve it.
+    /// The clusters that serve each numbered API resource.
     pub(crate) served_by: Arc<Vec<Arc<Bits>>>,
-    /// Clusters that are being deleted.
+    /// The clusters in deletion.
     pub(crate) deleting: Arc<Bits>,
 }
 
 impl Topology {
-    /// Collects the columns from rows in the order of their names.
+    /// Builds the columns from rows sorted by name.
     pub(crate) fn new<'a>(
         rows: impl ExactSizeIterator<Item = &'a Row> + Clone,
         symbols: Symbols,
@@ -81,19 +81,19 @@ impl Topology {
         }
     }
 
-    /// The number of clusters.
+    /// Returns the number of clusters.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// The ordinal of a cluster.
+    /// Returns the ordinal of a cluster.
     pub(crate) fn ordinal(&self, name: &str) -> Option<usize> {
         self.names
             .binary_search_by(|candidate| (**candidate).cmp(name))
             .ok()
     }
 
-    /// Follows the change of one cluster, column by column, copying only the columns that change.
+    /// Updates one cluster and copies only the columns that change.
     pub(crate) fn update(&mut self, ordinal: usize, old: &Row, new: &Row) {
         let len = self.len();
         for (key, _) in &old.labels {
@@ -148,7 +148,7 @@ fn zone_symbols(row: &Row) -> Arc<[Symbol]> {
     row.zones.iter().map(|zone| zone.symbol).collect()
 }
 
-/// Writes one value, copying the column only when the value differs.
+/// Writes a value and copies the column only if the value differs.
 fn write(column: &mut Column, ordinal: usize, value: Symbol) {
     if column.get(ordinal) != Some(&value)
         && let Some(place) = Arc::make_mut(column).get_mut(ordinal)

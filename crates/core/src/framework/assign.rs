@@ -1,4 +1,4 @@
-//! Assign: how many replicas each selected cluster gets.
+//! The Assign point: the number of replicas in each selected cluster.
 
 use std::fmt::Debug;
 
@@ -7,25 +7,24 @@ use super::error::PluginError;
 use super::select::Selection;
 use crate::bits::Bits;
 
-/// Deals the replicas to the selected clusters.
+/// Assigns replicas to the selected clusters.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no Assign point",
     note = "implement `name` and `assign`"
 )]
 pub trait Assign: Debug + Send + Sync {
-    /// The plugin's name.
+    /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Whether the assignment depends on what clusters can take. Where neither this nor the selection does,
-    /// nothing is estimated.
+    /// Reports whether the assignment depends on capacity. Nothing is estimated if neither selection nor
+    /// assignment need it.
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
         let _ = context;
         true
     }
 
-    /// Deals the replicas: at most one share for each cluster. Clusters that get none are left out, unless
-    /// the workload has no replicas: then each cluster that is used has a share of 0. The clusters may be
-    /// put in another order.
+    /// Assigns the replicas, with at most one share for each cluster, in any order. Clusters without replicas
+    /// are left out, unless the workload has no replicas: then each used cluster has a share of 0.
     ///
     /// # Errors
     /// When the clusters cannot take the replicas.
@@ -36,16 +35,16 @@ pub trait Assign: Debug + Send + Sync {
     ) -> Result<Vec<Share>, PluginError>;
 }
 
-/// The replicas that a cluster gets, or holds.
+/// The replicas that a cluster gets or holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The cluster's place in the snapshot, which is its rank by name.
+    /// The ordinal of the cluster: its rank by name.
     pub ordinal: usize,
-    /// Its replicas.
+    /// The number of replicas.
     pub replicas: i64,
 }
 
-/// What assignment may look at besides the selected clusters.
+/// The input of an assignment besides the selected clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct AssignContext<'a> {
     binding: BindingContext<'a>,
@@ -60,12 +59,12 @@ impl<'a> AssignContext<'a> {
         }
     }
 
-    /// What there was to look at before.
+    /// Returns the context of the cycle.
     pub fn binding(&self) -> BindingContext<'a> {
         self.binding
     }
 
-    /// The clusters that each rule of static weights matches, with the weight.
+    /// Returns the clusters that each static weight rule matches, with the weight.
     pub fn static_weights(&self) -> &'a [(Bits, i64)] {
         self.static_weights
     }

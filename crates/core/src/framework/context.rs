@@ -1,4 +1,4 @@
-//! What plugins may look at.
+//! The contexts that plugins receive.
 
 use super::assign::Share;
 use super::cycle_state::CycleState;
@@ -6,7 +6,7 @@ use crate::estimate::Unit;
 use crate::fleet::Snapshot;
 use crate::request::{CompiledPlacement, Request, Term};
 
-/// What a filter that depends on the placement alone may look at.
+/// The context of filters that depend only on the placement.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacementContext<'a> {
     snapshot: &'a Snapshot,
@@ -16,33 +16,33 @@ pub struct PlacementContext<'a> {
 }
 
 impl<'a> PlacementContext<'a> {
-    /// The fleet.
+    /// Returns the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
         self.snapshot
     }
 
-    /// The placement.
+    /// Returns the placement.
     pub fn placement(&self) -> &'a CompiledPlacement {
         self.placement
     }
 
-    /// The term of `clusterAffinities` in turn.
+    /// Returns the affinity term being evaluated.
     pub fn term(&self) -> Option<&'a Term> {
         self.placement.terms().get(self.term?)
     }
 
-    /// Whether the resource is a workload: replicas, requirements or components are given.
+    /// Reports whether the resource is a workload: it has replicas, requirements or components.
     pub fn is_workload(&self) -> bool {
         self.is_workload
     }
 
-    /// The place of the term in turn.
+    /// Returns the index of the affinity term being evaluated.
     pub(crate) fn term_index(&self) -> Option<usize> {
         self.term
     }
 }
 
-/// What there is to look at from the beginning of a cycle.
+/// The context at the start of a cycle.
 #[derive(Clone, Copy, Debug)]
 pub struct CycleContext<'a> {
     snapshot: &'a Snapshot,
@@ -66,28 +66,27 @@ impl<'a> CycleContext<'a> {
         }
     }
 
-    /// The fleet.
+    /// Returns the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
         self.snapshot
     }
 
-    /// The binding.
+    /// Returns the binding.
     pub fn request(&self) -> &'a Request {
         self.request
     }
 
-    /// The term of `clusterAffinities` in turn.
+    /// Returns the affinity term being evaluated.
     pub fn term(&self) -> Option<&'a Term> {
         self.request.placement().terms().get(self.term?)
     }
 
-    /// What estimates count: replicas, or whole sets of the workload's components.
+    /// Returns the unit of estimates: replicas, or complete sets of components.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// Whether candidates belong to tiers that are filled one after the other: the term in turn has
-    /// overflow groups.
+    /// Reports whether candidates have tiers to fill in order, because the term has overflow groups.
     pub fn is_tiered(&self) -> bool {
         self.request.placement().affinity().is_none()
             && self
@@ -105,7 +104,7 @@ impl<'a> CycleContext<'a> {
     }
 }
 
-/// What there is to look at once PreFilter is over: the cycle, and what plugins have handed on in it.
+/// The context after PreFilter: the cycle and the state of plugins.
 #[derive(Clone, Copy, Debug)]
 pub struct BindingContext<'a> {
     cycle: CycleContext<'a>,
@@ -122,27 +121,27 @@ impl<'a> BindingContext<'a> {
         }
     }
 
-    /// What there was to look at from the beginning.
+    /// Returns the context at the start of the cycle.
     pub fn cycle(&self) -> CycleContext<'a> {
         self.cycle
     }
 
-    /// The fleet.
+    /// Returns the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
         self.cycle.snapshot
     }
 
-    /// The binding.
+    /// Returns the binding.
     pub fn request(&self) -> &'a Request {
         self.cycle.request
     }
 
-    /// The clusters that hold the workload and exist, in the order of the binding.
+    /// Returns the existing clusters that hold the workload, in the order of the binding.
     pub fn prior(&self) -> &'a [Share] {
         self.prior
     }
 
-    /// What plugins have handed on in this cycle.
+    /// Returns the state that plugins stored in this cycle.
     pub fn state(&self) -> &'a CycleState {
         self.state
     }

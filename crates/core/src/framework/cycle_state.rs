@@ -1,24 +1,24 @@
-//! What plugins hand on from point to point within a cycle.
+//! State that plugins pass from point to point within a cycle.
 
 use std::any::Any;
 use std::fmt;
 
-/// What plugins hand on within one cycle, by type: a plugin keeps a type of its own in it.
+/// The state of plugins within one cycle, keyed by type. Each plugin uses its own type.
 ///
-/// The engine hands it out with the decision, so that what follows the decision can carry it on.
+/// The engine returns it with the decision, for later points of the scheduling cycle.
 #[derive(Default)]
 pub struct CycleState {
-    /// Few, if any: one for each plugin that hands something on.
+    /// A list suffices: there is at most one entry for each plugin.
     entries: Vec<Box<dyn Any + Send>>,
 }
 
 impl CycleState {
-    /// An empty one.
+    /// Creates an empty state.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps a value; returns the one of this type that was kept before.
+    /// Stores a value and returns the previous one of the same type.
     pub fn insert<T: Any + Send>(&mut self, value: T) -> Option<T> {
         if let Some(kept) = self.get_mut() {
             return Some(std::mem::replace(kept, value));
@@ -27,19 +27,19 @@ impl CycleState {
         None
     }
 
-    /// The value of this type.
+    /// Returns the value of this type.
     pub fn get<T: Any + Send>(&self) -> Option<&T> {
         self.entries.iter().find_map(|entry| entry.downcast_ref())
     }
 
-    /// The value of this type, to be changed.
+    /// Returns the value of this type, mutably.
     pub fn get_mut<T: Any + Send>(&mut self) -> Option<&mut T> {
         self.entries
             .iter_mut()
             .find_map(|entry| entry.downcast_mut())
     }
 
-    /// Takes the value of this type out.
+    /// Removes and returns the value of this type.
     pub fn remove<T: Any + Send>(&mut self) -> Option<T> {
         let place = self.entries.iter().position(|entry| entry.is::<T>())?;
         let value = self.entries.swap_remove(place);

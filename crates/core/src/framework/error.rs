@@ -1,4 +1,4 @@
-//! What went wrong in a plugin: which plugin, at which point, and what follows from it.
+//! Errors of plugins, with the plugin, the point and the consequence.
 
 use std::any::Any;
 use std::fmt;
@@ -6,25 +6,24 @@ use std::sync::Arc;
 
 use super::point::Point;
 
-/// What is wrong, in the plugin's words, and what follows from it.
+/// The message of a plugin and its consequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The workload cannot be placed as things are: it waits for a change.
+    /// The workload cannot be scheduled now; it waits for a change.
     Unschedulable(String),
-    /// The plugin could not do its work: the binding is tried again.
+    /// The plugin failed; the binding is retried.
     Failed(String),
-    /// The plugin panicked: the binding is tried again.
+    /// The plugin panicked; the binding is retried.
     Panicked(String),
 }
 
-/// A plugin stopped the cycle.
+/// An error with which a plugin aborts the cycle.
 ///
-/// Plugins make one with [`Self::unschedulable`] or [`Self::failed`]; whoever called the plugin fills in its
-/// name and the point.
+/// Plugins create it with [`Self::unschedulable`] or [`Self::failed`]; the engine adds plugin name and point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginError(Box<Told>);
 
-/// Apart, because results without an error are moved about all the time.
+/// Boxed, because results are moved often and errors are rare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
     origin: Option<(Arc<str>, Point)>,
@@ -32,17 +31,17 @@ struct Told {
 }
 
 impl PluginError {
-    /// The workload cannot be placed as things are: it waits for a change.
+    /// Creates an error for a workload that cannot be scheduled now; it waits for a change.
     pub fn unschedulable(message: impl Into<String>) -> Self {
         Self::new(Failure::Unschedulable(message.into()))
     }
 
-    /// The plugin could not do its work: the binding is tried again.
+    /// Creates an error for a failed plugin; the binding is retried.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Failure::Failed(message.into()))
     }
 
-    /// The plugin panicked with this, as [`std::panic::catch_unwind`] caught it.
+    /// Creates an error from the payload of [`std::panic::catch_unwind`].
     pub fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload
             .downcast_ref::<&str>()
@@ -59,7 +58,7 @@ impl PluginError {
         }))
     }
 
-    /// Says which plugin, and at which point.
+    /// Sets the plugin and the point.
     #[must_use]
     #[cold]
     pub fn of(mut self, plugin: &Arc<str>, point: Point) -> Self {
@@ -67,22 +66,22 @@ impl PluginError {
         self
     }
 
-    /// The plugin; empty before it is filled in.
+    /// Returns the plugin name; empty before it is set.
     pub fn plugin(&self) -> &str {
         self.0.origin.as_ref().map_or("", |(plugin, _)| plugin)
     }
 
-    /// The point; None before it is filled in.
+    /// Returns the point; `None` before it is set.
     pub fn point(&self) -> Option<Point> {
         self.0.origin.as_ref().map(|(_, point)| *point)
     }
 
-    /// What is wrong.
+    /// Returns the message and its consequence.
     pub fn failure(&self) -> &Failure {
         &self.0.failure
     }
 
-    /// Whether the binding waits for a change instead of being tried again.
+    /// Reports whether the binding waits for a change instead of a retry.
     pub fn is_unschedulable(&self) -> bool {
         matches!(self.0.failure, Failure::Unschedulable(_))
     }
@@ -90,7 +89,7 @@ impl PluginError {
 
 impl std::error::Error for PluginError {}
 
-/// In Karmada's words where it has some: it does not name the plugin that selects or assigns.
+/// Formats like Karmada, which does not name the plugins for selection and assignment.
 impl fmt::Display for PluginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugin = self.plugin();

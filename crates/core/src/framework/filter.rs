@@ -1,8 +1,7 @@
-//! PreFilter and Filter: which clusters can take the workload at all.
+//! The PreFilter and Filter points: the clusters that can run the workload.
 //!
-//! A filter answers for one cluster, and may answer for the whole fleet at once. What depends on the
-//! placement alone is computed once for a placement and a fleet; clusters come and go much less often
-//! than bindings.
+//! A filter checks single clusters and may also evaluate the whole fleet at once. Results that depend only on
+//! the placement are cached, because clusters change less often than bindings.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -14,22 +13,22 @@ use super::error::PluginError;
 use crate::bits::Bits;
 use crate::fleet::ClusterView;
 
-/// Why a cluster does not pass, as users read it.
+/// The human-readable reason why a cluster does not pass.
 pub type Reason = Cow<'static, str>;
 
-/// Works out what its Filter, or a later point, needs for this binding.
+/// Prepares data for its Filter or a later point.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no PreFilter point",
     note = "implement `name` and `pre_filter`"
 )]
 pub trait PreFilter: Debug + Send + Sync {
-    /// The plugin's name. Its Filter has the same one.
+    /// Returns the plugin name, which its Filter shares.
     fn name(&self) -> &str;
 
-    /// Works out what is needed and keeps it in `state`.
+    /// Prepares data and stores it in `state`.
     ///
     /// # Errors
-    /// When nothing can be decided.
+    /// When the cycle cannot go on.
     fn pre_filter(
         &self,
         context: &CycleContext<'_>,
@@ -37,28 +36,28 @@ pub trait PreFilter: Debug + Send + Sync {
     ) -> Result<PreFilterResult, PluginError>;
 }
 
-/// Which clusters are worth a look.
+/// The clusters to consider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreFilterResult {
-    /// All of them.
+    /// All clusters.
     All,
-    /// These alone.
+    /// These clusters only.
     Only(Bits),
-    /// All of them, and the Filter of this plugin is not asked in this cycle.
+    /// All clusters; the Filter of this plugin is skipped in this cycle.
     Skip,
 }
 
-/// Keeps clusters out.
+/// A filter plugin.
 #[derive(Clone, Debug)]
 pub enum Filter {
-    /// Depends on the placement and the fleet alone.
+    /// A filter that depends only on the placement and the fleet.
     Placement(Arc<dyn PlacementFilter>),
-    /// Depends on the binding too.
+    /// A filter that also depends on the binding.
     Binding(Arc<dyn BindingFilter>),
 }
 
 impl Filter {
-    /// The plugin's name.
+    /// Returns the plugin name.
     pub fn name(&self) -> &str {
         match self {
             Self::Placement(filter) => filter.name(),
@@ -66,7 +65,7 @@ impl Filter {
         }
     }
 
-    /// Why the cluster does not pass, if it does not.
+    /// Returns the reason why the cluster does not pass.
     pub(crate) fn check(
         &self,
         context: &BindingContext<'_>,
@@ -84,32 +83,34 @@ impl Filter {
     }
 }
 
-/// A filter whose answer depends on the placement and the fleet alone. It is remembered with the placement
-/// until the fleet changes in something but free capacity, so it must not depend on anything else.
+/// A filter that depends only on the placement and the fleet.
+///
+/// Its result is cached until the fleet changes in anything but free capacity, so it must not depend on
+/// anything else.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter over placements",
     note = "implement `name` and `check`; `mask` is worth it for answers that set operations can give"
 )]
 pub trait PlacementFilter: Debug + Send + Sync {
-    /// The plugin's name.
+    /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Whether clusters that hold the workload already pass in any case.
+    /// Reports whether clusters that already hold the workload always pass.
     fn spares_prior(&self) -> bool {
         false
     }
 
-    /// Why the cluster does not pass, if it does not.
+    /// Checks whether the cluster passes.
     ///
     /// # Errors
-    /// The reason, as users read it.
+    /// The human-readable reason why it does not.
     fn check(
         &self,
         context: &PlacementContext<'_>,
         cluster: &ClusterView<'_>,
     ) -> Result<(), Reason>;
 
-    /// The clusters that pass; None means all.
+    /// Returns the clusters that pass; `None` means all.
     fn mask(&self, context: &PlacementContext<'_>) -> Option<Bits> {
         let snapshot = context.snapshot();
         Some(Bits::from_fn(snapshot.len(), |ordinal| {
@@ -120,28 +121,28 @@ pub trait PlacementFilter: Debug + Send + Sync {
     }
 }
 
-/// A filter whose answer depends on the binding, or on what was handed on in this cycle. It is asked anew
-/// in each cycle, about the clusters that the filters before it let pass.
+/// A filter that depends on the binding or the state of the cycle. It runs in each cycle on the clusters that
+/// passed the previous filters.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter over bindings",
     note = "implement `name` and `check`; `restrict` is worth it for answers that set operations can give"
 )]
 pub trait BindingFilter: Debug + Send + Sync {
-    /// The plugin's name.
+    /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Why the cluster does not pass, if it does not. It is asked for the reasons of clusters that
-    /// [`Self::restrict`] has taken out, too.
+    /// Checks whether the cluster passes. Also called for clusters that [`Self::restrict`] removed, to get the
+    /// reason.
     ///
     /// # Errors
-    /// The reason, as users read it.
+    /// The human-readable reason why it does not.
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason>;
 
-    /// Takes the clusters that do not pass out of the candidates. `prior` holds the clusters that hold the
-    /// workload already.
+    /// Removes the clusters that do not pass from the candidates. `prior` contains the clusters that already
+    /// hold the workload.
     ///
     /// # Errors
-    /// When nothing can be decided.
+    /// When the cycle cannot go on.
     fn restrict(
         &self,
         context: &BindingContext<'_>,

@@ -1,4 +1,4 @@
-//! The plugins that an engine runs.
+//! The plugin lists of an engine.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::select::Select;
 use crate::estimate::Estimator;
 use crate::options::PluginSet;
 
-/// Why an engine cannot be built.
+/// The reason why an engine cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// Two plugins of a list have the same name.
@@ -18,37 +18,37 @@ pub enum EngineError {
     DuplicatePlugin(String),
 }
 
-/// A plugin with the weight that its scores have.
+/// A plugin and the weight of its scores.
 #[derive(Clone, Debug)]
 pub struct Weighted<P> {
     /// The plugin.
     pub plugin: P,
-    /// What its scores are multiplied by; with 0 they count for nothing.
+    /// The factor for its scores; 0 ignores them.
     pub weight: u32,
 }
 
-/// The plugins that an engine runs, each list in the order in which it is called. The engine adds nothing:
-/// [`Plugins::in_tree`] has the plugins of this crate.
+/// The plugins of an engine, in call order. [`Plugins::in_tree`] has the plugins of this crate; the engine adds
+/// none.
 #[derive(Clone, Debug)]
 pub struct Plugins {
-    /// Work out what filters need.
+    /// The plugins that prepare data for filters.
     pub pre_filters: Vec<Arc<dyn PreFilter>>,
-    /// Keep clusters out.
+    /// The plugins that reject clusters.
     pub filters: Vec<Filter>,
-    /// Work out what scores need.
+    /// The plugins that prepare data for scores.
     pub pre_scores: Vec<Arc<dyn PreScore>>,
-    /// Prefer clusters.
+    /// The plugins that rank clusters.
     pub scores: Vec<Weighted<Arc<dyn Score>>>,
-    /// Tell what clusters can take; the least answer counts.
+    /// The plugins that estimate capacity; the minimum counts.
     pub estimators: Vec<Arc<dyn Estimator>>,
-    /// Selects among the candidates.
+    /// The plugin that selects clusters.
     pub select: Arc<dyn Select>,
-    /// Deals the replicas.
+    /// The plugin that assigns replicas.
     pub assign: Arc<dyn Assign>,
 }
 
 impl Plugins {
-    /// Drops the plugins that are not in use, at every point where there may be none. Estimators stay.
+    /// Removes the disabled plugins of all points that may be empty. Estimators stay.
     pub fn retain(&mut self, in_use: &PluginSet) {
         self.pre_filters
             .retain(|plugin| in_use.contains(plugin.name()));
@@ -59,7 +59,7 @@ impl Plugins {
             .retain(|score| in_use.contains(score.plugin.name()));
     }
 
-    /// Refuses lists in which two plugins have the same name.
+    /// Rejects lists in which two plugins have the same name.
     pub(crate) fn check_names(&self) -> Result<(), EngineError> {
         unique(self.pre_filters.iter().map(|plugin| plugin.name()))?;
         unique(self.filters.iter().map(Filter::name))?;

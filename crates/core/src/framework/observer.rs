@@ -1,22 +1,22 @@
-//! Who wants to know how long plugins take brings a clock along: the engine has none.
+//! Observation of points and plugins. Observers bring their own clock; the engine has none.
 
 use super::point::Point;
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// It did its work.
+    /// The call succeeded.
     Success,
-    /// A PreFilter or PreScore that has nothing to do in this cycle.
+    /// A PreFilter or PreScore skipped the cycle.
     Skip,
-    /// The workload cannot be placed as things are.
+    /// The workload cannot be scheduled now.
     Unschedulable,
-    /// Something went wrong.
+    /// The call failed.
     Error,
 }
 
 impl Status {
-    /// The name, as metrics have it.
+    /// Returns the name for metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "Success",
@@ -27,30 +27,30 @@ impl Status {
     }
 }
 
-/// Is told when points, and on request plugins, begin and end. The engine is compiled a second time for
-/// observers, so that a decision without one pays nothing.
+/// Observes the start and end of points and, on request, of plugin calls. The engine is compiled separately for
+/// observers, so decisions without one pay nothing.
 ///
-/// Points do not nest, but NormalizeScore is within Score and told for single plugins only. A point without
-/// plugins is not told of. An observer that panics takes the caller down with it.
+/// Points do not nest, except that NormalizeScore is part of Score and reported for single plugins only. Points
+/// without plugins are not reported. A panic of an observer propagates to the caller.
 pub trait Observer {
     /// A point begins.
     fn point_begins(&mut self, point: Point);
 
-    /// The point that began last is over.
+    /// The current point ends.
     fn point_ends(&mut self, point: Point, status: Status);
 
-    /// Whether single plugins are told of as well. It is asked once for each cycle: a sample is enough for
-    /// a histogram, and looking at a clock twice for each plugin costs more than most plugins.
+    /// Reports whether plugin calls are observed as well. Called once per cycle: a sample is enough for a
+    /// histogram, and reading a clock twice costs more than most plugins.
     fn wants_plugins(&mut self) -> bool {
         false
     }
 
-    /// A plugin begins. A placement filter whose answer is remembered does not.
+    /// A plugin call begins. Cached placement filters are not reported.
     fn plugin_begins(&mut self, point: Point, plugin: &str) {
         let _ = (point, plugin);
     }
 
-    /// The plugin that began last is over.
+    /// The current plugin call ends.
     fn plugin_ends(&mut self, point: Point, plugin: &str, status: Status) {
         let _ = (point, plugin, status);
     }

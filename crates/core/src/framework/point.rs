@@ -1,47 +1,46 @@
-//! The extension points, by name.
+//! The extension points.
 
 use std::fmt;
 
-/// An extension point. Those around the decision are named here too, so that metrics and errors name all of
-/// them alike.
+/// An extension point, including those around the decision, so that metrics and errors share their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
-    /// May the binding be scheduled yet?
+    /// Decides whether a binding may enter the queue.
     PreEnqueue,
-    /// In which order are bindings scheduled?
+    /// Orders the bindings in the queue.
     QueueSort,
-    /// What is worked out once for each cycle.
+    /// Prepares data for filters, once per cycle.
     PreFilter,
-    /// Which clusters can take the workload?
+    /// Rejects clusters that cannot run the workload.
     Filter,
-    /// None can: what has to go?
+    /// Makes room, for example by preemption, when no cluster passes.
     PostFilter,
-    /// What is worked out once for the clusters that passed.
+    /// Prepares data for scores, once per cycle.
     PreScore,
-    /// Which of them are preferred?
+    /// Ranks the passing clusters.
     Score,
-    /// The scores of one plugin are brought into one range.
+    /// Brings the scores of one plugin into one range.
     NormalizeScore,
-    /// How many replicas can they take?
+    /// Estimates the capacity of clusters.
     Estimate,
-    /// Which of them are used?
+    /// Selects among the passing clusters.
     Select,
-    /// How many replicas does each get?
+    /// Assigns replicas to the selected clusters.
     Assign,
-    /// Something is set aside for the result.
+    /// Reserves resources for the result.
     Reserve,
-    /// May the result be stored now?
+    /// Approves, delays or rejects storing the result.
     Permit,
-    /// Before the result is stored.
+    /// Runs before the result is stored.
     PreBind,
-    /// The result is stored.
+    /// Stores the result.
     Bind,
-    /// After the result is stored.
+    /// Runs after the result is stored.
     PostBind,
 }
 
 impl Point {
-    /// The name, as metrics and errors have it.
+    /// Returns the name for metrics and errors.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PreEnqueue => "PreEnqueue",

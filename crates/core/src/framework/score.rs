@@ -1,4 +1,4 @@
-//! PreScore and Score: which of the clusters that pass are preferred.
+//! The PreScore and Score points, which rank the passing clusters.
 
 use std::fmt::Debug;
 
@@ -8,20 +8,19 @@ use super::error::PluginError;
 use crate::candidate::Candidate;
 use crate::fleet::ClusterView;
 
-/// Works out what its Score, or a later point, needs for these candidates.
+/// Prepares data for its Score or a later point.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no PreScore point",
     note = "implement `name` and `pre_score`"
 )]
 pub trait PreScore: Debug + Send + Sync {
-    /// The plugin's name. Its Score has the same one.
+    /// Returns the plugin name, which its Score shares.
     fn name(&self) -> &str;
 
-    /// Works out what is needed and keeps it in `state`. The candidates come by name; what they can take is
-    /// not known yet.
+    /// Prepares data and stores it in `state`. The candidates are sorted by name and not yet estimated.
     ///
     /// # Errors
-    /// When nothing can be decided.
+    /// When the cycle cannot go on.
     fn pre_score(
         &self,
         context: &CycleContext<'_>,
@@ -30,28 +29,28 @@ pub trait PreScore: Debug + Send + Sync {
     ) -> Result<PreScoreResult, PluginError>;
 }
 
-/// Whether there is something to score.
+/// The result of PreScore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreScoreResult {
-    /// The Score of this plugin is asked.
+    /// The Score of this plugin runs.
     Score,
-    /// The Score of this plugin is not asked in this cycle.
+    /// The Score of this plugin is skipped in this cycle.
     Skip,
 }
 
-/// Prefers clusters. The scores of all plugins, each times its weight, are added up.
+/// Ranks clusters. The engine adds up the weighted scores of all plugins.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no score",
     note = "implement `name` and `score`; `score_fleet` is worth it when few clusters have a score"
 )]
 pub trait Score: Debug + Send + Sync {
-    /// The plugin's name.
+    /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// The score of one cluster, 0 to 100 by custom.
+    /// Returns the score of one cluster, by convention 0 to 100.
     ///
     /// # Errors
-    /// When there is none; nothing is decided then.
+    /// When there is no score; the cycle is then aborted.
     fn score(
         &self,
         context: &BindingContext<'_>,
@@ -78,16 +77,16 @@ pub trait Score: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether [`Self::normalise`] has something to do.
+    /// Reports whether [`Self::normalise`] must be called.
     fn normalises(&self) -> bool {
         false
     }
 
-    /// Brings the scores into one range, before the weight is applied. They come in the order of the
-    /// candidates, which is by name.
+    /// Brings the scores into one range before they are weighted. They are in the order of the candidates, by
+    /// name.
     ///
     /// # Errors
-    /// When nothing can be decided.
+    /// When the cycle cannot go on.
     fn normalise(
         &self,
         context: &BindingContext<'_>,
@@ -98,12 +97,12 @@ pub trait Score: Debug + Send + Sync {
     }
 }
 
-/// The candidates, and where a plugin puts its scores. Without a score a candidate has 0.
+/// The candidates and the sink for a plugin's scores. Candidates without a score have 0.
 #[derive(Debug)]
 pub struct Scores<'a> {
     candidates: &'a mut [Candidate],
     weight: i64,
-    /// Scores that are still to be normalised; the others are added to those of the candidates at once.
+    /// The separate scores of a plugin that normalises; other scores are added directly.
     apart: Option<&'a mut [i64]>,
 }
 
@@ -124,19 +123,19 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// The candidates, by name. Their scores are not final.
+    /// Returns the candidates, by name. Their scores are preliminary.
     pub fn candidates(&self) -> &[Candidate] {
         self.candidates
     }
 
-    /// The place of a cluster among the candidates.
+    /// Returns the index of a cluster among the candidates.
     pub fn place_of(&self, ordinal: usize) -> Option<usize> {
         self.candidates
             .binary_search_by_key(&ordinal, |candidate| candidate.ordinal)
             .ok()
     }
 
-    /// Adds to the score of the candidate at a place; a place beyond the candidates is ignored.
+    /// Adds to the score of the candidate at an index; ignores an index out of range.
     pub fn add(&mut self, place: usize, score: i64) {
         let weighted = score.saturating_mul(self.weight);
         let sum = match &mut self.apart {

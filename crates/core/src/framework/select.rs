@@ -1,4 +1,4 @@
-//! Select: which of the candidates are used.
+//! The Select point: the candidates to use.
 
 use std::fmt::Debug;
 
@@ -12,17 +12,17 @@ use crate::candidate::Candidate;
     note = "implement `name` and `select`"
 )]
 pub trait Select: Debug + Send + Sync {
-    /// The plugin's name.
+    /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Whether the selection depends on what clusters can take. Where neither this nor the assignment does,
-    /// nothing is estimated.
+    /// Reports whether the selection depends on capacity. Nothing is estimated if neither selection nor
+    /// assignment need it.
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
         let _ = context;
         true
     }
 
-    /// Selects among the candidates, which come by name.
+    /// Selects among the candidates, which are sorted by name.
     ///
     /// # Errors
     /// When the workload cannot be placed on them.
@@ -33,21 +33,20 @@ pub trait Select: Debug + Send + Sync {
     ) -> Result<Selection, PluginError>;
 }
 
-/// The clusters that are used.
+/// The selected clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// The clusters.
     pub clusters: Vec<Candidate>,
-    /// The order that they come in.
+    /// The order of the clusters.
     pub order: Order,
 }
 
-/// The order that selected clusters come in. Of clusters that can take the same, the first is filled first.
+/// The order of selected clusters. Among equal clusters, assignment fills earlier ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By name, because nothing was selected among the candidates: the order of preference is meant, and
-    /// found where it is needed.
+    /// By name, because all candidates were selected. The order of preference is computed where needed.
     ByName,
-    /// As selection left them.
+    /// In the order of the selection.
     AsSelected,
 }

@@ -1,8 +1,8 @@
-//! APIEnablement: the cluster serves the kind.
+//! APIEnablement: the cluster serves the kind of the resource.
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 
-/// Keeps out clusters that do not serve the kind of the resource, unless they hold it already.
+/// Rejects clusters that do not serve the kind of the resource, unless they already hold it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApiEnablement;
 

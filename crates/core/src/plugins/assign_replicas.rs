@@ -1,4 +1,4 @@
-//! AssignReplicas: how many replicas each selected cluster gets.
+//! AssignReplicas: the number of replicas in each selected cluster.
 
 mod divide;
 mod dynamic;
@@ -13,7 +13,7 @@ use crate::{
 
 pub use divide::{Party, divide};
 
-/// Deals the replicas as the replica scheduling of the placement says.
+/// Assigns replicas by the replica scheduling of the placement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssignReplicas;
 
@@ -51,13 +51,13 @@ impl Assign for AssignReplicas {
     }
 }
 
-/// What is dealt by.
+/// The input of an assignment.
 #[derive(Clone, Copy, Debug)]
 struct Deal<'a> {
     request: &'a Request,
-    /// The clusters that each rule of static weights matches, with the weight.
+    /// The clusters that each static weight rule matches, with the weight.
     static_weights: &'a [(Bits, i64)],
-    /// The clusters of `spec.clusters` that exist, in its order.
+    /// The existing clusters of `spec.clusters`, in their order.
     prior: &'a [Share],
     order: Order,
 }
@@ -72,7 +72,7 @@ impl Deal<'_> {
     }
 }
 
-/// Why selected clusters do not get the replicas.
+/// The reason why selected clusters do not get the replicas.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum AssignError {
     #[error("no clusters available to schedule")]
@@ -90,7 +90,7 @@ enum AssignError {
     TiersExhausted,
 }
 
-/// What a dynamic strategy was about to do.
+/// The operation of a dynamic strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Attempt {
     #[error("failed to do fresh scale")]
@@ -109,9 +109,9 @@ impl From<AssignError> for PluginError {
     }
 }
 
-/// Deals the replicas to the selected clusters. Clusters that get none are left out.
+/// Assigns the replicas to the selected clusters. Clusters without replicas are left out.
 ///
-/// `tiered` says that the clusters belong to tiers, which are filled one after the other.
+/// With `tiered`, clusters have tiers that are filled in order.
 fn assign(
     context: &Deal<'_>,
     selected: &mut [Candidate],
@@ -133,7 +133,7 @@ fn assign(
     by_strategy(context, selected, context.request.replicas())
 }
 
-/// Deals `replicas` by the strategy, without regard to tiers.
+/// Assigns `replicas` by the strategy, ignoring tiers.
 fn by_strategy(
     context: &Deal<'_>,
     selected: &mut [Candidate],
@@ -168,7 +168,7 @@ fn by_strategy(
     Ok(shares)
 }
 
-/// Divides replicas by votes; one share for each party, by name.
+/// Divides replicas by votes into one share for each party, by name.
 fn divide_by_name(replicas: i64, mut parties: Vec<Party>, ties: TieOrder) -> Vec<Share> {
     if !parties.is_sorted_by_key(|party| party.ordinal) {
         parties.sort_unstable_by_key(|party| party.ordinal);

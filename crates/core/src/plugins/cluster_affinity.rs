@@ -1,9 +1,9 @@
-//! ClusterAffinity: the placement names the cluster.
+//! ClusterAffinity: the placement allows the cluster.
 
 use crate::{Bits, ClusterView, CompiledAffinity, PlacementContext, PlacementFilter, Reason};
 
-/// Keeps out clusters that no affinity of the placement matches. With ordered terms these are the one of
-/// the term in turn and, for workloads, those of its overflow groups.
+/// Rejects clusters that no affinity of the placement matches. For affinity terms, only the current term and
+/// (for workloads) its overflow groups count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterAffinity;
 
@@ -13,7 +13,7 @@ impl ClusterAffinity {
     const REASON: &'static str =
         "cluster(s) did not match the placement cluster affinity constraint";
 
-    /// The affinities of which one has to match; empty means that every cluster will do.
+    /// Returns the affinities of which one must match; empty means that every cluster passes.
     fn affinities<'a>(context: &PlacementContext<'a>) -> Vec<&'a CompiledAffinity> {
         if let Some(affinity) = context.placement().affinity() {
             return vec![affinity];

@@ -1,8 +1,8 @@
-//! ClusterEviction: the workload is not leaving the cluster.
+//! ClusterEviction: the workload is not being evicted from the cluster.
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 
-/// Keeps out clusters that the workload is being evicted from.
+/// Rejects clusters that the workload is being evicted from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterEviction;
 

@@ -1,8 +1,8 @@
-//! ClusterLocality: the cluster holds the workload already.
+//! ClusterLocality: the cluster already holds the workload.
 
 use crate::{BindingContext, ClusterView, PluginError, Score, Scores};
 
-/// Prefers clusters that hold the workload already.
+/// Prefers clusters that already hold the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterLocality;
 

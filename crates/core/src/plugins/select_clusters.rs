@@ -1,4 +1,4 @@
-//! SelectClusters: which of the clusters that pass are used, under the spread constraints.
+//! SelectClusters: the passing clusters to use under the spread constraints.
 
 mod cluster;
 mod group_score;
@@ -13,7 +13,7 @@ use crate::{
 
 pub use groups::{Group, select_groups};
 
-/// Selects clusters as the spread constraints say; without constraints, all of them.
+/// Selects clusters by the spread constraints, or all clusters without constraints.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectClusters {
     honoured: Honoured,
@@ -23,7 +23,7 @@ impl SelectClusters {
     /// The plugin's name.
     pub const NAME: &'static str = "SelectClusters";
 
-    /// The gates SpreadByAllFields and SpreadStaticWeights count.
+    /// Creates the plugin; the gates SpreadByAllFields and SpreadStaticWeights have an effect.
     pub fn new(gates: Gates) -> Self {
         Self {
             honoured: Honoured {
@@ -75,7 +75,7 @@ impl Select for SelectClusters {
     }
 }
 
-/// What the selected clusters have to be able to take together.
+/// Returns the required total capacity of the selected clusters.
 fn need(context: &BindingContext<'_>) -> Option<i64> {
     let request = context.request();
     if request.placement().duplicates() {
@@ -87,27 +87,27 @@ fn need(context: &BindingContext<'_>) -> Option<i64> {
     })
 }
 
-/// Which constraints are honoured that Karmada accepts and then ignores.
+/// The constraints that apply although Karmada accepts and ignores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Honoured {
-    /// Zone, provider and label constraints beside one by cluster or region.
+    /// Zone, provider and label constraints in addition to cluster or region constraints.
     beside_cluster: bool,
-    /// Any constraint beside static weights.
+    /// All constraints in addition to static weights.
     beside_static_weights: bool,
 }
 
-/// What selection needs to know besides the candidates.
+/// The input of the selection besides the candidates.
 #[derive(Clone, Copy, Debug)]
 struct SelectContext<'a> {
     snapshot: &'a Snapshot,
     placement: &'a CompiledPlacement,
-    /// The replicas asked for.
+    /// The requested replicas.
     replicas: i64,
-    /// What the selected clusters have to be able to take together; None where capacity is ignored.
+    /// The required total capacity of the selected clusters; `None` if capacity is ignored.
     need: Option<i64>,
 }
 
-/// Why the constraints cannot be kept, in Karmada's words.
+/// The reason why the constraints cannot be satisfied, in Karmada's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum SelectError {
     #[error("the number of feasible clusters is less than spreadConstraint.MinGroups")]
@@ -124,18 +124,18 @@ enum SelectError {
     Unsupported,
 }
 
-/// How the constraints of a placement are dealt with.
+/// The way in which the constraints of a placement are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Every candidate is used.
+    /// Uses every candidate.
     All,
-    /// The most preferred ones, bounded in number.
+    /// Uses a bounded number of the most preferred clusters.
     ByCluster,
-    /// The best regions first.
+    /// Uses the best regions.
     ByRegion,
-    /// Groups that Karmada does not spread over.
+    /// Spreads over groups that Karmada ignores.
     Honoured,
-    /// Nobody knows the field.
+    /// The field is unknown.
     Unsupported,
 }
 

@@ -1,8 +1,8 @@
-//! SpreadConstraint: the cluster has the properties that clusters are spread by.
+//! SpreadConstraint: the cluster has the properties that the placement spreads by.
 
 use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, SpreadBy};
 
-/// Keeps out clusters without the provider, region or zones that the placement spreads by.
+/// Rejects clusters without the provider, region or zones that the placement spreads by.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpreadConstraint;
 

@@ -2,7 +2,7 @@
 
 use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, RepellingTaint};
 
-/// Keeps out clusters with a taint that the placement does not tolerate, unless they hold the workload.
+/// Rejects clusters with a taint that the placement does not tolerate, unless they already hold the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaintToleration;
 

@@ -1,12 +1,12 @@
-//! WorkloadAffinity and WorkloadAntiAffinity: workloads of a group go together, or apart.
+//! WorkloadAffinity and WorkloadAntiAffinity: workloads of a group are placed together or apart.
 
 use crate::{BindingContext, BindingFilter, ClusterView, Reason};
 
-/// Keeps out clusters that some placed member of the affinity group is not in.
+/// Rejects clusters that lack a placed member of the affinity group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkloadAffinity;
 
-/// Keeps out clusters that a member of the anti-affinity group is in.
+/// Rejects clusters with a member of the anti-affinity group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkloadAntiAffinity;
 

@@ -1,4 +1,4 @@
-//! A placement, compiled: affinities ready to match, strategies instead of strings.
+//! Compiled placements: affinities ready to match, and enums instead of strings.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use berth_api::toleration::Toleration;
 use crate::affinity::CompiledAffinity;
 use crate::fleet::RepellingTaint;
 
-/// What of a placement a decision depends on.
+/// The parts of a placement that affect decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompiledPlacement {
-    /// `clusterAffinity`, which wins over the terms.
+    /// `clusterAffinity`, which takes precedence over the terms.
     affinity: Option<CompiledAffinity>,
     /// `clusterAffinities`.
     terms: Vec<Term>,
@@ -24,16 +24,16 @@ pub struct CompiledPlacement {
     static_weights_skip_constraints: bool,
 }
 
-/// One of the ordered groups of clusters.
+/// A term of `clusterAffinities`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Term {
     name: Arc<str>,
     primary: CompiledAffinity,
-    /// The groups that take what the primary clusters cannot hold.
+    /// The overflow groups.
     overflow: Vec<CompiledAffinity>,
 }
 
-/// What clusters are grouped by.
+/// The property that groups clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SpreadBy {
     /// Each cluster is a group.
@@ -46,35 +46,35 @@ pub enum SpreadBy {
     Provider,
     /// The values of a label.
     Label(String),
-    /// A field that nobody knows, or nothing at all.
+    /// An unknown or missing field.
     Unknown,
 }
 
-/// A bound on the number of groups.
+/// A spread constraint: bounds on the number of groups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Constraint {
     by: SpreadBy,
     min: usize,
-    /// None where no limit is given.
+    /// `None` without a limit.
     max: Option<usize>,
 }
 
-/// How replicas are dealt out.
+/// The method of assigning replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// Every cluster gets all of them.
+    /// Every cluster gets all replicas.
     Duplicated,
-    /// Shares by fixed weights; without rules that match, equal ones.
+    /// Divides by fixed weights, equal ones if no rule matches.
     StaticWeights(Vec<(CompiledAffinity, i64)>),
-    /// Shares by the replicas that clusters can take.
+    /// Divides by the capacity of clusters.
     DynamicWeights,
-    /// As few clusters as possible.
+    /// Uses as few clusters as possible.
     Aggregated,
-    /// Something else, as written.
+    /// An unknown method.
     Unsupported {
-        /// The type of scheduling.
+        /// The scheduling type.
         scheduling: String,
-        /// The preference in dividing.
+        /// The division preference.
         division: String,
     },
 }
@@ -91,7 +91,7 @@ pub struct CompiledToleration {
 enum ToleratedValue {
     /// `Exists`.
     Any,
-    /// `Equal`, which is the default.
+    /// `Equal`, the default.
     Equal(String),
     /// `Lt`, `Gt` or an unknown operator.
     Never,
@@ -122,42 +122,42 @@ impl CompiledPlacement {
         }
     }
 
-    /// `clusterAffinity`, which wins over the terms.
+    /// Returns `clusterAffinity`, which takes precedence over the terms.
     pub fn affinity(&self) -> Option<&CompiledAffinity> {
         self.affinity.as_ref()
     }
 
-    /// `clusterAffinities`, in order.
+    /// Returns `clusterAffinities`, in order.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// The tolerations of cluster taints.
+    /// Returns the tolerations of cluster taints.
     pub fn tolerations(&self) -> &[CompiledToleration] {
         &self.tolerations
     }
 
-    /// The spread constraints.
+    /// Returns the spread constraints.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
     }
 
-    /// How replicas are dealt out.
+    /// Returns the method of assigning replicas.
     pub fn strategy(&self) -> &Strategy {
         &self.strategy
     }
 
-    /// Whether Karmada skips all constraints because it sees static weights.
+    /// Reports whether Karmada skips all constraints because of static weights.
     pub fn static_weights_skip_constraints(&self) -> bool {
         self.static_weights_skip_constraints
     }
 
-    /// The place of a term by name.
+    /// Returns the index of the term with this name.
     pub fn term_named(&self, name: &str) -> Option<usize> {
         self.terms.iter().position(|term| &*term.name == name)
     }
 
-    /// The constraint by this field. Of several the last counts.
+    /// Returns the constraint by this property. Of several the last one counts.
     pub fn constraint(&self, by: &SpreadBy) -> Option<&Constraint> {
         self.constraints
             .iter()
@@ -165,24 +165,24 @@ impl CompiledPlacement {
             .find(|constraint| constraint.by == *by)
     }
 
-    /// Whether capacity is of no interest: every cluster gets all replicas.
+    /// Reports whether every cluster gets all replicas, so that capacity is irrelevant.
     pub fn duplicates(&self) -> bool {
         self.strategy == Strategy::Duplicated
     }
 }
 
 impl Term {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The clusters that are filled first.
+    /// Returns the affinity of the primary clusters.
     pub fn primary(&self) -> &CompiledAffinity {
         &self.primary
     }
 
-    /// The groups that take what the primary clusters cannot hold, in order.
+    /// Returns the overflow groups in order.
     pub fn overflow(&self) -> &[CompiledAffinity] {
         &self.overflow
     }
@@ -201,17 +201,17 @@ impl Term {
 }
 
 impl Constraint {
-    /// What clusters are grouped by.
+    /// Returns the property that groups clusters.
     pub fn by(&self) -> &SpreadBy {
         &self.by
     }
 
-    /// The fewest groups.
+    /// Returns the minimum number of groups.
     pub fn min(&self) -> usize {
         self.min
     }
 
-    /// The most groups; None where no limit is given.
+    /// Returns the maximum number of groups; `None` without a limit.
     pub fn max(&self) -> Option<usize> {
         self.max
     }
@@ -270,8 +270,8 @@ impl Strategy {
     }
 }
 
-/// Whether Karmada skips all constraints because it sees static weights. An empty preference divides by
-/// equal weights too, but is not seen as such.
+/// Reports whether Karmada skips all constraints because of static weights. An empty preference also means
+/// equal weights, but does not skip them.
 fn static_weights_skip_constraints(scheduling: &ReplicaScheduling) -> bool {
     scheduling.replica_scheduling_type == Some(ReplicaSchedulingType::Divided)
         && scheduling.replica_division_preference == Some(ReplicaDivisionPreference::Weighted)
@@ -304,7 +304,7 @@ impl CompiledToleration {
         }
     }
 
-    /// Whether the taint is tolerated.
+    /// Reports whether the taint is tolerated.
     pub fn tolerates(&self, taint: &RepellingTaint) -> bool {
         self.effect
             .as_ref()

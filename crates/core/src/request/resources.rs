@@ -1,42 +1,42 @@
-//! What one replica asks for.
+//! Resource requests of replicas.
 
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::{Quantity, QuantityError};
 
 use crate::estimate::vector::{PodShape, in_units};
 
-/// Why a resource request cannot be read.
+/// The reason why a resource request is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("resource {resource:?}: {source}")]
 pub struct ResourceRequestError {
     /// The resource.
     pub resource: String,
-    /// What is wrong with its quantity.
+    /// The error of its quantity.
     pub source: QuantityError,
 }
 
-/// One resource that a replica asks for.
+/// The request of a replica for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceAsk {
     /// The resource.
     pub resource: String,
-    /// How much of it, more than 0.
+    /// The positive amount.
     pub quantity: Quantity,
-    /// The same in thousandths for cpu, whole units for everything else, rounded up.
+    /// The amount in thousandths for cpu, or in whole units for other resources, rounded up.
     pub units: i64,
 }
 
-/// What one replica asks for. Resources of which it asks nothing are left out.
+/// The request of a replica. Resources with a zero amount are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRequest {
     asks: Vec<ResourceAsk>,
 }
 
 impl ResourceRequest {
-    /// Reads a resource list.
+    /// Parses a resource list.
     ///
     /// # Errors
-    /// When a quantity cannot be read.
+    /// When a quantity is malformed.
     pub fn new(list: &ResourceList) -> Result<Self, ResourceRequestError> {
         let mut asks = Vec::with_capacity(list.len());
         for (resource, text) in list {
@@ -55,12 +55,12 @@ impl ResourceRequest {
         Ok(Self { asks })
     }
 
-    /// What is asked for, by resource name.
+    /// Returns the requests, by resource name.
     pub fn asks(&self) -> &[ResourceAsk] {
         &self.asks
     }
 
-    /// The request as the first-fit simulation counts it.
+    /// Returns the request in the units of the first-fit simulation.
     pub(crate) fn pod_shape(&self) -> PodShape {
         PodShape::new(
             self.asks

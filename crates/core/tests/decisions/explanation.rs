@@ -1,4 +1,4 @@
-//! What an explanation says, in the JSON that scripts read.
+//! Explanations in the JSON that scripts read.
 
 use berth_core::{Explanation, Gates, Stage};
 use serde_json::{Value, json};

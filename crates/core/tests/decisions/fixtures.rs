@@ -1,11 +1,11 @@
-//! Fleets and bindings in few words.
+//! Concise construction of fleets and bindings.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Request};
 use serde_json::{Value, json};
 
-/// A cluster with so many pods free, that serves Deployments.
+/// Returns a cluster that serves Deployments and has free pods.
 pub(crate) fn cluster(name: &str, pods: i64) -> Value {
     json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -18,7 +18,7 @@ pub(crate) fn cluster(name: &str, pods: i64) -> Value {
     })
 }
 
-/// The same cluster with other fields of its spec.
+/// Returns the cluster with other fields of its spec.
 pub(crate) fn with_spec(mut cluster: Value, spec: Value) -> Value {
     for (key, value) in spec.as_object().unwrap() {
         cluster["spec"][key] = value.clone();
@@ -26,7 +26,7 @@ pub(crate) fn with_spec(mut cluster: Value, spec: Value) -> Value {
     cluster
 }
 
-/// The same cluster with a label.
+/// Returns the cluster with an additional label.
 pub(crate) fn with_label(mut cluster: Value, key: &str, value: &str) -> Value {
     cluster["metadata"]["labels"][key] = json!(value);
     cluster
@@ -40,7 +40,7 @@ pub(crate) fn fleet(clusters: &[Value]) -> Fleet {
     fleet
 }
 
-/// A binding of a Deployment with so many replicas.
+/// Returns the binding of a Deployment.
 pub(crate) fn binding(replicas: i32, placement: Value) -> Value {
     json!({
         "spec": {
@@ -51,7 +51,7 @@ pub(crate) fn binding(replicas: i32, placement: Value) -> Value {
     })
 }
 
-/// The same binding with other fields of its spec.
+/// Returns the binding with other fields of its spec.
 pub(crate) fn and(mut binding: Value, spec: Value) -> Value {
     for (key, value) in spec.as_object().unwrap() {
         binding["spec"][key] = value.clone();
@@ -59,7 +59,7 @@ pub(crate) fn and(mut binding: Value, spec: Value) -> Value {
     binding
 }
 
-/// The same binding, rescheduling asked for.
+/// Returns the binding with a request for rescheduling.
 pub(crate) fn afresh(mut binding: Value) -> Value {
     binding["spec"]["rescheduleTriggeredAt"] = json!("2026-01-01T01:00:00Z");
     binding["status"]["lastScheduledTime"] = json!("2026-01-01T00:00:00Z");
@@ -88,7 +88,7 @@ pub(crate) fn decide(clusters: &[Value], binding: &Value) -> Outcome {
     decide_with(Gates::default(), clusters, binding)
 }
 
-/// `m1:2 m2:3`, by name; or what is wrong.
+/// Formats the result as `m1:2 m2:3`, by name, or as the error.
 pub(crate) fn text(outcome: &Outcome) -> String {
     match &outcome.result {
         Ok(placement) => {

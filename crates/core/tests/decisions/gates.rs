@@ -1,4 +1,4 @@
-//! What changes when a feature gate is on.
+//! The effects of feature gates.
 
 use berth_core::{Assumed, AssumedWorkload, Gates, Request, ResourceRequest, WorkloadPeers};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn component_sets_are_counted_in_the_numbers_that_quantities_are() {
     small["status"]["resourceSummary"]["allocatable"]["memory"] = json!("3Gi");
     let mut large = cluster("m2", 50);
     large["status"]["resourceSummary"]["allocatable"]["memory"] = json!("8G");
-    // Karmada would compare thousandths with whole bytes where notations are mixed.
+    // Karmada would compare thousandths with whole bytes for mixed notations.
     for (memory, expected) in [
         ("512Mi", "m2:0"),
         ("1Gi", "m2:0"),
@@ -138,7 +138,7 @@ fn workloads_that_came_take_room_and_those_that_have_gone_leave_it() {
     let without = decide(24, &Assumed::default());
     assert!(without.contains("not enough"), "{without}");
     assert_eq!(decide(24, &freed), "m1:10 m2:14");
-    // What came and went again leaves the report as it is.
+    // Adding and removing the same workload leaves the report unchanged.
     taken.free("m1", workload(8));
     assert_eq!(decide(10, &taken), "m1:5 m2:5");
 }
@@ -202,7 +202,7 @@ fn workloads_of_a_group_go_together_or_apart_under_the_gate() {
     };
     for (peers, expected) in [
         (peers(&[], &[]), "m1:2 m2:2 m3:2"),
-        // A member that is not placed yet has no say.
+        // An unplaced member has no effect.
         (peers(&[&[]], &[]), "m1:2 m2:2 m3:2"),
         (peers(&[&["m1", "m2"]], &[]), "m1:3 m2:3"),
         (peers(&[&["m1", "m2"], &["m2", "m3"]], &[]), "m2:6"),

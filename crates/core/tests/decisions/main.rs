@@ -1,4 +1,4 @@
-//! Decisions seen from outside: what is promised, what differs from Karmada on purpose, what is explained.
+//! Tests of decisions through the public API: invariants, intended differences from Karmada, explanations.
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 

@@ -1,4 +1,4 @@
-//! The objects behind clusters and requests, for plugins that look at more than decisions do.
+//! The objects of clusters and requests, for plugins that need them.
 
 use std::sync::Arc;
 

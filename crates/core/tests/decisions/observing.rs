@@ -1,4 +1,4 @@
-//! What an observer hears of a decision.
+//! The notifications of observers.
 
 use berth_core::{Assumed, Engine, Gates, Observer, Point, Status};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Whatever a binding or a cluster says, it is read or refused; nothing panics.
+//! Robustness: arbitrary bindings and clusters are accepted or rejected without a panic.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;

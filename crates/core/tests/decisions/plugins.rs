@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::fixtures::{aggregated, binding, cluster, dynamic, fleet, request, text, with_label};
 
-/// Keeps out clusters whose label `closed` is set.
+/// Rejects clusters with the label `closed`.
 #[derive(Debug)]
 struct Closed;
 
@@ -28,7 +28,7 @@ impl PlacementFilter for Closed {
     }
 }
 
-/// Keeps workloads of some namespaces out of `m1`.
+/// Rejects `m1` for workloads of some namespaces.
 #[derive(Debug)]
 struct NotShop;
 
@@ -72,7 +72,7 @@ fn cheap() -> Weighted<Arc<dyn Score>> {
     }
 }
 
-/// Knows better of one cluster.
+/// Estimates a single cluster.
 #[derive(Debug)]
 struct Accurate {
     available: bool,

@@ -1,4 +1,4 @@
-//! The points of a decision: in which order, with what in hand, and what becomes of errors and panics.
+//! The extension points: their order, their contexts, and the consequences of errors and panics.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,29 +13,29 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{binding, cluster, dynamic, fleet, request, text};
 
-/// What the spy does at one point.
+/// The behaviour of the spy at one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Panic(Point),
-    /// Panics when asked for the reason of a cluster.
+    /// Panics when it checks a cluster for the reason.
     PanicInCheck,
     Refuse(Point),
     Fail(Point),
     Skip(Point),
-    /// PreFilter leaves `m2` alone.
+    /// PreFilter excludes `m2`.
     Only,
-    /// PreFilter leaves a cluster of some other fleet alone.
+    /// PreFilter restricts to clusters of another fleet.
     OnlyElsewhere,
-    /// Filter lets clusters pass that do not exist.
+    /// Filter passes clusters that do not exist.
     LetAnythingPass,
     Nothing,
 }
 
-/// Handed on from PreFilter.
+/// State that PreFilter stores.
 #[derive(Debug, PartialEq)]
 struct Handed(&'static str);
 
-/// A plugin at every point, that writes down what it is asked.
+/// A plugin at every point that records its calls.
 #[derive(Debug)]
 struct Spy {
     act: Act,
@@ -365,7 +365,7 @@ fn a_panic_names_the_plugin_and_the_point_and_the_engine_goes_on() {
         assert!(error.to_string().starts_with(&said), "{error}");
         assert!(error.to_string().contains("the spy has enough"), "{error}");
     }
-    // A reason is asked for only where nothing passes.
+    // Reasons are requested only if no cluster passes.
     let spy = Spy::new(Act::PanicInCheck);
     let mut engine = engine(spy.plugins());
     let snapshot = fleet(&clusters()).snapshot();
@@ -388,12 +388,12 @@ fn errors_say_whether_the_binding_waits() {
             assert_eq!(error.is_unschedulable(), waits, "{act:?}");
         }
     }
-    // An estimator that cannot answer is passed over.
+    // An estimator without an answer is skipped.
     let (decided, _) = heard_with(Act::Fail(Point::Estimate));
     assert_eq!(decided, "m1:2 m2:2");
 }
 
-/// Shares that no fleet can have.
+/// An assign plugin that returns impossible shares.
 #[derive(Debug)]
 struct Confused(Vec<Share>);
 
@@ -436,7 +436,7 @@ fn shares_that_no_fleet_can_have_are_refused() {
     }
 }
 
-/// Counts how often it is asked about the whole fleet.
+/// A filter that counts its evaluations of the whole fleet.
 #[derive(Debug, Default)]
 struct Counted {
     asked: Mutex<usize>,
@@ -500,7 +500,7 @@ fn placement_filters_are_remembered_and_binding_filters_are_not() {
         .filter(|point| *point == "Filter")
         .count();
     assert_eq!(filtered, 3);
-    // What is remembered is not used where the filter is switched off, and is used again afterwards.
+    // The cache is bypassed while the filter is skipped, and used again afterwards.
     *counted.skips.lock().unwrap() = true;
     assert_eq!(text(&engine.schedule(&snapshot, &request)), "m1:2 m2:2");
     *counted.skips.lock().unwrap() = false;
@@ -525,7 +525,7 @@ fn the_state_is_handed_out_with_the_decision() {
 #[test]
 fn each_term_begins_with_an_empty_state() {
     let spy = Spy::new(Act::Nothing);
-    // PreScore takes what PreFilter left; a state of the first term would still hold its own.
+    // PreScore removes the state of PreFilter; state of the first term would still be there.
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "nowhere", "clusterNames": ["m3"]},
         {"affinityName": "somewhere", "clusterNames": ["m2"]},

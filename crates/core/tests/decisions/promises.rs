@@ -1,4 +1,4 @@
-//! What holds for every decision, over random fleets and bindings.
+//! Invariants of all decisions, over random fleets and bindings.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::fixtures::{
     static_weights, with_label, with_spec,
 };
 
-/// A fleet of up to 14 clusters, enough for sorts to be unstable where they are.
+/// Generates up to 14 clusters, enough to make sorts unstable.
 pub(crate) fn clusters() -> impl Strategy<Value = Vec<Value>> {
     let one = (
         0_i64..30,
@@ -146,8 +146,8 @@ fn held(binding: &Value) -> BTreeMap<String, i64> {
         .collect()
 }
 
-/// Whether a cluster is a candidate only of bindings that hold it: APIEnablement and TaintToleration spare those, as
-/// Karmada's do.
+/// Reports whether only bindings that hold the cluster can use it, because APIEnablement and TaintToleration
+/// exempt current clusters as in Karmada.
 fn is_spared_while_held(cluster: &Value) -> bool {
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     is_empty(&cluster["status"]["apiEnablements"]) || !is_empty(&cluster["spec"]["taints"])
@@ -211,7 +211,7 @@ proptest! {
                 if constraint["spreadByField"] == "region" {
                     prop_assert!((min..=max).contains(&regions.len()), "{} regions", regions.len());
                 } else if spreads_by_region {
-                    // One cluster for each region is kept in any case.
+                    // Each region keeps one cluster in any case.
                     prop_assert!(selected.len() <= max.max(regions.len()));
                 } else {
                     prop_assert!((min..=max).contains(&selected.len()), "{} clusters", selected.len());
@@ -263,7 +263,7 @@ proptest! {
         if let Some(result) = shares(&decide(&clusters, &binding)) {
             let placed: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
             let before = held(&binding);
-            // Such a cluster is no candidate once it is left, and `minGroups` may count on it.
+            // Once left, such a cluster is no longer a candidate, although `minGroups` may count on it.
             let left = |name: &str| before.contains_key(name) && !result.contains_key(name);
             prop_assume!(!clusters.iter().any(|cluster| {
                 is_spared_while_held(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)

@@ -1,5 +1,5 @@
-//! Where Karmada crashes, wraps an integer, or refuses for lack of a feature, and what is done instead; and where it
-//! surprises, and is followed.
+//! Deviations from Karmada where it crashes, overflows or lacks a feature, and surprising behaviour that is
+//! kept.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn a_zone_provider_or_label_constraint_alone_chooses_the_best_groups() {
     for (constraint, replicas, expected) in [
         (spread("provider", 1, 1), 35, "m3:15 m4:20"),
         (spread("provider", 1, 2), 35, "m3:15 m4:20"),
-        // One provider has too little room.
+        // One provider has too little capacity.
         (spread("provider", 1, 2), 100, "m1:10 m2:20 m3:30 m4:40"),
         (spread("provider", 2, 2), 10, "m1:1 m2:2 m3:3 m4:4"),
         (spread("zone", 1, 1), 25, "m3:25"),
@@ -112,7 +112,7 @@ fn no_replicas_give_an_empty_result_and_success() {
             json!({"clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 1}]});
         let steady = and(binding(0, placement), held);
         assert_eq!(text(&decide(&fleet(), &steady)), "", "{scheduling}");
-        // Karmada adds up 2147483647 for each cluster here, and refuses when the sum wraps.
+        // Karmada adds 2147483647 for each cluster here and fails when the sum overflows.
         assert_eq!(
             text(&decide(&fleet(), &afresh(steady))),
             "",

@@ -1,4 +1,4 @@
-//! Following changes one by one leads to the same snapshot as reading everything anew.
+//! Incremental changes lead to the same snapshot as a rebuild.
 
 use berth_api::cluster::Cluster;
 use berth_core::{Aspect, Fleet, Gates};
@@ -30,7 +30,7 @@ proptest! {
                 followed.snapshot();
             }
         }
-        // The second state, and of the first what the second does not have; less one cluster.
+        // The second state, plus the rest of the first, minus one cluster.
         let mut all = second.clone();
         all.extend(first.iter().skip(second.len()).cloned());
         if gone < all.len() {
@@ -44,7 +44,7 @@ proptest! {
                 engine.explain(&followed.snapshot(), &request),
                 engine.explain(&fleet(&all).snapshot(), &request)
             );
-            // A snapshot that was taken earlier is as it was.
+            // Earlier snapshots stay unchanged.
             prop_assert_eq!(
                 engine.explain(&before, &request),
                 engine.explain(&fleet(&first).snapshot(), &request)

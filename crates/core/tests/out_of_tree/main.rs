@@ -1,11 +1,10 @@
-//! The in-tree plugins, compiled as a crate of their own: they need nothing that is not public, and decide
-//! there what they decide in the engine's crate.
+//! The in-tree plugins compiled as a separate crate: they need no private items and make the same decisions.
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 
 use std::sync::Arc;
 
-// The plugins import from `crate`, which is this one here.
+// The plugins import from `crate`, which is this crate here.
 pub(crate) use berth_core::*;
 use serde_json::{Value, json};
 

@@ -1,15 +1,15 @@
-//! The times of a schedule.
+//! Cron schedules.
 
 use cronexpr::{Crontab, MakeTimestamp};
 use jiff::{Span, Timestamp, ToSpan as _};
 
-/// A schedule that can be asked for times.
+/// A parsed cron schedule.
 #[derive(Debug)]
 pub(super) struct Schedule(Crontab);
 
 impl Schedule {
-    /// From five fields or a descriptor such as `@hourly`, in a time zone, which is UTC if none is named. There is none
-    /// for what is not known here: `@every`, or a time zone that this machine knows nothing of.
+    /// Parses five fields or a descriptor such as `@hourly`, in a time zone (UTC by default). Returns `None`
+    /// for `@every` and for unknown time zones.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Option<Self> {
         let fields = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -19,7 +19,7 @@ impl Schedule {
             "@hourly" => "0 * * * *",
             fields => fields,
         };
-        // A question mark says what a star says.
+        // A question mark means the same as a star.
         let fields = fields.replace('?', "*");
         let zone = zone.filter(|zone| !zone.is_empty()).unwrap_or("UTC");
         cronexpr::parse_crontab(&format!("{fields} {zone}"))
@@ -27,15 +27,15 @@ impl Schedule {
             .map(Self)
     }
 
-    /// The first time after this one.
+    /// Returns the first time after `after`.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let next = self.0.find_next(MakeTimestamp(after)).ok()?;
         Some(next.timestamp())
     }
 
-    /// The latest time that is after `since` and not after `now`.
+    /// Returns the latest time after `since` and not after `now`.
     pub(super) fn latest(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        // Looked for where it is if it is not long ago, so that many missed times need not be counted through.
+        // Search in growing spans before `now`, to avoid iterating over many missed times.
         let spans: [Span; 5] = [
             1.minute(),
             1.hour(),

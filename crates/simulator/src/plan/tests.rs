@@ -1,4 +1,4 @@
-//! Whole stories, with a world in place of a server.
+//! Scenarios with a cache in place of a server.
 
 mod batch;
 mod budgets;
@@ -20,7 +20,7 @@ use crate::deployments::REVISION;
 use crate::scope::Scope;
 use crate::world::{Key, World, key};
 
-/// A cluster whose clock goes only when it is told to.
+/// A cluster with a manual clock.
 struct Cluster {
     world: World,
     agenda: Agenda,
@@ -70,12 +70,12 @@ impl Cluster {
         ));
     }
 
-    /// Plans and does it until there is nothing left to do now; returns when to look again.
+    /// Plans and applies actions until there are none left. Returns the time of the next planning.
     fn settle(&mut self) -> Option<jiff::Timestamp> {
         for _ in 0..100 {
             let actions = self.agenda.next(&mut self.world, self.now);
             if actions.is_empty() {
-                // Nothing was overlooked.
+                // Planning all objects must find nothing more.
                 let all = plan(&self.world, &Scope::all(), self.now);
                 assert_eq!(all.actions, []);
                 return self.agenda.wake();
@@ -88,7 +88,7 @@ impl Cluster {
         panic!("it never ends: {actions:?}");
     }
 
-    /// Lets time go on until there is nothing to wait for.
+    /// Advances the clock until there is nothing to wait for.
     fn rest(&mut self) {
         while let Some(wake) = self.settle() {
             assert!(wake > self.now, "it waits for the past");
@@ -167,7 +167,7 @@ impl Cluster {
         }
     }
 
-    /// Pods of this app, as `node phase`, with a mark for those that are ready.
+    /// Returns the pods of an app as `node phase`, with a mark for ready ones.
     fn pods(&self, app: &str) -> Vec<String> {
         let mut pods: Vec<String> = self
             .world

@@ -5,24 +5,24 @@ use std::collections::BinaryHeap;
 
 use crate::TieOrder;
 
-/// A party to a division.
+/// A party of a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// Its rank by name; ties go by it.
+    /// The rank by name, which breaks ties.
     pub ordinal: usize,
-    /// Its share of the whole.
+    /// The weight of the party.
     pub votes: i64,
 }
 
-/// Divides `seats` among parties in proportion to their votes; returns each party's seats, in the order
-/// given.
+/// Divides `seats` among parties in proportion to their votes. Returns the seats of each party in the given
+/// order.
 ///
-/// Seat by seat, the party with the highest `votes / (2 * seats + 1)` gets the next one; a tie goes to the
-/// one with fewer seats, then by the name in the order given. The quotient is a double, as in Karmada: an
-/// exact comparison could decide otherwise for huge votes. Without any votes nobody gets a seat.
+/// The next seat goes to the party with the highest `votes / (2 * seats + 1)`. Ties go to the party with fewer
+/// seats, then by name in the given order. The quotient is a double as in Karmada, because an exact comparison
+/// could differ for huge votes. Without any votes no seat is given.
 ///
-/// The work is bounded by the number of parties, not of seats: all seats whose quotient is above a
-/// threshold are dealt at once, since they come before all others whatever the ties.
+/// The work is bounded by the number of parties, not seats: all seats whose quotient exceeds a threshold are
+/// given at once, because they precede all others regardless of ties.
 pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
     let mut dealt = vec![0; parties.len()];
     let votes: i128 = parties
@@ -60,7 +60,7 @@ pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
     dealt
 }
 
-/// A party's claim to the next seat. The greatest claim gets it.
+/// A party's claim to the next seat. The greatest claim wins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claim {
     quotient: f64,
@@ -108,7 +108,7 @@ fn quotient(votes: i64, seats: i64) -> f64 {
     votes.max(0) as f64 / (2 * seats + 1) as f64
 }
 
-/// When fewer seats are left than there are parties, only the greatest claims can win one.
+/// Gives the last seats. If there are fewer seats than parties, only the greatest claims can win one.
 fn deal_few(left: usize, parties: &[Party], ties: TieOrder, dealt: &mut [i64]) {
     let mut claims: Vec<Claim> = parties
         .iter()
@@ -131,7 +131,7 @@ fn deal_few(left: usize, parties: &[Party], ties: TieOrder, dealt: &mut [i64]) {
     }
 }
 
-/// Deals all seats whose quotient is above some threshold, at most `seats` of them; returns how many.
+/// Gives at most `seats` seats, all whose quotient exceeds some threshold. Returns their number.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the threshold is a guess, which the counts are checked against"
@@ -140,7 +140,7 @@ fn deal_above_threshold(seats: i64, votes: i128, parties: &[Party], dealt: &mut 
     if seats < i64::try_from(parties.len()).unwrap_or(i64::MAX) {
         return 0;
     }
-    // Each party gets about votes / (2 * threshold) seats, half a seat more or less.
+    // Each party gets about votes / (2 * threshold) seats, plus or minus half a seat.
     let mut threshold = votes as f64 / (2.0 * seats as f64);
     for _ in 0..8 {
         let mut sum: i64 = 0;
@@ -157,7 +157,7 @@ fn deal_above_threshold(seats: i64, votes: i128, parties: &[Party], dealt: &mut 
     0
 }
 
-/// How many of a party's quotients are above the threshold.
+/// Returns the number of a party's quotients above the threshold.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Seat by seat, as the method is defined.
+    /// Divides seat by seat, following the definition.
     fn seat_by_seat(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
         let mut dealt = vec![0; parties.len()];
         if parties.iter().all(|party| party.votes <= 0) {

@@ -1,4 +1,4 @@
-//! Shares by what clusters can take: spread over all of them, or kept to as few as possible.
+//! Assignment by capacity: spread over all clusters, or packed into as few as possible.
 
 use std::cmp::Reverse;
 
@@ -6,25 +6,25 @@ use super::go_sort::go_sort;
 use super::{AssignError, Attempt, Deal, Party, divide_by_name};
 use crate::{Bits, Candidate, Mode, Order, Share};
 
-/// Over how many clusters replicas are spread.
+/// The number of clusters to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// Over all that can take some.
+    /// All clusters with capacity.
     Wide,
-    /// Over the fewest that can take them all.
+    /// The fewest clusters with enough capacity.
     Narrow,
 }
 
-/// A cluster with the weight that it takes part with.
+/// A cluster with its weight.
 #[derive(Clone, Copy, Debug)]
 struct Weight {
     ordinal: usize,
     replicas: i64,
-    /// Whether the cluster holds replicas that are kept.
+    /// Whether the cluster keeps replicas that it already holds.
     holds: bool,
 }
 
-/// Deals out what is missing, takes away what is too much, or, in fresh mode, deals out everything anew.
+/// Assigns missing replicas, removes surplus ones, or reassigns all of them in fresh mode.
 pub(super) fn assign(
     context: &Deal<'_>,
     selected: &mut [Candidate],
@@ -69,7 +69,7 @@ pub(super) fn assign(
     Ok(merge(dealt, &held))
 }
 
-/// What selected clusters hold, in the order of the binding.
+/// Returns the replicas that selected clusters hold, in the order of the binding.
 fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
     if prior.is_empty() {
         return Vec::new();
@@ -90,7 +90,7 @@ fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
         .collect()
 }
 
-/// Divides `replicas` among the selected clusters by the given weight.
+/// Divides `replicas` among the selected clusters by weight.
 fn deal(
     context: &Deal<'_>,
     selected: &mut [Candidate],
@@ -124,7 +124,7 @@ fn deal(
             .collect()
     };
     let prefix = fewest_unless_tied(weighed(selected), replicas).unwrap_or_else(|| {
-        // Which of the tied clusters are in depends on the order they come in.
+        // The order of the input decides which of the tied clusters are used.
         if context.order == Order::ByName {
             selected.sort_unstable_by(Candidate::preference);
         }
@@ -137,13 +137,13 @@ fn deal(
     Ok(divide_by_name(replicas, parties(&prefix), context.ties()))
 }
 
-/// The fewest clusters, those that hold replicas first and then the roomiest, that can take `replicas`.
-/// None when some, but not all, of several clusters that are equal in this would be among them.
+/// Returns the fewest clusters with capacity for `replicas`, preferring clusters that hold replicas and then
+/// larger ones. Returns `None` if the cut separates equal clusters.
 fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Weight>> {
     let key = |weight: &Weight| (Reverse(weight.holds), Reverse(weight.replicas));
     let mut sorted = 0;
     let mut sum = 0_i64;
-    // Few clusters are needed as a rule, so only a growing head of the list is put in order.
+    // Few clusters are usually enough, so sort only a growing head of the list.
     let mut head = 16;
     while sum < replicas && sorted < weights.len() {
         let rest = &mut weights[sorted..];
@@ -169,7 +169,7 @@ fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Wei
     Some(weights)
 }
 
-/// The length of the shortest prefix that can take `replicas`.
+/// Returns the length of the shortest prefix with capacity for `replicas`.
 fn prefix_len(weights: &[Weight], replicas: i64) -> usize {
     let mut sum = 0_i64;
     for (place, weight) in weights.iter().enumerate() {
@@ -191,7 +191,7 @@ fn parties(weights: &[Weight]) -> Vec<Party> {
         .collect()
 }
 
-/// Adds what was dealt to what clusters hold already; clusters that only hold come last, in their order.
+/// Adds new replicas to held ones. Clusters with held replicas only come last, in their order.
 fn merge(mut dealt: Vec<Share>, held: &[Share]) -> Vec<Share> {
     let by_name = dealt.len();
     for share in held {

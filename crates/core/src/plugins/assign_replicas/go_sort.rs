@@ -1,16 +1,15 @@
-//! The sort of Go's `sort.Sort`: pattern-defeating quicksort, swap by swap.
+//! The algorithm of Go's `sort.Sort`: pattern-defeating quicksort with identical swaps.
 //!
-//! It is unstable beyond 12 elements, and which of several equal clusters ends up in the prefix that an
-//! aggregated division fills depends on it. Reproducing the swaps keeps fleets that Karmada placed where
-//! they are.
+//! The sort is unstable beyond 12 elements and decides which of several equal clusters an aggregated division
+//! uses. Identical swaps keep workloads where Karmada placed them.
 
-/// Up to here a range is sorted by insertion, which is stable.
+/// Maximum length of ranges that are sorted by insertion, which is stable.
 const INSERTION_LIMIT: usize = 12;
-/// From here on medians of medians choose the pivot, and nearly sorted ranges are tried to be fixed.
+/// Minimum length of ranges with medians of medians as pivot and a fix-up of nearly sorted input.
 const LONG: usize = 50;
-/// How many misplaced elements are fixed before giving up.
+/// Maximum misplaced elements that the fix-up repairs.
 const MAX_FIXES: usize = 5;
-/// Swaps while choosing a pivot that mean the range is descending.
+/// Number of swaps during the choice of a pivot that indicates a descending range.
 const MAX_PIVOT_SWAPS: usize = 12;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +19,7 @@ enum Hint {
     Decreasing,
 }
 
-/// Sorts as Go does with the given `less`.
+/// Sorts like Go with the given `less`.
 pub(super) fn go_sort<T>(data: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let len = data.len();
     let limit = usize::BITS - len.leading_zeros();

@@ -1,11 +1,11 @@
-//! Tiers of clusters: each tier takes what its predecessors cannot hold.
+//! Assignment by tiers: each tier takes the replicas that do not fit into the preceding ones.
 
 use std::collections::BTreeMap;
 
 use super::{AssignError, Deal, by_strategy};
 use crate::{Candidate, Share};
 
-/// Fills tier after tier. A smaller workload thus leaves the last tiers first.
+/// Fills the tiers in order. A shrinking workload therefore leaves the last tiers first.
 pub(super) fn assign_by_tier(
     context: &Deal<'_>,
     selected: &[Candidate],

@@ -1,10 +1,10 @@
-//! Shares by fixed weights. Capacity and earlier shares are of no interest.
+//! Assignment by fixed weights, independent of capacity and previous shares.
 
 use super::{Deal, Party, divide_by_name};
 use crate::{Candidate, Share};
 
-/// Divides replicas by the greatest weight that a rule gives each cluster. Clusters without a weight get
-/// nothing, unless no cluster has one: then all weigh the same.
+/// Divides replicas by the greatest matching weight of each cluster. Clusters without a weight get nothing,
+/// unless no cluster has one: then all weights are equal.
 pub(super) fn assign(context: &Deal<'_>, selected: &[Candidate], replicas: i64) -> Vec<Share> {
     let weight = |ordinal: usize| {
         let matching = context

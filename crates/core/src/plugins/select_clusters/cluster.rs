@@ -1,4 +1,4 @@
-//! A bounded number of clusters: the most preferred, unless together they have too little room.
+//! Selection of a bounded number of clusters: the most preferred ones with enough capacity.
 
 use super::{SelectContext, SelectError};
 use crate::Candidate;
@@ -15,10 +15,10 @@ pub(super) fn select(
     most_preferred(candidates, min, max, context.need)
 }
 
-/// At least `min`, at most `max` clusters that can take `need` together.
+/// Returns `min` to `max` clusters with a total capacity of `need`.
 ///
-/// While the most preferred cannot, the least preferred of them is exchanged for the roomiest of the
-/// others, then the one before it, and so on.
+/// Starts with the most preferred clusters. While their capacity is too small, replaces the least preferred of
+/// them by the largest other cluster, then the one before it, and so on.
 pub(super) fn most_preferred(
     mut candidates: Vec<Candidate>,
     min: usize,
@@ -37,7 +37,7 @@ pub(super) fn most_preferred(
             room >= need
         })
     };
-    // The order of the others is only needed when the first ones will not do.
+    // The order of the others matters only if the first ones are too small.
     if count < candidates.len() {
         if count > 0 {
             candidates.select_nth_unstable_by(count - 1, Candidate::preference);
@@ -86,7 +86,7 @@ mod tests {
             .map(|(ordinal, &allocatable)| Candidate {
                 ordinal,
                 tier: 0,
-                // The first is preferred for its score, however little room it has.
+                // The first is preferred for its score despite its small capacity.
                 score: if ordinal == 0 { 100 } else { 0 },
                 allocatable,
                 assigned: 0,

@@ -1,26 +1,26 @@
-//! How good a group of clusters is: how much of the workload it can take, then how preferred its clusters are.
+//! The score of a group of clusters: its capacity for the workload, then the scores of its clusters.
 
 use crate::Candidate;
 
-/// The weight of one cluster, or one replica, against the average score of clusters.
+/// The weight of one cluster, or one replica, relative to the average score of clusters.
 const UNIT: i64 = 1000;
 
-/// What a group has to be good for.
+/// The use of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Every cluster takes all replicas.
+    /// Every cluster gets all replicas.
     Copies { replicas: i64 },
     /// The groups share the replicas.
     Shares {
         replicas: i64,
-        /// The fewest groups that share.
+        /// The minimum number of groups.
         min_groups: usize,
-        /// The fewest clusters used in all.
+        /// The minimum number of clusters in all groups.
         min_clusters: usize,
     },
 }
 
-/// The score of a group, whose clusters come in order of preference.
+/// Returns the score of a group, whose clusters are in order of preference.
 pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
     match purpose {
         Purpose::Copies { replicas } => {
@@ -57,7 +57,7 @@ pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
                 let all = i64::try_from(clusters.len()).unwrap_or(i64::MAX).max(1);
                 room.saturating_mul(UNIT).saturating_add(score / all)
             } else {
-                // Without a share to reach, `target` is the least number, which counts as 0.
+                // Without a share to reach, `target` is the minimum number, which counts as 0.
                 let reached = if target == i64::MIN {
                     0
                 } else {
@@ -69,7 +69,7 @@ pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
     }
 }
 
-/// The share of each of `groups`, rounded up; the least number where there are no groups to share among.
+/// Returns the share of each of `groups`, rounded up, or the minimum number without groups.
 fn share(replicas: i64, groups: usize) -> i64 {
     match i64::try_from(groups) {
         Ok(groups) if groups > 0 => replicas / groups + i64::from(replicas % groups > 0),
@@ -103,7 +103,7 @@ mod tests {
             min_clusters,
         };
         for (list, purpose, expected) in [
-            // Three clusters of four fit; their scores are averaged.
+            // Three of four clusters fit; their scores are averaged.
             (
                 &[(100, 60), (100, 50), (0, 40), (0, 5)][..],
                 copies(30),
@@ -111,9 +111,9 @@ mod tests {
             ),
             (&[(100, 5)], copies(30), 0),
             (&[], copies(30), 0),
-            // 50 of 100 replicas for each of two groups: the first two clusters have room for them.
+            // Each of two groups must hold 50 of 100 replicas; the first two clusters have capacity for them.
             (&[(100, 40), (50, 30), (0, 30)], shares(100, 2, 2), 50_075),
-            // Not enough room: all that there is counts.
+            // The capacity is too small, so all of it counts.
             (&[(100, 10), (0, 5)], shares(100, 2, 2), 15_050),
             (&[(100, 10), (0, 5)], shares(7, 0, 0), 100),
             (&[(0, 10)], shares(7, 0, 0), 0),

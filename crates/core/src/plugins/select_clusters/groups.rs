@@ -1,35 +1,35 @@
-//! The best combination of groups, with the result of an exhaustive search at polynomial cost.
+//! The best combination of groups: the result of an exhaustive search at polynomial cost.
 //!
-//! Karmada sorts the groups by number of clusters, then enumerates index-increasing combinations depth
-//! first. A combination is recorded as soon as it has `min` groups and `target` clusters, and is then not
-//! extended. Of the recorded ones the greatest score wins, then the most clusters, then the first found.
+//! Karmada sorts the groups by number of clusters and enumerates index-increasing combinations depth first. It
+//! records a combination as soon as it has `min` groups and `target` clusters, and does not extend it. Of the
+//! recorded combinations the greatest score wins, then the most clusters, then the first found.
 //!
-//! Since a combination's last group is its largest, what is recorded can be told from (groups so far,
-//! clusters so far) alone, which makes it a shortest-path problem: one table over both, filled from the
-//! last group to the first, gives the greatest score and number of clusters. Walking the table forwards and
-//! taking a group whenever that loses nothing gives the first combination found among equals.
+//! The last group of a combination is its largest, so (groups so far, clusters so far) decides what is
+//! recorded. That makes it a shortest-path problem: a table over both, filled from the last group to the first,
+//! yields the greatest score and number of clusters. A forward walk that takes a group whenever this loses
+//! nothing yields the first combination among equals.
 
 use std::cmp::Reverse;
 
 /// A group of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its rank by name.
+    /// The rank by name.
     pub rank: usize,
-    /// The number of its clusters, at least 1.
+    /// The number of clusters, at least 1.
     pub clusters: usize,
-    /// Its score.
+    /// The score.
     pub score: i64,
 }
 
-/// The best combination of `min` to `max` groups that have `target` clusters together, in the order of
-/// score, then name. Empty when there is none.
+/// Returns the best combination of `min` to `max` groups with at least `target` clusters, ordered by score,
+/// then name. Empty if there is none.
 pub fn select_groups(groups: &[Group], min: usize, max: usize, target: usize) -> Vec<Group> {
     let mut groups = groups.to_vec();
     groups.sort_unstable_by_key(|group| (group.clusters, Reverse(group.score), group.rank));
     let max = max.min(groups.len());
     if min > max || (min == 0 && target == 0) {
-        // With nothing to reach, the search records the empty combination and stops.
+        // Without a goal the search records the empty combination and stops.
         return Vec::new();
     }
     let Some(mut best) = best_combination(&groups, min, max, target) else {
@@ -39,7 +39,7 @@ pub fn select_groups(groups: &[Group], min: usize, max: usize, target: usize) ->
     shortest_recorded_prefix(best, min, target)
 }
 
-/// Of all recorded combinations that are a prefix of the best, the search prefers the shortest.
+/// Returns the shortest recorded prefix of the best combination, which the search prefers.
 fn shortest_recorded_prefix(mut best: Vec<Group>, min: usize, target: usize) -> Vec<Group> {
     let recorded = |prefix: &[Group]| {
         let clusters: usize = prefix.iter().map(|group| group.clusters).sum();
@@ -54,14 +54,14 @@ fn shortest_recorded_prefix(mut best: Vec<Group>, min: usize, target: usize) -> 
 }
 
 fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> Option<Vec<Group>> {
-    // Where any `min` groups have clusters enough, their number is all that counts.
+    // If any `min` groups have enough clusters, only their number counts.
     let smallest: usize = groups.iter().take(min).map(|group| group.clusters).sum();
     let target = if min > 0 && smallest >= target {
         0
     } else {
         target
     };
-    // What all sizes have in common needs no column of its own.
+    // Dividing by the common divisor of all sizes saves columns.
     let divisor = groups
         .iter()
         .fold(0, |divisor, group| gcd(divisor, group.clusters));
@@ -70,7 +70,7 @@ fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> 
         .map(|group| group.clusters / divisor.max(1))
         .collect();
     let search = Search::new(&sizes, min, max, target.div_ceil(divisor.max(1)));
-    // The score counts first and the clusters second, as the digits of one number.
+    // Score and clusters become the digits of one number, score first.
     let base = sizes.iter().fold(1_i128, |sum, &size| sum + size as i128);
     let worths: Vec<i128> = groups
         .iter()
@@ -98,14 +98,14 @@ fn gcd(a: usize, b: usize) -> usize {
 
 /// The search over (groups so far, clusters so far).
 struct Search<'a> {
-    /// The clusters of each group, ascending.
+    /// The number of clusters of each group, ascending.
     sizes: &'a [usize],
     min: usize,
     max: usize,
     target: usize,
-    /// Rows of the table: groups so far. Without an upper bound, `min` stands for all above it.
+    /// The number of table rows: groups so far. Without an upper bound, row `min` represents all greater ones.
     rows: usize,
-    /// `reach[n]`: the clusters of the first n groups.
+    /// `reach[n]`: the number of clusters in the first n groups.
     reach: Vec<usize>,
 }
 
@@ -134,13 +134,13 @@ impl<'a> Search<'a> {
         len >= self.min && clusters >= self.target
     }
 
-    /// Whether a row stands for its number of groups and all above.
+    /// Reports whether a row represents its number of groups and all greater ones.
     fn is_open(&self, len: usize) -> bool {
         self.max >= self.sizes.len() && len + 1 == self.rows
     }
 
-    /// The numbers of clusters with which a search that has decided about the first `index` groups can be
-    /// in a row and still reach its end. Empty when it cannot be there.
+    /// Returns the numbers of clusters with which a search can reach its goal from a row after the first
+    /// `index` groups. Empty if it cannot.
     fn span(&self, index: usize, len: usize) -> std::ops::Range<usize> {
         let nothing = 0..0;
         let left = self.sizes.len() - index;
@@ -156,7 +156,7 @@ impl<'a> Search<'a> {
         let low = self.reach[len]
             .min(self.target)
             .max(self.target.saturating_sub(ahead));
-        // With groups enough, having clusters enough ends the search.
+        // With enough groups, enough clusters end the search.
         let ceiling = if len >= self.min {
             self.target
         } else {
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         low..(most + 1).min(ceiling).max(low)
     }
 
-    /// The indices of the best combination; `none` is a worth below all others.
+    /// Returns the indices of the best combination; `none` is a worth below all others.
     fn best<W>(&self, worths: &[W], none: W) -> Option<Vec<usize>>
     where
         W: Copy + Ord + std::ops::Add<Output = W>,
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// The search as Karmada does it: every combination, depth first.
+    /// Searches like Karmada: all combinations, depth first.
     fn exhaustive(groups: &[Group], min: usize, max: usize, target: usize) -> Vec<Group> {
         struct Paths<'a> {
             groups: &'a [Group],
@@ -270,7 +270,7 @@ mod tests {
         for path in &mut found {
             path.sort_by_key(|group| (Reverse(group.score), group.rank));
         }
-        // Stable, so the first found stays first among equals.
+        // The sort is stable, so the first found stays first among equals.
         found.sort_by_key(|path| {
             let score: i128 = path.iter().map(|group| i128::from(group.score)).sum();
             (
@@ -309,17 +309,17 @@ mod tests {
             (&[(5, 10)], 2, 2, 1, &[]),
             (&[(1, 10), (2, 10)], 1, 2, 4, &[]),
             (&[(5, 10)], 1, 1, 1, &[0]),
-            // All of them, the better one first.
+            // All groups, the better one first.
             (&[(1, 10), (2, 20)], 2, 2, 3, &[1, 0]),
             // The greatest score wins.
             (&[(2, 10), (2, 30), (2, 20)], 1, 1, 2, &[1]),
-            // Of equal scores the one with more clusters.
+            // More clusters win among equal scores.
             (&[(2, 30), (4, 30)], 1, 1, 2, &[1]),
-            // Of equal scores and clusters the first found.
+            // The first found wins among equal scores and clusters.
             (&[(2, 30), (2, 30), (2, 30)], 2, 2, 4, &[0, 1]),
-            // A prefix of the best is preferred when it will do on its own.
+            // A sufficient prefix of the best is preferred.
             (&[(3, 60), (2, 50)], 1, 2, 3, &[0]),
-            // Nothing is asked for, and nothing is selected.
+            // Without a goal nothing is selected.
             (&[(3, 60), (2, 50)], 0, 2, 0, &[]),
         ] {
             let found: Vec<usize> = select_groups(&groups(list), min, max, target)

@@ -1,7 +1,7 @@
-//! Groups that Karmada does not spread over: zones, providers and values of a label.
+//! Spreading over groups that Karmada ignores: zones, providers and label values.
 //!
-//! The best groups are kept, as many as are needed, and the other constraints then choose among their
-//! clusters. Each constraint keeps its bounds: a cluster of each kept group is selected first.
+//! Keeps as many of the best groups as needed; the other constraints then choose among their clusters. Each
+//! constraint keeps its bounds, so a cluster of each kept group is selected first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::Candidate;
 use crate::ClusterView;
 use crate::{Constraint, SpreadBy};
 
-/// Selects by every constraint of the placement.
+/// Selects by all constraints of the placement.
 pub(super) fn select(
     context: &SelectContext<'_>,
     mut candidates: Vec<Candidate>,
@@ -44,7 +44,7 @@ pub(super) fn select(
     represent_groups(context, &by_others, selected, &candidates)
 }
 
-/// The constraints, of several by the same field only the last.
+/// Returns the constraints; of several by the same field only the last.
 fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
     let constraints = context.placement.constraints();
     let is_last = |place: usize, by: &SpreadBy| {
@@ -60,7 +60,7 @@ fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
         .collect()
 }
 
-/// The groups that a cluster belongs to.
+/// Returns the groups of a cluster.
 fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
     let one = |name: &'a str| {
         Some(name)
@@ -77,14 +77,14 @@ fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
     }
 }
 
-/// The groups of a candidate.
+/// Returns the groups of a candidate.
 fn groups<'a>(context: &SelectContext<'a>, candidate: &Candidate, by: &SpreadBy) -> Vec<&'a str> {
     let cluster = context.snapshot.cluster(candidate.ordinal);
     cluster.map_or_else(Vec::new, |cluster| groups_of(&cluster, by))
 }
 
-/// Keeps the clusters of the fewest best groups that can take the workload, at least as many groups as the
-/// constraint asks for. A cluster in several zones is kept when all of them are.
+/// Keeps the clusters of the fewest best groups with enough capacity, but at least the minimum number of
+/// groups. A cluster in several zones stays if all of them are kept.
 fn keep_best_groups(
     context: &SelectContext<'_>,
     constraint: &Constraint,
@@ -142,7 +142,7 @@ fn keep_best_groups(
     Ok(())
 }
 
-/// Exchanges selected clusters, the least preferred first, until the minimum of groups is represented.
+/// Replaces selected clusters, least preferred first, until the minimum number of groups is represented.
 fn represent_groups(
     context: &SelectContext<'_>,
     constraints: &[&Constraint],
@@ -179,7 +179,7 @@ fn represent_groups(
                 selected.push(*newcomer);
                 continue;
             }
-            // A cluster whose groups are all represented by others can go without loss.
+            // A cluster is replaceable if others represent all of its groups.
             let bounded: Vec<&Constraint> = distinct(context);
             let spare = (0..selected.len()).rev().find(|&place| {
                 let mut others = selected.clone();

@@ -1,4 +1,4 @@
-//! Regions first: the best combination of regions, one cluster in each, then the most preferred others.
+//! Selection by region: the best combination of regions, one cluster in each, then the most preferred others.
 
 use super::group_score::{Purpose, group_score};
 use super::groups::{Group, select_groups};
@@ -6,7 +6,7 @@ use super::{SelectContext, SelectError};
 use crate::Candidate;
 use crate::{Constraint, SpreadBy};
 
-/// Selects by the `region` constraint, and the `cluster` constraint beside it. Room is not looked at.
+/// Selects by the `region` constraint and an additional `cluster` constraint, ignoring capacity.
 pub(super) fn select(
     context: &SelectContext<'_>,
     mut candidates: Vec<Candidate>,
@@ -37,7 +37,7 @@ pub(super) fn select(
     if chosen.is_empty() {
         return Err(SelectError::NoRegionsTogether);
     }
-    // One cluster in each region, even where fewer are allowed.
+    // Each region keeps one cluster, even if fewer clusters are allowed.
     let mut selected = Vec::new();
     let mut others = Vec::new();
     for group in chosen {
@@ -53,7 +53,7 @@ pub(super) fn select(
     Ok(selected)
 }
 
-/// What groups have to be good for.
+/// Returns the use of groups.
 pub(super) fn purpose(context: &SelectContext<'_>, min_groups: usize) -> Purpose {
     if context.placement.duplicates() {
         return Purpose::Copies {
@@ -68,7 +68,7 @@ pub(super) fn purpose(context: &SelectContext<'_>, min_groups: usize) -> Purpose
     }
 }
 
-/// The candidates of each region, in order of preference; regions by name.
+/// Returns the candidates of each region in order of preference; regions by name.
 fn group_by_region(context: &SelectContext<'_>, candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
     let mut groups: Vec<(u32, Vec<Candidate>)> = Vec::new();
     for candidate in candidates {

@@ -75,7 +75,7 @@ fn jobs_succeed_or_give_up() {
         job_ends(&cluster, "bad"),
         (None, Some(2), kinds(&["FailureTarget", "Failed"]))
     );
-    // What has ended takes no room.
+    // Finished pods free their capacity.
     deployment(&mut cluster, "web", 1, "8");
     cluster.rest();
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
@@ -108,7 +108,7 @@ fn each_number_of_an_indexed_job_succeeds_once() {
         spec["containers"][0]["env"][0]["name"],
         "JOB_COMPLETION_INDEX"
     );
-    // One that fails is tried again, by the same number.
+    // A failed pod is retried with the same index.
     let mut failed = pod.clone();
     failed.status.get_or_insert_default().phase = Some("Failed".to_owned());
     cluster.world.pods.put(failed);
@@ -144,7 +144,7 @@ fn a_finished_job_goes_when_its_time_has_come() {
     assert!((60..75).contains(&seconds), "{seconds}");
 }
 
-/// A CronJob that runs each minute.
+/// Creates a CronJob that runs every minute.
 fn cron_job(cluster: &mut Cluster, more: Value) {
     let mut metadata = cluster.metadata("tick");
     metadata["creationTimestamp"] = json!(cluster.now.to_string());
@@ -160,7 +160,7 @@ fn cron_job(cluster: &mut Cluster, more: Value) {
 }
 
 impl Cluster {
-    /// Lets time go on, not further than this.
+    /// Advances the clock, at most to `end`.
     fn go_on_until(&mut self, end: Timestamp) {
         while let Some(wake) = self.settle()
             && wake <= end
@@ -171,7 +171,7 @@ impl Cluster {
         self.settle();
     }
 
-    /// The Jobs that are there, by name, and whether they have ended.
+    /// Returns the Jobs by name, and whether they are finished.
     fn jobs(&self) -> Vec<(String, bool)> {
         let jobs = self.world.jobs.iter();
         jobs.map(|job| {
@@ -182,7 +182,7 @@ impl Cluster {
     }
 }
 
-/// The clock begins within minute 16666.
+/// Returns the start of a minute; the clock starts within minute 16666.
 fn minute(number: i64) -> Timestamp {
     Timestamp::from_second(number * 60).unwrap()
 }
@@ -258,7 +258,7 @@ fn concurrency_is_as_it_is_said() {
     assert_eq!(long("Replace").jobs(), named(&both[1..]));
     let mut cluster = long("Forbid");
     assert_eq!(cluster.jobs(), named(&both[..1]));
-    // The one that was held up comes when the other has ended.
+    // The delayed Job starts when the other one is finished.
     let later = minute(16668).checked_add(std::time::Duration::from_secs(45));
     cluster.go_on_until(later.unwrap());
     assert_eq!(cluster.jobs(), named(&[(16667, true), (16668, false)]));

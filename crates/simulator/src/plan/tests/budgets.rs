@@ -1,4 +1,4 @@
-//! What budgets for disruptions count.
+//! PodDisruptionBudgets.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
         .put(from(json!({"metadata": metadata, "spec": spec})));
 }
 
-/// Of a budget: expected pods, healthy ones, how many of them are wanted, and how many may go; and why.
+/// Returns expected, healthy, required and allowed pods of a budget, and the reason.
 fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
     let budget = cluster.world.budgets.get(&place(name)).unwrap();
     let status = budget.status.clone().unwrap();
@@ -70,7 +70,7 @@ fn budgets_allow_what_is_more_than_they_want() {
     ] {
         assert_eq!(budgeted(&cluster, name), (numbers, why), "{name}");
     }
-    // As soon as fewer are wanted, or fewer are there, it is counted anew.
+    // The budget is recounted when the requirement or the pods change.
     edit_deployment(&mut cluster, "web", |web| {
         web["spec"]["replicas"] = json!(1);
     });
@@ -96,7 +96,7 @@ fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
     );
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
-    // As the server notes it.
+    // Record an eviction like the server.
     let evicted = cluster.world.pods.iter().next().unwrap().clone();
     let note = |cluster: &mut Cluster| {
         let budget = cluster.world.budgets.get(&place("b")).unwrap();
@@ -109,11 +109,11 @@ fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
     let since = cluster.now;
     let wake = cluster.settle().unwrap();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
-    // It never goes.
+    // The pod is never deleted.
     assert_eq!(wake.duration_since(since).as_secs(), 120);
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
-    // It goes, and another one comes.
+    // The pod is deleted and replaced.
     note(&mut cluster);
     cluster.settle();
     cluster.world.pods.remove(&key(&evicted));

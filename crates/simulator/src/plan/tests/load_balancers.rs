@@ -14,7 +14,7 @@ fn put(cluster: &mut Cluster, name: &str, spec: &Value) {
     cluster.world.services.put(from(object));
 }
 
-/// The addresses of an object by its status.
+/// Returns the addresses in the status of an object.
 fn addresses<K>(objects: &Kind<K>, name: &str) -> Vec<String>
 where
     K: kube::Resource + serde::Serialize,
@@ -50,7 +50,7 @@ fn a_load_balancer_has_an_address_as_long_as_it_is_one() {
     retype(&mut cluster, "web", "NodePort");
     cluster.settle();
     assert!(addresses(&cluster.world.services, "web").is_empty());
-    // The same one gets the same address again.
+    // The same object gets the same address again.
     retype(&mut cluster, "web", "LoadBalancer");
     cluster.settle();
     assert_eq!(addresses(&cluster.world.services, "web"), first);

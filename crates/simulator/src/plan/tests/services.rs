@@ -1,4 +1,4 @@
-//! Services and the addresses of their pods.
+//! Services and their EndpointSlices.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn service(cluster: &mut Cluster, name: &str, spec: &Value) {
     cluster.world.services.put(from(object));
 }
 
-/// The slices of a service, as JSON, in the order of their names.
+/// Returns the slices of a service as JSON, ordered by name.
 fn slices(cluster: &Cluster, service: &str) -> Vec<Value> {
     let slices = cluster.world.slices.iter();
     slices
@@ -62,7 +62,7 @@ fn a_service_has_the_addresses_of_its_ready_pods() {
     assert_eq!(slices(&cluster, "by-hand"), Vec::<Value>::new());
     assert_eq!(slices(&cluster, "elsewhere"), Vec::<Value>::new());
 
-    // Those that do not serve are listed, as not ready; those that are gone are not.
+    // Unready pods are listed as not ready; deleted pods are not listed.
     edit_deployment(&mut cluster, "web", |web| {
         web["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
         web["spec"]["replicas"] = json!(1);

@@ -1,4 +1,4 @@
-//! Claims, and those of StatefulSets.
+//! Claims, including those of StatefulSets.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn a_claim_gets_a_volume_as_large_as_it_asks_for() {
     assert_eq!(claim["status"], bound);
 }
 
-/// A StatefulSet with two pods, each with a claim.
+/// Creates a StatefulSet with two pods, each with a claim.
 fn set(cluster: &mut Cluster, more: Value) {
     let metadata = cluster.metadata("db");
     let mut spec = json!({
