@@ -1,13 +1,15 @@
-//! What a binding is called, and of which of the two kinds it is.
+//! The name and the kind of a binding.
 
 use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER};
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 
-/// Names a ResourceBinding, or with an empty namespace a ClusterResourceBinding.
+/// The key of a ResourceBinding, or with an empty namespace of a ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BindingKey {
-    /// Its namespace.
+    /// The namespace.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -20,8 +22,18 @@ pub enum BindingKind {
     Cluster,
 }
 
+impl BindingKey {
+    /// Returns the key of a binding object.
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        }
+    }
+}
+
 impl BindingKind {
-    /// The kind of the binding of this key.
+    /// Returns the kind of the binding with this key.
     pub fn of(key: &BindingKey) -> Self {
         if key.namespace.is_empty() {
             Self::Cluster
@@ -30,7 +42,7 @@ impl BindingKind {
         }
     }
 
-    /// The kind's name.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespaced => "ResourceBinding",
@@ -38,7 +50,7 @@ impl BindingKind {
         }
     }
 
-    /// The finalizer that keeps a binding of this kind until its Works are gone.
+    /// Returns the finalizer that keeps a binding of this kind until its Works are deleted.
     pub(crate) fn finalizer(self) -> &'static str {
         match self {
             Self::Namespaced => BINDING_FINALIZER,

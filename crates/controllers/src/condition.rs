@@ -1,9 +1,10 @@
-//! Conditions in the status of objects.
+//! Status conditions.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// Sets a condition; the time of its transition moves only when its status does. Returns whether anything
-/// changed.
+use crate::timestamp;
+
+/// Sets a condition. Its transition time changes only with its status. Reports whether anything changed.
 pub(crate) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,
@@ -12,14 +13,12 @@ pub(crate) fn set(
     message: &str,
 ) -> bool {
     let status = if holds { "True" } else { "False" };
-    let now = jiff::Timestamp::now();
-    let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
     let mut wanted = Condition {
         type_: kind.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: now,
+        last_transition_time: timestamp::now(),
         observed_generation: None,
     };
     match conditions.iter_mut().find(|known| known.type_ == kind) {
@@ -38,22 +37,24 @@ pub(crate) fn set(
     }
 }
 
-/// The condition of a kind.
+/// Returns the condition of a type.
 pub(crate) fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|known| known.type_ == kind)
 }
 
-/// Whether a condition is there and holds.
+/// Reports whether a condition is `True`.
 pub(crate) fn holds(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|known| known.status == "True")
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::*;
 
     #[test]
-    fn only_a_change_of_the_status_moves_the_time() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         assert!(set(&mut conditions, "Applied", false, "Failed", "why"));
         let long_ago = Time(jiff::Timestamp::UNIX_EPOCH);

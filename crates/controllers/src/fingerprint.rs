@@ -1,6 +1,4 @@
-//! Fingerprints of an object's content: whether it changed, and whether it changed by a user's hand.
-//!
-//! Comparing fingerprints instead of objects spares the memory for every object's content.
+//! Fingerprints of objects: they detect changes, and changes by users, without keeping each object in memory.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,20 +7,20 @@ use berth_api::well_known::SKIP_AUTO_PROPAGATION;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-/// Labels and annotations with this in their key are the system's own.
+/// Part of the keys of labels and annotations that the system writes.
 const SYSTEM_KEYS: &str = ".karmada.io";
 
-/// What an object says, with and without what the system writes.
+/// Hashes of an object, with and without the fields that the system writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprints {
-    /// All but status, managed fields and resource version.
+    /// Everything except status, managed fields and resource version.
     pub all: u64,
-    /// The same without the system's labels and annotations, and without the generation.
+    /// The same without the labels and annotations of the system, and without the generation.
     pub by_user: u64,
 }
 
 impl Fingerprints {
-    /// The fingerprints of an object.
+    /// Hashes an object.
     pub fn of(object: &DynamicObject) -> Self {
         let meta = &object.metadata;
         let labels = meta.labels.as_ref();
@@ -35,9 +33,9 @@ impl Fingerprints {
         for owner in meta.owner_references.iter().flatten() {
             owner.uid.hash(&mut user);
         }
-        let not_ours = |key: &str| !key.contains(SYSTEM_KEYS);
-        hash_map(labels, |key| not_ours(key) || key == SKIP_AUTO_PROPAGATION).hash(&mut user);
-        hash_map(annotations, not_ours).hash(&mut user);
+        let by_user = |key: &str| !key.contains(SYSTEM_KEYS);
+        hash_map(labels, |key| by_user(key) || key == SKIP_AUTO_PROPAGATION).hash(&mut user);
+        hash_map(annotations, by_user).hash(&mut user);
         if let Some(fields) = object.data.as_object() {
             let content = fields.iter().filter(|(field, _)| *field != "status");
             combine(content.map(|(field, value)| hash_entry(field, hash_value(value))))
@@ -55,7 +53,7 @@ impl Fingerprints {
         }
     }
 
-    /// The fingerprints after the system has changed its own marks.
+    /// Returns the fingerprints after the system changed its labels and annotations.
     pub(crate) fn with_marks(self, marks: &str) -> Self {
         Self {
             all: hash_of(&(self.all, marks)),
@@ -69,7 +67,7 @@ fn hash_map(map: Option<&BTreeMap<String, String>>, keep: impl Fn(&str) -> bool)
     combine(entries.map(|(key, value)| hash_entry(key, hash_of(value))))
 }
 
-/// The order of keys does not count.
+/// Combines hashes independently of their order.
 fn combine(hashes: impl Iterator<Item = u64>) -> u64 {
     hashes.fold(0, u64::wrapping_add)
 }
@@ -112,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_seen_as_what_it_is() {
+    fn changes_by_users_and_by_the_system_are_distinguished() {
         let base = json!({
             "metadata": {"name": "a", "uid": "u", "generation": 1, "resourceVersion": "1"},
             "spec": {"replicas": 1},
         });
         let before = of(base.clone());
-        // (what changes, whether it counts at all, whether a user did it)
+        // (changed field, whether it counts, whether it counts as a change by a user)
         for (path, value, counts, by_user) in [
             ("/metadata/resourceVersion", json!("2"), false, false),
             ("/status", json!({"ready": 1}), false, false),

@@ -1,10 +1,10 @@
-//! The size of JSON values, for bounds on what members report.
+//! The size of JSON values, to bound the status that members report.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 
-/// Counts the bytes written to it.
+/// A writer that counts bytes.
 struct Count(usize);
 
 impl Write for Count {
@@ -23,7 +23,7 @@ pub(crate) fn json_size(value: &Value) -> usize {
     let mut count = Count(0);
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
-        // A value that cannot be written does not fit anywhere.
+        // A value that cannot be serialized exceeds every bound.
         Err(_) => usize::MAX,
     }
 }

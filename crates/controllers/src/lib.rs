@@ -1,13 +1,30 @@
-//! What surrounds scheduling on a control plane: the [`detector`] turns policies and resource templates into
-//! bindings; [`propagation`] turns placed bindings into Works, brings these into the members, and what is seen
-//! there back; [`cluster`] and [`cluster_status`] look after the
-//! members themselves, [`namespace_sync`] brings namespaces into them, and [`unified_auth`] the rights to act for users. [`dependencies`] lets what a resource names
-//! follow it, [`failover`] takes bindings off clusters, and [`workload_rebalancer`] has them placed afresh on request.
+//! The controllers around the scheduler: from policies and resource templates to bindings, from bindings into the member
+//! clusters, and status back.
 //!
-//! Controllers talk to API servers through clients that they are given or make from what a Cluster says, and to
-//! nothing else: they know no engine, no scheduler and no embedded server. What can be decided without a server is
-//! decided in pure functions, which the tests hold to Karmada's behaviour.
+//! | module | controller |
+//! |---|---|
+//! | [`detector`] | binds resource templates by policies: one binding for each matching template |
+//! | [`dependencies`] | propagates the ConfigMaps, Secrets and other objects that a template refers to, along with it |
+//! | [`propagation`] | creates Works for placed bindings, applies them in members, and aggregates status |
+//! | [`failover`] | evicts bindings from tainted clusters and unhealthy applications |
+//! | [`workload_rebalancer`] | triggers a new scheduling on request |
+//! | [`cluster`] | maintains the execution namespace, finalizer and condition taints of Clusters |
+//! | [`cluster_status`] | collects the status of Push clusters |
+//! | [`taint_policy`] | adds and removes taints by ClusterTaintPolicies |
+//! | [`namespace_sync`] | creates namespaces in members |
+//! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
+//!
+//! Shared modules: `reconciler` is the runtime of the controllers; [`interpreter`] knows the replicas, status and health of
+//! kinds; [`overrides`] applies override policies; [`member_client`] connects to members; [`owned_work`] writes Works
+//! without a binding; `rest_mapper` finds resources by kind; `api_error` reads errors of requests. [`resource_selector`],
+//! [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`, `condition`, `timestamp`,
+//! `merge_diff` and `json_size` are leaves.
+//!
+//! The controllers reach API servers only through clients that they are given, or make from a Cluster object. They know no
+//! scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's behaviour.
 
+mod api_error;
+pub mod binding;
 pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;
@@ -16,11 +33,9 @@ pub mod dependencies;
 pub mod detector;
 pub mod failover;
 mod fingerprint;
-mod informer;
 pub mod interpreter;
 mod json_fields;
 mod json_size;
-mod kinds;
 pub mod member_client;
 mod merge_diff;
 pub mod namespace_sync;
@@ -29,10 +44,54 @@ mod object_reference;
 mod overrides;
 mod owned_work;
 pub mod propagation;
-mod queue;
+mod reconciler;
 pub mod resource_selector;
 pub mod resource_type;
+mod rest_mapper;
 pub mod server_objects;
 pub mod taint_policy;
+mod timestamp;
 pub mod unified_auth;
 pub mod workload_rebalancer;
+
+pub use reconciler::ControllerError;
+
+mod queue {
+    pub(crate) use crate::reconciler::until;
+    pub(crate) use crate::reconciler::work_queue::{Lane, WorkQueue as Queue};
+}
+mod said {
+    pub(crate) use crate::api_error::{api_error_message as said, has_code};
+}
+mod kinds {
+    pub(crate) use crate::rest_mapper::{KindError, RestMapper as Kinds};
+}
+mod informer {
+    use kube::api::{Api, DynamicObject};
+    use kube::runtime::watcher;
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use crate::reconciler::informer::{AfterOutage, inform as watch};
+    pub(crate) use crate::reconciler::informer::{Listing, WatchEvent as Observation};
+
+    pub(crate) async fn inform_of_member<M: Send>(
+        api: Api<DynamicObject>,
+        config: watcher::Config,
+        message: impl Fn(Observation) -> M + Send,
+        sender: mpsc::Sender<M>,
+        shutdown: CancellationToken,
+    ) {
+        watch(api, AfterOutage::List, config, message, sender, shutdown).await;
+    }
+
+    pub(crate) async fn inform<M: Send>(
+        api: Api<DynamicObject>,
+        config: watcher::Config,
+        message: impl Fn(Observation) -> M + Send,
+        sender: mpsc::Sender<M>,
+        shutdown: CancellationToken,
+    ) {
+        watch(api, AfterOutage::Resume, config, message, sender, shutdown).await;
+    }
+}

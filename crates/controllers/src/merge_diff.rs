@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// The merge patch (RFC 7396) that turns `old` into `new`; nothing where they are equal. Fields of `old`
-/// that `new` lacks become null.
+/// Returns the merge patch (RFC 7396) that turns `old` into `new`, or `None` when they are equal. Fields that `new` lacks
+/// become null.
 pub(crate) fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => object_diff(old, new),
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_in_the_patch() {
+    fn the_patch_contains_only_differences() {
         for (old, new, patch) in [
             (json!({"a": 1}), json!({"a": 1}), None),
             (

@@ -1,6 +1,6 @@
-//! Hints at the name that was probably meant where one does not exist.
+//! Suggestions for misspelled names.
 
-/// Returns the candidate that differs least from a word, if it differs in no more than a third of the word.
+/// Returns the candidate with the smallest edit distance, which is at most a third of the word's length.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase();
     let most = (word.chars().count() / 3).max(1);
@@ -16,7 +16,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns a hint for a kind that is not served in an API version, given the API versions and kinds that are.
+/// Returns a hint for a kind that is not served in an API version. `served` lists the API versions and kinds.
 pub fn kind_hint<'a>(
     api_version: &str,
     kind: &str,
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_near_is_meant() {
+    fn only_similar_names_are_suggested() {
         let names = ["web", "worker", "database"];
         for (word, expected) in [
             ("wbe", Some("web")),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_looked_for_in_its_version_and_elsewhere() {
+    fn a_kind_is_suggested_from_any_api_version() {
         let served = [
             ("apps/v1", "Deployment"),
             ("apps/v1", "DaemonSet"),

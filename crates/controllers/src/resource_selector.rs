@@ -1,4 +1,4 @@
-//! Which resources the selectors of policies and of override policies match, and how precisely.
+//! Resource selectors of policies and override policies.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use berth_api::policy::ResourceSelector;
 use berth_api::selector::{CompiledSelector, SelectorError};
 use serde_json::Value;
 
-/// How precisely a selector matches. Among policies of equal explicit priority the more precise one wins.
+/// The precision of a match. Among policies of equal explicit priority, the more precise one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
     /// By kind alone.
@@ -18,23 +18,23 @@ pub enum Precision {
     Name,
 }
 
-/// What selectors look at in a resource.
+/// The fields of a resource that selectors read.
 #[derive(Clone, Debug)]
 pub struct ResourceIdentity<'a> {
     /// For example `apps/v1`.
     pub api_version: &'a str,
     /// The kind.
     pub kind: &'a str,
-    /// Its namespace, empty for cluster-scoped resources.
+    /// The namespace, empty for cluster-scoped resources.
     pub namespace: &'a str,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// Its labels.
+    /// The labels.
     pub labels: Cow<'a, BTreeMap<String, String>>,
 }
 
 impl<'a> ResourceIdentity<'a> {
-    /// What is written in a manifest.
+    /// Reads the identity from a manifest.
     pub fn of(manifest: &'a Value) -> Self {
         let text = |pointer: &str| {
             let value = manifest.pointer(pointer).and_then(Value::as_str);
@@ -56,7 +56,7 @@ impl<'a> ResourceIdentity<'a> {
     }
 }
 
-/// A resource selector, ready to match.
+/// A compiled resource selector.
 #[derive(Clone, Debug)]
 pub struct Selector {
     /// For example `apps/v1`.
@@ -65,26 +65,26 @@ pub struct Selector {
     pub kind: String,
     /// The namespace; empty matches all.
     pub namespace: String,
-    /// Which objects.
+    /// The selected objects.
     pub objects: Objects,
 }
 
-/// Which objects of a kind a selector matches.
+/// The objects of a kind that a selector matches.
 #[derive(Clone, Debug)]
 pub enum Objects {
-    /// All.
+    /// All objects.
     All,
-    /// The one of this name.
+    /// The object with this name.
     Named(String),
-    /// Those with these labels.
+    /// The objects with these labels.
     Labelled(CompiledSelector),
 }
 
 impl Selector {
-    /// Checks a selector. Where it has a name its label selector does not count, and is not looked at.
+    /// Compiles a selector. A selector with a name ignores its label selector.
     ///
     /// # Errors
-    /// When the label selector is not valid.
+    /// When the label selector is invalid.
     pub fn compile(selector: &ResourceSelector) -> Result<Self, SelectorError> {
         let objects = match &selector.label_selector {
             _ if !selector.name.is_empty() => Objects::Named(selector.name.clone()),
@@ -99,7 +99,7 @@ impl Selector {
         })
     }
 
-    /// How precisely this matches a resource, if it does.
+    /// Returns the precision with which the selector matches a resource, or `None`.
     pub fn precision_of(&self, resource: &ResourceIdentity<'_>) -> Option<Precision> {
         let ResourceIdentity {
             api_version,
@@ -118,7 +118,7 @@ impl Selector {
         }
     }
 
-    /// Whether this matches a resource, as far as that can be said without its labels.
+    /// Reports whether the selector matches a resource, labels aside.
     pub fn may_match(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
         self.api_version == api_version
             && self.kind == kind

@@ -1,4 +1,4 @@
-//! The kinds of resource that are looked at, and the keys of their objects.
+//! Resource types as a server serves them, and keys of resource templates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use kube::core::ApiResource;
 
 use crate::binding_key::BindingKey;
 
-/// A kind of resource as the server serves it.
+/// A resource type as the server serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceType {
     /// Group, version, kind and plural.
     pub api: ApiResource,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
 impl ResourceType {
-    /// A handle on the objects of one namespace, or on cluster-scoped ones.
+    /// Returns the API of its objects in a namespace, or of cluster-scoped objects.
     pub fn api(&self, client: kube::Client, namespace: &str) -> Api<DynamicObject> {
         if self.namespaced && !namespace.is_empty() {
             Api::namespaced_with(client, namespace, &self.api)
@@ -27,7 +27,7 @@ impl ResourceType {
         }
     }
 
-    /// The key of an object of this kind.
+    /// Returns the key of an object of this type.
     pub fn key(self: &Arc<Self>, namespace: &str, name: &str) -> TemplateKey {
         TemplateKey {
             resource: Arc::clone(self),
@@ -39,7 +39,7 @@ impl ResourceType {
 
 #[cfg(test)]
 impl ResourceType {
-    /// Deployments, as tests need them.
+    /// Returns the type of Deployments, for tests.
     pub(crate) fn deployments() -> Arc<Self> {
         let kind = kube::core::GroupVersionKind::gvk("apps", "v1", "Deployment");
         Arc::new(Self {
@@ -49,29 +49,29 @@ impl ResourceType {
     }
 }
 
-/// Names a resource template.
+/// The key of a resource template.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TemplateKey {
-    /// What kind of resource it is.
+    /// The resource type.
     pub resource: Arc<ResourceType>,
-    /// Its namespace, empty for cluster-scoped resources.
+    /// The namespace, empty for cluster-scoped resources.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 impl TemplateKey {
-    /// For example `apps/v1`.
+    /// Returns the API version, for example `apps/v1`.
     pub fn api_version(&self) -> &str {
         &self.resource.api.api_version
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> &str {
         &self.resource.api.kind
     }
 
-    /// The binding that a template of this key has.
+    /// Returns the key of the template's binding.
     pub fn binding(&self) -> BindingKey {
         BindingKey {
             namespace: self.namespace.clone(),

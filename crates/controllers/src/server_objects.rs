@@ -1,10 +1,10 @@
-//! Objects that the API servers and controllers of every cluster create for themselves. Propagating them would overwrite
-//! the member's own, which the member would restore again and again.
+//! Objects that every cluster creates for itself. If they were propagated, control plane and member would overwrite each
+//! other endlessly.
 
-/// The ConfigMap with the certificate of a cluster's authority, in each namespace.
+/// The ConfigMap with the CA certificate of the cluster, in each namespace.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Reports whether a cluster creates this object for itself.
+/// Reports whether every cluster creates this object for itself.
 pub fn is_made_by_server(group: &str, kind: &str, namespace: &str, name: &str) -> bool {
     match (group, kind) {
         ("", "ConfigMap") => {
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_objects_of_the_same_names_are_users_objects() {
+    fn only_objects_of_the_right_kind_and_namespace_are_server_objects() {
         for (group, kind, namespace, name, made) in [
             ("", "ConfigMap", "any", "kube-root-ca.crt", true),
             ("", "Secret", "any", "kube-root-ca.crt", false),

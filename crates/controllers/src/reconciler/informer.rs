@@ -1,4 +1,4 @@
-//! Watches the objects of one kind, for as long as it is asked to.
+//! Informers: each watches the objects of one resource and sends what it sees through a bounded channel.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,20 +9,20 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What was observed.
+/// An event of a watch.
 #[derive(Clone, Debug)]
-pub(crate) enum Observation {
-    /// An object is there: new, changed, or listed anew.
+pub(crate) enum WatchEvent {
+    /// An object was created, changed, or listed again.
     Applied(Box<DynamicObject>),
-    /// An object is gone.
+    /// An object was deleted.
     Deleted(Box<DynamicObject>),
-    /// All objects were listed, each of them applied before this: what is not among them is gone.
+    /// A list is complete: each of its objects was applied before, and an object that is not in it does not exist.
     Listed(Listing),
-    /// The server does not serve the kind, or not any more. Said again each time it is asked and answers so.
+    /// The server does not serve the resource. Sent after each attempt.
     Unserved,
 }
 
-/// The names of the objects that were listed.
+/// The names of the listed objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
     /// By namespace, empty for cluster-scoped objects.
@@ -30,7 +30,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Whether an object was listed.
+    /// Reports whether an object was listed.
     pub(crate) fn contains(&self, namespace: &str, name: &str) -> bool {
         let names = self.names.get(namespace);
         names.is_some_and(|names| names.contains(name))
@@ -52,44 +52,23 @@ impl<'a> FromIterator<&'a DynamicObject> for Listing {
     }
 }
 
-/// How a watch goes on after the server could not be reached.
+/// The way in which a watch continues after the server was unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AfterOutage {
-    /// At the version that was seen last.
+pub(crate) enum AfterOutage {
+    /// From the last version.
     Resume,
-    /// With a list: the server may have been replaced by one with other objects and lower versions.
+    /// With a list. A member may return empty or restored from a backup, at the same address: a watch from the last
+    /// version would then report nothing.
     List,
 }
 
-/// Watches objects of a member, as [`inform`] does, and lists them after each outage. A member may come back emptied,
-/// or from a backup, at the same address: watched from the last version, it would report nothing.
-pub(crate) async fn inform_of_member<M: Send>(
-    api: Api<DynamicObject>,
-    config: watcher::Config,
-    message: impl Fn(Observation) -> M + Send,
-    sender: mpsc::Sender<M>,
-    shutdown: CancellationToken,
-) {
-    watch(api, config, AfterOutage::List, message, sender, shutdown).await;
-}
-
-/// Watches objects and sends what it sees, made into messages. Errors of the server are waited out; a slow
-/// receiver slows the watch down, and nothing is lost.
+/// Watches objects until the token is cancelled, and sends each event as a message. Errors of the server are retried;
+/// a slow receiver slows down the watch, and no event is lost.
 pub(crate) async fn inform<M: Send>(
     api: Api<DynamicObject>,
-    config: watcher::Config,
-    message: impl Fn(Observation) -> M + Send,
-    sender: mpsc::Sender<M>,
-    shutdown: CancellationToken,
-) {
-    watch(api, config, AfterOutage::Resume, message, sender, shutdown).await;
-}
-
-async fn watch<M: Send>(
-    api: Api<DynamicObject>,
-    config: watcher::Config,
     after_outage: AfterOutage,
-    message: impl Fn(Observation) -> M + Send,
+    config: watcher::Config,
+    message: impl Fn(WatchEvent) -> M + Send,
     sender: mpsc::Sender<M>,
     shutdown: CancellationToken,
 ) {
@@ -107,27 +86,31 @@ async fn watch<M: Send>(
                     if after_outage == AfterOutage::List && is_outage(&error) {
                         stream.set(start());
                     }
-                    if !says_unserved(&error) {
+                    if !is_unserved(&error) {
                         continue;
                     }
                     None
                 }
             };
-            let observation = match event {
+            let event = match event {
                 Some(watcher::Event::Init) => {
                     listing = Listing::default();
                     continue;
                 }
                 Some(watcher::Event::InitApply(object)) => {
                     listing.add(&object);
-                    Observation::Applied(lean(object))
+                    WatchEvent::Applied(strip_managed_fields(object))
                 }
-                Some(watcher::Event::InitDone) => Observation::Listed(std::mem::take(&mut listing)),
-                Some(watcher::Event::Apply(object)) => Observation::Applied(lean(object)),
-                Some(watcher::Event::Delete(object)) => Observation::Deleted(lean(object)),
-                None => Observation::Unserved,
+                Some(watcher::Event::InitDone) => WatchEvent::Listed(std::mem::take(&mut listing)),
+                Some(watcher::Event::Apply(object)) => {
+                    WatchEvent::Applied(strip_managed_fields(object))
+                }
+                Some(watcher::Event::Delete(object)) => {
+                    WatchEvent::Deleted(strip_managed_fields(object))
+                }
+                None => WatchEvent::Unserved,
             };
-            if sender.send(message(observation)).await.is_err() {
+            if sender.send(message(event)).await.is_err() {
                 return;
             }
         }
@@ -138,8 +121,8 @@ async fn watch<M: Send>(
     }
 }
 
-/// Whether the server answered that it has nothing to list or to watch.
-fn says_unserved(error: &watcher::Error) -> bool {
+/// Reports whether the server answered that it does not serve the resource.
+fn is_unserved(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
@@ -147,7 +130,7 @@ fn says_unserved(error: &watcher::Error) -> bool {
     }
 }
 
-/// Whether a watch broke, or could not go on, without an answer of the server. A list that fails is tried again anyway.
+/// Reports whether a watch broke without a response of the server. A failed list is tried again in any case.
 fn is_outage(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
@@ -157,8 +140,8 @@ fn is_outage(error: &watcher::Error) -> bool {
     }
 }
 
-/// Managed fields are most of an object's memory, and nobody here reads them.
-fn lean(mut object: DynamicObject) -> Box<DynamicObject> {
+/// Drops the managed fields: they are most of an object's memory, and no controller reads them.
+fn strip_managed_fields(mut object: DynamicObject) -> Box<DynamicObject> {
     object.metadata.managed_fields = None;
     Box::new(object)
 }
@@ -179,13 +162,13 @@ mod tests {
         json!({ "metadata": { "name": name, "namespace": "n", "resourceVersion": "1" } })
     }
 
-    /// A server that gives these answers, and none to those who ask on.
-    fn server(answers: Vec<String>) -> Client {
-        let answers = Arc::new(Mutex::new(answers.into_iter()));
+    /// A server that sends these responses, and none to further requests.
+    fn server(responses: Vec<String>) -> Client {
+        let responses = Arc::new(Mutex::new(responses.into_iter()));
         let service = tower::service_fn(move |_: Request<Body>| {
-            let answer = answers.lock().unwrap().next();
+            let response = responses.lock().unwrap().next();
             async move {
-                match answer {
+                match response {
                     Some(text) => {
                         Ok::<_, std::io::Error>(Response::new(Body::from(text.into_bytes())))
                     }
@@ -203,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_gap_the_new_list_says_what_is_gone() {
+    async fn the_list_after_a_gap_names_the_remaining_objects() {
         let event =
             |kind: &str, object: Value| format!("{}\n", json!({ "type": kind, "object": object }));
         let gone = json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "" });
@@ -214,27 +197,34 @@ mod tests {
         ]);
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
         let api = Api::namespaced_with(client, "n", &kind);
-        let (sender, mut seen) = mpsc::channel(16);
+        let (sender, mut events) = mpsc::channel(16);
         let shutdown = CancellationToken::new();
         let config = watcher::Config::default();
-        let informer = tokio::spawn(inform(api, config, |seen| seen, sender, shutdown.clone()));
-        let mut story = Vec::new();
+        let informer = tokio::spawn(inform(
+            api,
+            AfterOutage::Resume,
+            config,
+            |event| event,
+            sender,
+            shutdown.clone(),
+        ));
+        let mut seen = Vec::new();
         let mut listings = 0;
         while listings < 2 {
-            match seen.recv().await.unwrap() {
-                Observation::Applied(object) => story.push(object.name_any()),
-                Observation::Deleted(object) => panic!("{} was not deleted", object.name_any()),
-                Observation::Listed(listing) => {
+            match events.recv().await.unwrap() {
+                WatchEvent::Applied(object) => seen.push(object.name_any()),
+                WatchEvent::Deleted(object) => panic!("{} was not deleted", object.name_any()),
+                WatchEvent::Listed(listing) => {
                     listings += 1;
                     let names = ["a", "b", "c"].into_iter();
                     let listed: String = names.filter(|name| listing.contains("n", name)).collect();
                     assert!(!listing.contains("other", "b"));
-                    story.push(format!("all: {listed}"));
+                    seen.push(format!("all: {listed}"));
                 }
-                Observation::Unserved => panic!("config maps are served"),
+                WatchEvent::Unserved => panic!("config maps are served"),
             }
         }
-        assert_eq!(story, ["a", "b", "all: ab", "c", "b", "all: b"]);
+        assert_eq!(seen, ["a", "b", "all: ab", "c", "b", "all: b"]);
         shutdown.cancel();
         informer.await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! How a server serves a kind of resource: asked once for each kind, and remembered.
+//! A REST mapper: finds the resource of an API version and kind, with one discovery request for each kind.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,13 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::error::DiscoveryError;
 
+use crate::api_error::api_error_message;
 use crate::resource_type::ResourceType;
 
-/// A kind that a server does not serve, or that it could not be asked about.
+/// An error of looking up a kind.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KindError {
-    /// The server says that it has no such kind.
+    /// The server does not serve the kind.
     #[error(
         "the server could not find the requested resource: it does not serve {kind} in {api_version}"
     )]
@@ -24,9 +25,9 @@ pub(crate) enum KindError {
         /// The kind.
         kind: String,
     },
-    /// The server does not say.
+    /// The discovery request failed.
     #[error(
-        "cannot find out how {kind} in {api_version} is served: {}",
+        "cannot discover {kind} in {api_version}: {}",
         api_error_message(source)
     )]
     Unknown {
@@ -34,13 +35,13 @@ pub(crate) enum KindError {
         api_version: String,
         /// The kind.
         kind: String,
-        /// Why not.
+        /// The error of the request.
         source: Box<kube::Error>,
     },
 }
 
 impl KindError {
-    /// What an answer to the question about a kind means.
+    /// Classifies the error of a discovery request.
     fn new(api_version: &str, kind: &str, source: kube::Error) -> Self {
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         let unserved = match &source {
@@ -64,30 +65,30 @@ impl KindError {
         }
     }
 
-    /// Whether the server has no such kind: then it has no objects of it either.
+    /// Reports whether the server does not serve the kind, and so has no objects of it.
     pub(crate) fn is_unserved(&self) -> bool {
         matches!(self, Self::Unserved { .. })
     }
 }
 
-/// By `apiVersion` and `kind`.
+/// The resources found so far, by `apiVersion` and `kind`.
 type Known = HashMap<(String, String), Arc<ResourceType>>;
 
-/// The kinds of one server. Cheap to clone.
+/// The REST mapper of one server. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Kinds {
+pub(crate) struct RestMapper {
     client: kube::Client,
     known: Arc<Mutex<Known>>,
 }
 
-impl std::fmt::Debug for Kinds {
+impl std::fmt::Debug for RestMapper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kinds").finish_non_exhaustive()
+        f.debug_struct("RestMapper").finish_non_exhaustive()
     }
 }
 
-impl Kinds {
-    /// The kinds of the server behind a client.
+impl RestMapper {
+    /// Returns the mapper of the server behind a client.
     pub(crate) fn new(client: kube::Client) -> Self {
         Self {
             client,
@@ -95,12 +96,12 @@ impl Kinds {
         }
     }
 
-    /// The client.
+    /// Returns the client.
     pub(crate) fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// How a kind is served.
+    /// Returns the resource of a kind.
     pub(crate) async fn find(
         &self,
         api_version: &str,
@@ -123,7 +124,7 @@ impl Kinds {
         Ok(found)
     }
 
-    /// A handle on objects of a kind.
+    /// Returns the API of the objects of a kind.
     pub(crate) async fn api(
         &self,
         api_version: &str,
@@ -134,7 +135,7 @@ impl Kinds {
         Ok(found.api(self.client.clone(), namespace))
     }
 
-    /// A kind turned out not to be served any more, or not as it was: it is asked for again.
+    /// Forgets a kind that the server stopped serving or serves differently, so that it is discovered again.
     pub(crate) fn forget(&self, api_version: &str, kind: &str) -> KindError {
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         self.known().remove(&(api_version.clone(), kind.clone()));

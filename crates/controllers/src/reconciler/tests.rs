@@ -1,0 +1,128 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::work_queue::{Lane, RetryableError, WorkQueue};
+use super::*;
+
+/// Writes each key that it receives; the first write of each key fails.
+struct Echo {
+    queue: WorkQueue<u32, ()>,
+    written: mpsc::UnboundedSender<u32>,
+    attempts: Vec<u32>,
+    running: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("refused")]
+struct Refused;
+
+impl RetryableError for Refused {
+    fn is_stale(&self) -> bool {
+        false
+    }
+
+    fn is_outage(&self) -> bool {
+        false
+    }
+}
+
+impl Reconciler for Echo {
+    type Event = u32;
+    type Outcome = (u32, Result<(), Refused>);
+
+    fn handle_event(&mut self, key: u32, _: &mut Inputs<u32>) {
+        self.queue.push(key, (), Lane::Fast);
+    }
+
+    fn handle_outcome(&mut self, (key, result): Self::Outcome, _: &mut Inputs<u32>) {
+        match result {
+            Ok(()) => {
+                self.queue.finish(&key);
+                self.written.send(key).unwrap();
+            }
+            Err(error) => self.queue.retry(&key, (), &error),
+        }
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        self.queue.next_due()
+    }
+
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>) {
+        while workers.has_free() {
+            let Some((key, ())) = self.queue.next() else {
+                return;
+            };
+            self.queue.start(key);
+            let is_first = !self.attempts.contains(&key);
+            self.attempts.push(key);
+            let (running, most) = (self.running.clone(), self.most.clone());
+            workers.start(async move {
+                let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                (key, if is_first { Err(Refused) } else { Ok(()) })
+            });
+        }
+    }
+}
+
+fn client() -> Client {
+    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    Client::try_from(config).unwrap()
+}
+
+fn echo() -> (Echo, mpsc::UnboundedReceiver<u32>) {
+    let (written, receiver) = mpsc::unbounded_channel();
+    let echo = Echo {
+        queue: WorkQueue::default(),
+        written,
+        attempts: Vec::new(),
+        running: Arc::default(),
+        most: Arc::default(),
+    };
+    (echo, receiver)
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_writes_are_retried_by_a_bounded_number_of_workers() {
+    let shutdown = CancellationToken::new();
+    let mut runtime = Runtime::new(client(), &shutdown);
+    runtime.inputs().spawn(|sender, stop| async move {
+        for key in 0..20 {
+            sender.send(key).await.unwrap();
+        }
+        stop.cancelled().await;
+    });
+    let (echo, mut written) = echo();
+    let most = Arc::clone(&echo.most);
+    let running = tokio::spawn(runtime.run("test", echo, 3));
+    let mut keys = Vec::new();
+    while keys.len() < 20 {
+        keys.push(written.recv().await.unwrap());
+    }
+    keys.sort_unstable();
+    assert_eq!(keys, (0..20).collect::<Vec<_>>());
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_of_a_task_ends_the_controller() {
+    let shutdown = CancellationToken::new();
+    let mut runtime = Runtime::new(client(), &shutdown);
+    runtime
+        .inputs()
+        .spawn(|_, _| async { panic!("on purpose") });
+    let ended = runtime.run("test", echo().0, 1).await;
+    let error = ended.unwrap_err().to_string();
+    assert!(error.starts_with("a task of the test failed: "), "{error}");
+}

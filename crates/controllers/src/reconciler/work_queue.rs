@@ -1,0 +1,336 @@
+//! The queue of keys to reconcile: each key once, never twice at the same time, and again later after a failure.
+//!
+//! Two lanes: changes by users precede changes that policies cause, so that an edit of a policy with thousands of
+//! templates delays no deployment.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::api_error;
+
+/// The default delay after the first failure. It doubles with each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(5);
+/// The default maximum delay.
+const LONGEST_DELAY: Duration = Duration::from_secs(1000);
+
+/// The priority of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Before all slow keys.
+    Fast,
+    /// After all fast keys.
+    Slow,
+}
+
+/// The reason for which a key is queued.
+pub(crate) trait Reason {
+    /// Adds another reason to this one.
+    fn merge(&mut self, other: Self);
+}
+
+impl Reason for () {
+    fn merge(&mut self, (): Self) {}
+}
+
+/// An error after which a key is reconciled again.
+pub(crate) trait RetryableError: Display {
+    /// Reports whether the object changed after it was read.
+    fn is_stale(&self) -> bool;
+
+    /// Reports whether the server sent no response. Its client logs the outage.
+    fn is_outage(&self) -> bool;
+}
+
+impl RetryableError for kube::Error {
+    fn is_stale(&self) -> bool {
+        api_error::is_stale(self)
+    }
+
+    fn is_outage(&self) -> bool {
+        api_error::is_outage(self)
+    }
+}
+
+/// A queue of keys, each with its merged reasons.
+#[derive(Debug)]
+pub(crate) struct WorkQueue<K, R> {
+    waiting: HashMap<K, R>,
+    fast: VecDeque<K>,
+    slow: VecDeque<K>,
+    running: HashSet<K>,
+    failures: HashMap<K, u32>,
+    /// Due times of the delayed keys, each with its ticket.
+    later: BinaryHeap<Reverse<(Instant, u64)>>,
+    delayed: HashMap<u64, (K, R)>,
+    /// Keys delayed by [`Self::gather`].
+    gathering: HashSet<K>,
+    tickets: u64,
+    first_delay: Duration,
+    longest_delay: Duration,
+}
+
+impl<K, R> Default for WorkQueue<K, R> {
+    fn default() -> Self {
+        Self::with_retry_delays(FIRST_DELAY, LONGEST_DELAY)
+    }
+}
+
+impl<K, R> WorkQueue<K, R> {
+    /// Returns an empty queue with a maximum retry delay.
+    pub(crate) fn with_longest_delay(longest: Duration) -> Self {
+        Self::with_retry_delays(FIRST_DELAY, longest)
+    }
+
+    /// Returns an empty queue with a first and a maximum retry delay.
+    pub(crate) fn with_retry_delays(first: Duration, longest: Duration) -> Self {
+        Self {
+            waiting: HashMap::new(),
+            fast: VecDeque::new(),
+            slow: VecDeque::new(),
+            running: HashSet::new(),
+            failures: HashMap::new(),
+            later: BinaryHeap::new(),
+            delayed: HashMap::new(),
+            gathering: HashSet::new(),
+            tickets: 0,
+            first_delay: first,
+            longest_delay: longest,
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
+    /// Queues a key. The reason is merged into that of a queued key.
+    pub(crate) fn push(&mut self, key: K, reason: R, lane: Lane) {
+        if let Some(known) = self.waiting.get_mut(&key) {
+            known.merge(reason);
+        } else {
+            self.waiting.insert(key.clone(), reason);
+        }
+        // A key may be in both lanes; the second entry is skipped.
+        match lane {
+            Lane::Fast => self.fast.push_back(key),
+            Lane::Slow => self.slow.push_back(key),
+        }
+    }
+
+    pub(crate) fn add(&mut self, key: K, reason: R, lane: Lane, _: impl FnOnce(&mut R, R)) {
+        self.push(key, reason, lane);
+    }
+
+    /// Removes and returns the next key that is not running, with its reasons.
+    pub(crate) fn next(&mut self) -> Option<(K, R)> {
+        for lane in [&mut self.fast, &mut self.slow] {
+            while let Some(key) = lane.pop_front() {
+                // A running key is queued again when it finishes.
+                if !self.running.contains(&key)
+                    && let Some(reason) = self.waiting.remove(&key)
+                {
+                    return Some((key, reason));
+                }
+            }
+        }
+        None
+    }
+
+    /// Marks a key as running: it is not returned until it finishes.
+    pub(crate) fn start(&mut self, key: K) {
+        self.running.insert(key);
+    }
+
+    /// Reports whether a key is running.
+    pub(crate) fn is_running(&self, key: &K) -> bool {
+        self.running.contains(key)
+    }
+
+    /// Ends a run that succeeded.
+    pub(crate) fn finish(&mut self, key: &K) {
+        self.failures.remove(key);
+        self.end(key);
+    }
+
+    /// Ends a run whose result is not known yet. Earlier failures still count.
+    pub(crate) fn release(&mut self, key: &K) {
+        self.end(key);
+    }
+
+    /// Ends a run that failed, and queues the key again after a delay. Returns the number of failures in a row.
+    pub(crate) fn fail(&mut self, key: &K, reason: R) -> u32 {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let factor = 1_u32.checked_shl(*failures).unwrap_or(u32::MAX);
+        let delay = self.first_delay.saturating_mul(factor);
+        let delay = delay.min(self.longest_delay);
+        *failures = failures.saturating_add(1);
+        let failures = *failures;
+        self.delay(key.clone(), reason, delay);
+        self.end(key);
+        failures
+    }
+
+    /// Ends a run that failed, as [`Self::fail`] does, and logs the error.
+    pub(crate) fn retry(&mut self, key: &K, reason: R, error: &impl RetryableError)
+    where
+        K: Debug,
+    {
+        let failures = self.fail(key, reason);
+        if error.is_stale() {
+            tracing::debug!(?key, failures, %error, "object changed meanwhile, trying again");
+        } else if error.is_outage() {
+            tracing::debug!(?key, failures, %error, "no response, trying again");
+        } else {
+            tracing::warn!(?key, failures, %error, "request failed, trying again later");
+        }
+    }
+
+    fn delay(&mut self, key: K, reason: R, delay: Duration) {
+        self.tickets += 1;
+        let due = Instant::now() + delay;
+        self.later.push(Reverse((due, self.tickets)));
+        self.delayed.insert(self.tickets, (key, reason));
+    }
+
+    fn end(&mut self, key: &K) {
+        self.running.remove(key);
+        if self.waiting.contains_key(key) {
+            self.fast.push_back(key.clone());
+        }
+    }
+
+    /// Returns the time at which the next delayed key is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.later.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Queues the delayed keys that are due.
+    pub(crate) fn requeue_due(&mut self) {
+        let now = Instant::now();
+        while let Some((key, reason)) = self.take_due(now) {
+            self.push(key, reason, Lane::Slow);
+        }
+    }
+
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
+        let Reverse((due, ticket)) = *self.later.peek()?;
+        if due > now {
+            return None;
+        }
+        self.later.pop();
+        let (key, reason) = self.delayed.remove(&ticket)?;
+        self.gathering.remove(&key);
+        Some((key, reason))
+    }
+}
+
+impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
+    /// Queues a key after a delay, in which further changes of its object are gathered.
+    pub(crate) fn gather(&mut self, key: K, delay: Duration) {
+        if !self.waiting.contains_key(&key) && self.gathering.insert(key.clone()) {
+            self.delay(key, (), delay);
+        }
+    }
+
+    /// Queues a key at a time.
+    pub(crate) fn push_at(&mut self, key: K, due: Instant) {
+        self.delay(key, (), due.saturating_duration_since(Instant::now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Reason for Vec<u32> {
+        fn merge(&mut self, other: Self) {
+            self.extend(other);
+        }
+    }
+
+    fn push(
+        queue: &mut WorkQueue<&'static str, Vec<u32>>,
+        key: &'static str,
+        reason: u32,
+        lane: Lane,
+    ) {
+        queue.push(key, vec![reason], lane);
+    }
+
+    #[test]
+    fn reasons_of_one_key_are_merged_and_fast_keys_come_first() {
+        let mut queue = WorkQueue::default();
+        push(&mut queue, "a", 1, Lane::Slow);
+        push(&mut queue, "b", 2, Lane::Slow);
+        push(&mut queue, "b", 3, Lane::Fast);
+        assert_eq!(queue.next(), Some(("b", vec![2, 3])));
+        assert_eq!(queue.next(), Some(("a", vec![1])));
+        assert_eq!(queue.next(), None);
+    }
+
+    #[test]
+    fn a_key_is_not_returned_while_it_runs() {
+        let mut queue = WorkQueue::default();
+        push(&mut queue, "a", 1, Lane::Fast);
+        assert_eq!(queue.next(), Some(("a", vec![1])));
+        queue.start("a");
+        push(&mut queue, "a", 2, Lane::Fast);
+        assert_eq!(queue.next(), None);
+        queue.finish(&"a");
+        assert_eq!(queue.next(), Some(("a", vec![2])));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gathered_key_is_queued_once_after_the_delay() {
+        let mut queue: WorkQueue<&str, ()> = WorkQueue::default();
+        let delay = Duration::from_millis(100);
+        for _ in 0..5 {
+            queue.gather("a", delay);
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        assert_eq!(queue.next(), None);
+        assert_eq!(queue.take_due(Instant::now()), None);
+        tokio::time::advance(delay).await;
+        let now = Instant::now();
+        assert_eq!(queue.take_due(now), Some(("a", ())));
+        assert_eq!(queue.take_due(now), None);
+        // A queued key is not gathered as well.
+        queue.push("a", (), Lane::Slow);
+        queue.gather("a", delay);
+        assert_eq!(queue.next_due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_delay_doubles_with_each_failure_until_a_success() {
+        let mut queue: WorkQueue<&str, Vec<u32>> = WorkQueue::default();
+        let start = Instant::now();
+        let mut delays = Vec::new();
+        for _ in 0..3 {
+            queue.start("a");
+            queue.fail(&"a", vec![]);
+            let due = queue.next_due().unwrap();
+            assert_eq!(queue.take_due(start), None);
+            assert!(queue.take_due(due).is_some());
+            delays.push(due.duration_since(start).as_millis());
+        }
+        assert_eq!(delays, [5, 10, 20]);
+        queue.release(&"a");
+        assert_eq!(queue.fail(&"a", vec![]), 4);
+        let due = queue.next_due().unwrap();
+        assert_eq!(due.duration_since(start).as_millis(), 40);
+        queue.take_due(due);
+        queue.finish(&"a");
+        queue.fail(&"a", vec![]);
+        assert_eq!(
+            queue.next_due().unwrap().duration_since(start).as_millis(),
+            5
+        );
+        for _ in 0..40 {
+            queue.fail(&"b", vec![]);
+        }
+        let latest = queue.later.iter().map(|Reverse((due, _))| *due).max();
+        assert_eq!(latest, Some(start + LONGEST_DELAY));
+    }
+}
