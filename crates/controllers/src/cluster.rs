@@ -1,130 +1,227 @@
-//! The life of a Cluster on the control plane: its execution namespace, the taints that say how it is, what is said of
-//! it when its agent is silent, and that nothing is left of it when it goes.
+//! The cluster controller: maintains the execution namespace, the finalizer and the condition taints of each Cluster,
+//! marks Pull clusters with a silent agent as unknown, and cleans up after a deleted Cluster.
 //!
-//! One task owns what it has heard of each Cluster and which of them are due; it looks at one at a time, and a look that
-//! finds all as it should be writes nothing. Which taints a Cluster should have is decided in [`taints`], and when an
-//! agent has been silent for too long, in [`heartbeat`].
+//! [`taints`] decides the taints of a Cluster, [`heartbeat`] decides which agents are silent.
 
+mod cluster_reconciler;
 pub mod heartbeat;
-mod keeper;
 pub mod taints;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_events::EventRecorder;
-use futures::TryStreamExt as _;
-use kube::api::Api;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
-use tokio::time::MissedTickBehavior;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use heartbeat::HeartbeatOptions;
-use heartbeat::{Heartbeats, Now, is_pulled};
-use keeper::{Keeper, Outcome};
+use self::cluster_reconciler::{ClusterReconciler, Progress};
+pub use self::heartbeat::HeartbeatOptions;
+use self::heartbeat::{Heartbeats, Now, is_pulled};
+use crate::api_error::is_outage;
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
-/// Who records events.
+/// The component that events name.
 const COMPONENT: &str = "cluster-controller";
-/// How soon something that failed, or is not finished, is looked at again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Maximum number of requests sent at the same time.
+const WORKERS: usize = 8;
+/// Delay before a Cluster is tried again after it failed or could not be finished.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Looks after all Clusters until the token is cancelled.
-pub async fn run(client: Client, options: HeartbeatOptions, shutdown: CancellationToken) {
-    let (events, writer) = EventRecorder::new(client.clone(), COMPONENT);
-    let telling = writer.run(shutdown.clone());
-    let keeping = keep(client, events, options);
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = async { tokio::join!(telling, keeping); } => {}
-    }
+/// Runs the cluster controller until the token is cancelled.
+///
+/// # Errors
+/// When one of its tasks panics.
+pub async fn run(
+    client: Client,
+    options: HeartbeatOptions,
+    shutdown: CancellationToken,
+) -> Result<(), ControllerError> {
+    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let inputs = runtime.inputs();
+    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
+    inputs.spawn(|_, stop| event_writer.run(stop));
+    inputs.watch(&ApiResource::erase::<Cluster>(&()), |event| event);
+    let controller = ClusterController {
+        reconciler: ClusterReconciler::new(client, events),
+        clusters: HashMap::new(),
+        queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY),
+        heartbeats: Heartbeats::new(options),
+        period: options.monitor_period,
+        check: Check::At(Instant::now()),
+        silent: Vec::new(),
+    };
+    runtime.run("cluster controller", controller, WORKERS).await
 }
 
-async fn keep(client: Client, events: EventRecorder, options: HeartbeatOptions) {
-    let clusters: Api<Cluster> = Api::all(client.clone());
-    let stream = watcher(clusters, watcher::Config::default().any_semantic()).default_backoff();
-    let mut stream = std::pin::pin!(stream);
-    let keeper = Keeper::new(client, events);
-    let mut known: HashMap<String, Cluster> = HashMap::new();
-    let mut due = BTreeSet::new();
-    let mut later = BTreeSet::new();
-    let mut heartbeats = Heartbeats::new(options);
-    // Intervals, because a sleep would begin anew with everything that happens.
-    let mut again = tokio::time::interval(AGAIN);
-    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut monitor = tokio::time::interval(options.monitor_period);
-    monitor.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            event = stream.try_next() => match event {
-                Ok(Some(watcher::Event::Init)) => known.clear(),
-                Ok(Some(watcher::Event::InitApply(cluster) | watcher::Event::Apply(cluster))) => {
-                    due.insert(cluster.name_any());
-                    known.insert(cluster.name_any(), cluster);
-                }
-                Ok(Some(watcher::Event::Delete(cluster))) => {
-                    known.remove(&cluster.name_any());
-                }
-                Ok(Some(watcher::Event::InitDone)) => {}
-                Ok(None) => return,
-                Err(error) => tracing::debug!(%error, "the watch of clusters broke; trying again"),
-            },
-            _ = again.tick(), if !later.is_empty() => due.append(&mut later),
-            _ = monitor.tick() => listen(&keeper, &known, &mut heartbeats).await,
-        }
-        while let Some(name) = due.pop_first() {
-            let Some(cluster) = known.get(&name) else {
-                continue;
-            };
-            match keeper.look(cluster).await {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::Unfinished) => {
-                    later.insert(name);
-                }
-                Err(error) => {
-                    tracing::warn!(cluster = name, %error, "cannot look after a cluster; trying again");
-                    later.insert(name);
+struct ClusterController {
+    reconciler: ClusterReconciler,
+    clusters: HashMap<String, Arc<Cluster>>,
+    queue: WorkQueue<String, ()>,
+    heartbeats: Heartbeats,
+    /// Interval between two checks for silent agents.
+    period: Duration,
+    check: Check,
+    /// Clusters with a silent agent, each with its new condition.
+    silent: Vec<(Arc<Cluster>, Condition)>,
+}
+
+/// The state of the check for silent agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    /// It starts at this time.
+    At(Instant),
+    /// It is due.
+    Due,
+    /// It has been reading the Leases of the agents since this time.
+    RunningSince(Instant),
+}
+
+/// The result of a worker.
+enum Outcome {
+    /// A Cluster was reconciled.
+    Reconciled(String, Result<Progress, kube::Error>),
+    /// The renew times of the Leases of all agents.
+    Renewals(Result<HashMap<String, Timestamp>, kube::Error>),
+    /// A condition was written.
+    ConditionSet(String, Result<(), kube::Error>),
+}
+
+impl Reconciler for ClusterController {
+    type Event = WatchEvent;
+    type Outcome = Outcome;
+
+    fn handle_event(&mut self, event: WatchEvent, _: &mut Inputs<WatchEvent>) {
+        match event {
+            WatchEvent::Applied(object) => {
+                let name = object.name_any();
+                match object.try_parse() {
+                    Ok(cluster) => {
+                        self.clusters.insert(name.clone(), Arc::new(cluster));
+                        self.queue.push(name, (), Lane::Fast);
+                    }
+                    Err(error) => {
+                        tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
+                    }
                 }
             }
+            WatchEvent::Deleted(object) => drop(self.clusters.remove(&object.name_any())),
+            WatchEvent::Listed(listing) => {
+                self.clusters.retain(|name, _| listing.contains("", name));
+            }
+            WatchEvent::Unserved => {}
+        }
+    }
+
+    fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<WatchEvent>) {
+        match outcome {
+            Outcome::Reconciled(name, Ok(Progress::Done)) => self.queue.finish(&name),
+            Outcome::Reconciled(name, Ok(Progress::Unfinished)) => {
+                self.queue.fail(&name, ());
+            }
+            Outcome::Reconciled(name, Err(error)) => self.queue.retry(&name, (), &error),
+            Outcome::Renewals(renewals) => self.handle_renewals(renewals),
+            Outcome::ConditionSet(cluster, Err(error)) if !is_outage(&error) => {
+                tracing::warn!(cluster, %error, "cannot mark a Cluster as unknown, trying again");
+            }
+            Outcome::ConditionSet(..) => {}
+        }
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        let check = match self.check {
+            Check::At(time) => Some(time),
+            Check::Due | Check::RunningSince(_) => None,
+        };
+        self.queue.next_due().into_iter().chain(check).min()
+    }
+
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
+        if let Check::At(time) = self.check
+            && time <= Instant::now()
+        {
+            self.check = Check::Due;
+        }
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        if self.check == Check::Due && workers.has_free() {
+            self.start_check(workers);
+        }
+        while workers.has_free() {
+            let reconciler = self.reconciler.clone();
+            if let Some((cluster, condition)) = self.silent.pop() {
+                workers.start(async move {
+                    let written = reconciler.set_condition(&cluster, condition).await;
+                    Outcome::ConditionSet(cluster.name_any(), written)
+                });
+                continue;
+            }
+            let Some((name, ())) = self.queue.next() else {
+                return;
+            };
+            let Some(cluster) = self.clusters.get(&name).cloned() else {
+                self.queue.finish(&name);
+                continue;
+            };
+            self.queue.start(name.clone());
+            workers.start(async move {
+                let reconciled = reconciler.reconcile(&cluster).await;
+                Outcome::Reconciled(name, reconciled)
+            });
         }
     }
 }
 
-/// Looks for clusters whose agents are silent.
-async fn listen(keeper: &Keeper, known: &HashMap<String, Cluster>, heartbeats: &mut Heartbeats) {
-    let pulled: Vec<&Cluster> = known
-        .values()
-        .filter(|cluster| is_pulled(cluster))
-        .collect();
-    let names: HashSet<&str> = pulled
-        .iter()
-        .filter_map(|cluster| cluster.metadata.name.as_deref())
-        .collect();
-    heartbeats.keep(&names);
-    if pulled.is_empty() {
-        return;
-    }
-    let renewals = match keeper.renewals().await {
-        Ok(renewals) => renewals,
-        Err(error) => {
-            // Nobody is called silent because it is we who hear nothing.
-            tracing::warn!(%error, "cannot read the leases of clusters; trying again");
+impl ClusterController {
+    /// Reads the Leases of the agents, if there are Pull clusters.
+    fn start_check(&mut self, workers: &mut Workers<Outcome>) {
+        let now = Instant::now();
+        let pulled = self.clusters.values().filter(|cluster| is_pulled(cluster));
+        let names: HashSet<&str> = pulled
+            .filter_map(|cluster| cluster.metadata.name.as_deref())
+            .collect();
+        self.heartbeats.retain(&names);
+        if names.is_empty() {
+            self.check = Check::At(now + self.period);
             return;
         }
-    };
-    let now = Now {
-        instant: tokio::time::Instant::now(),
-        clock: jiff::Timestamp::now(),
-    };
-    for cluster in pulled {
-        let renewed = renewals.get(&cluster.name_any()).copied();
-        let Some(condition) = heartbeats.look(cluster, renewed, now) else {
-            continue;
+        self.check = Check::RunningSince(now);
+        let reconciler = self.reconciler.clone();
+        workers.start(async move { Outcome::Renewals(reconciler.renewals().await) });
+    }
+
+    fn handle_renewals(&mut self, renewals: Result<HashMap<String, Timestamp>, kube::Error>) {
+        let now = Now {
+            instant: Instant::now(),
+            clock: Timestamp::now(),
         };
-        if let Err(error) = keeper.doubt(cluster, condition).await {
-            let name = cluster.name_any();
-            tracing::warn!(cluster = name, %error, "cannot say that a cluster is silent; trying again");
+        if let Check::RunningSince(begin) = self.check {
+            self.check = Check::At(now.instant.max(begin + self.period));
+        }
+        let renewals = match renewals {
+            Ok(renewals) => renewals,
+            // While the control plane is unreachable, no agent counts as silent.
+            Err(error) => {
+                if !is_outage(&error) {
+                    tracing::warn!(%error, "cannot read the Leases of clusters, trying again");
+                }
+                return;
+            }
+        };
+        for (name, cluster) in self.clusters.iter().filter(|(_, it)| is_pulled(it)) {
+            let renewed = renewals.get(name).copied();
+            if let Some(condition) = self.heartbeats.check(cluster, renewed, now) {
+                self.silent.push((Arc::clone(cluster), condition));
+            }
         }
     }
 }

@@ -1,10 +1,10 @@
-//! ClusterTaintPolicies: clusters get and lose taints as their conditions change.
+//! The ClusterTaintPolicy controller: adds and removes taints of clusters as their conditions change.
 //!
-//! One task watches clusters and policies and writes, one cluster after another: there are few of them, and their
-//! conditions change seldom. Which taints a cluster should have is a pure function, [`desired`]. It must not run beside
-//! karmada-controller-manager with the gate `Failover`, which does the same.
+//! The desired taints are a pure function, [`desired`]. The controller must not run beside karmada-controller-manager with
+//! the gate `Failover`, which does the same.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::taint_policy::{ClusterTaintPolicySpec, all_match};
@@ -13,36 +13,31 @@ use berth_apimachinery::api_error::api_error_message;
 use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Taint};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
-use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde::Deserialize as _;
 use serde_json::json;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::informer::{Observation, inform};
+use crate::api_error::{api_error_message, has_code};
+use crate::cluster::taints::describe;
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
+use crate::timestamp::whole_seconds;
 
-/// How many observations may wait.
-const INBOX: usize = 256;
 /// The component that events name.
 const COMPONENT: &str = "cluster-taint-policy-controller";
-/// How long until a write that failed is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Maximum number of clusters written at the same time.
+const WORKERS: usize = 4;
+/// Delay before a failed write is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// Why it stopped although nobody asked it to.
-#[derive(Debug, thiserror::Error)]
-pub enum TaintPolicyError {
-    /// One of its tasks panicked.
-    #[error("a task of the cluster taint policy controller failed: {0}")]
-    Task(#[from] tokio::task::JoinError),
-}
-
-/// The taints that a cluster should have, with policies in their order: what one adds a later one may remove. Taints are
-/// the same when key and effect are; what nobody names stays.
+/// Returns the desired taints of a cluster. Policies apply in order: a later one may remove a taint that an earlier one
+/// adds. Taints are equal if key and effect are. Taints without a policy are kept.
 pub fn desired(
     cluster: &Cluster,
     policies: &[&ClusterTaintPolicySpec],
@@ -66,256 +61,257 @@ pub fn desired(
                 });
             }
         }
-        if all_match(&policy.remove_on_conditions, cluster) {
-            let goes = |taint: &Taint| {
-                let mut named = policy.taints.iter();
-                named.any(|other| other.key == taint.key && other.effect == taint.effect)
+        if all_hold(&policy.remove_on_conditions, cluster) {
+            let is_listed = |taint: &Taint| {
+                let mut listed = policy.taints.iter();
+                listed.any(|other| other.key == taint.key && other.effect == taint.effect)
             };
-            taints.retain(|taint| !goes(taint));
+            taints.retain(|taint| !is_listed(taint));
         }
     }
     taints
 }
 
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
+/// A watched resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Clusters,
     Policies,
 }
 
-/// Runs until it is told to stop.
+impl Source {
+    const ALL: [Self; 2] = [Self::Clusters, Self::Policies];
+
+    fn resource(self) -> ApiResource {
+        match self {
+            Self::Clusters => ApiResource::erase::<Cluster>(&()),
+            Self::Policies => ApiResource::erase::<ClusterTaintPolicy>(&()),
+        }
+    }
+}
+
+/// Runs the controller until the token is cancelled.
 ///
 /// # Errors
 /// When one of its tasks panics.
-pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), TaintPolicyError> {
-    // Everything below ends with this call, however it ends.
-    let shutdown = shutdown.child_token();
-    let guard = shutdown.clone().drop_guard();
-    let (sender, inbox) = mpsc::channel(INBOX);
+pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    let mut tasks = JoinSet::new();
-    tasks.spawn(event_writer.run(shutdown.clone()));
-    for (source, resource) in [
-        (Source::Clusters, ApiResource::erase::<Cluster>(&())),
-        (
-            Source::Policies,
-            ApiResource::erase::<ClusterTaintPolicy>(&()),
-        ),
-    ] {
-        let api = Api::all_with(client.clone(), &resource);
-        let message = move |observation| (source, observation);
-        let (sender, shutdown) = (sender.clone(), shutdown.clone());
-        tasks.spawn(inform(
-            api,
-            watcher::Config::default(),
-            message,
-            sender,
-            shutdown,
-        ));
+    inputs.spawn(|_, stop| event_writer.run(stop));
+    for source in Source::ALL {
+        inputs.watch(&source.resource(), move |event| (source, event));
     }
-    let tainter = Tainter {
-        clusters: Api::all(client),
-        events,
-        known: HashMap::new(),
-        policies: BTreeMap::new(),
-        listed: HashSet::new(),
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = tainter.run(inbox) => {}
-    }
-    drop(guard);
-    while let Some(ended) = tasks.join_next().await {
-        ended?;
-    }
-    Ok(())
+    let controller = TaintController::new(client, events);
+    runtime
+        .run("cluster taint policy controller", controller, WORKERS)
+        .await
 }
 
-struct Tainter {
-    clusters: Api<Cluster>,
+struct TaintController {
+    api: Api<Cluster>,
     events: EventRecorder,
-    known: HashMap<String, Cluster>,
-    /// In the order in which they were made.
+    clusters: HashMap<String, Arc<Cluster>>,
+    /// The policies in the order of their creation.
     policies: BTreeMap<(Option<Timestamp>, String), ClusterTaintPolicySpec>,
     listed: HashSet<Source>,
+    queue: WorkQueue<String, ()>,
 }
 
-impl Tainter {
-    async fn run(mut self, mut inbox: mpsc::Receiver<(Source, Observation)>) {
-        let mut due: HashSet<String> = HashSet::new();
-        loop {
-            let wait = async {
-                if due.is_empty() {
-                    std::future::pending::<()>().await;
-                }
-                tokio::time::sleep(AGAIN).await;
-            };
-            tokio::select! {
-                seen = inbox.recv() => {
-                    let Some((source, observation)) = seen else { return };
-                    due.extend(self.see(source, observation));
-                }
-                () = wait => {}
-            }
-            if self.listed.len() < 2 {
-                continue;
-            }
-            let mut failed = HashSet::new();
-            for name in due.drain() {
-                if !self.taint(&name).await {
-                    failed.insert(name);
-                }
-            }
-            due = failed;
-        }
-    }
+/// The result of a write.
+struct Outcome {
+    /// The cluster as it was before the write.
+    cluster: Arc<Cluster>,
+    result: Result<Cluster, kube::Error>,
+}
 
-    /// Takes something in; the clusters that it concerns.
-    fn see(&mut self, source: Source, observation: Observation) -> Vec<String> {
-        match observation {
-            Observation::Listed(there) => {
+impl Reconciler for TaintController {
+    type Event = (Source, WatchEvent);
+    type Outcome = Outcome;
+
+    fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
+        match event {
+            WatchEvent::Listed(listing) => {
                 match source {
-                    Source::Clusters => self.known.retain(|name, _| there.contains("", name)),
-                    Source::Policies => self
-                        .policies
-                        .retain(|(_, name), _| there.contains("", name)),
+                    Source::Clusters => self.clusters.retain(|name, _| listing.contains("", name)),
+                    Source::Policies => {
+                        self.policies
+                            .retain(|(_, name), _| listing.contains("", name));
+                    }
                 }
                 self.listed.insert(source);
-                self.known.keys().cloned().collect()
+                self.enqueue_all();
             }
-            Observation::Applied(object) => self.applied(source, &object),
-            Observation::Deleted(object) => {
+            WatchEvent::Applied(object) => match source {
+                Source::Clusters => self.put_cluster(*object),
+                Source::Policies => self.put_policy(&object),
+            },
+            WatchEvent::Deleted(object) => {
                 let name = object.name_any();
                 match source {
-                    Source::Clusters => drop(self.known.remove(&name)),
-                    // Its taints stay.
+                    Source::Clusters => drop(self.clusters.remove(&name)),
+                    // The taints that the policy added are kept.
                     Source::Policies => self.policies.retain(|(_, known), _| *known != name),
                 }
-                Vec::new()
             }
-            Observation::Unserved => Vec::new(),
+            WatchEvent::Unserved => {}
         }
     }
 
-    fn applied(&mut self, source: Source, object: &DynamicObject) -> Vec<String> {
-        let name = object.name_any();
-        match source {
-            Source::Clusters => {
-                let read = serde_json::to_value(object).and_then(Cluster::deserialize);
-                let Ok(cluster) = read else {
-                    tracing::warn!(cluster = name, "cannot read a cluster: it gets no taints");
-                    self.known.remove(&name);
-                    return Vec::new();
-                };
-                let conditions = |cluster: &Cluster| {
-                    let status = cluster.status.as_ref();
-                    status
-                        .map(|status| status.conditions.clone())
-                        .unwrap_or_default()
-                };
-                let before = self.known.get(&name).map(conditions);
-                let changed = before.as_ref() != Some(&conditions(&cluster));
-                self.known.insert(name.clone(), cluster);
-                // As in Karmada, a taint that somebody takes away by hand comes back with the next condition.
-                if changed { vec![name] } else { Vec::new() }
-            }
-            Source::Policies => {
-                let Ok(spec) = ClusterTaintPolicySpec::deserialize(&object.data["spec"]) else {
-                    tracing::warn!(policy = name, "cannot read a ClusterTaintPolicy");
-                    return Vec::new();
-                };
-                let made = object.creation_timestamp().map(|time| time.0);
-                let key = (made, name);
-                if self.policies.get(&key) == Some(&spec) {
-                    return Vec::new();
+    fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
+        let Outcome { cluster, result } = outcome;
+        let name = cluster.name_any();
+        match result {
+            Ok(stored) => {
+                self.queue.finish(&name);
+                let message = format!(
+                    "Update Cluster({name}) with taints({}) succeed",
+                    describe(&stored.spec.taints)
+                );
+                self.record(&cluster, Severity::Normal, "TaintClusterSucceed", message);
+                // The watch may have delivered a newer version.
+                if let Some(known) = self.clusters.get_mut(&name)
+                    && known.resource_version() == cluster.resource_version()
+                {
+                    *known = Arc::new(stored);
                 }
-                // Of one that was deleted and made again the watch may have missed the end.
-                self.policies.retain(|(_, known), _| *known != key.1);
-                self.policies.insert(key, spec);
-                self.known.keys().cloned().collect()
+            }
+            Err(error) if has_code(&error, 404) => self.queue.finish(&name),
+            Err(error) => {
+                if !has_code(&error, 409) {
+                    let message = api_error_message(&error);
+                    self.record(&cluster, Severity::Warning, "TaintClusterFailed", message);
+                }
+                self.queue.retry(&name, (), &error);
             }
         }
     }
 
-    /// Gives a cluster the taints that it should have; whether that is done.
-    async fn taint(&mut self, name: &str) -> bool {
-        let Some(cluster) = self.known.get(name) else {
-            return true;
+    fn next_due(&mut self) -> Option<Instant> {
+        self.queue.next_due()
+    }
+
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        if self.listed.len() < Source::ALL.len() {
+            return;
+        }
+        while workers.has_free() {
+            let Some((name, ())) = self.queue.next() else {
+                return;
+            };
+            self.reconcile(&name, workers);
+        }
+    }
+}
+
+impl TaintController {
+    fn new(client: Client, events: EventRecorder) -> Self {
+        Self {
+            api: Api::all(client),
+            events,
+            clusters: HashMap::new(),
+            policies: BTreeMap::new(),
+            listed: HashSet::new(),
+            queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY),
+        }
+    }
+
+    fn enqueue_all(&mut self) {
+        for name in self.clusters.keys() {
+            self.queue.push(name.clone(), (), Lane::Fast);
+        }
+    }
+
+    fn put_cluster(&mut self, object: DynamicObject) {
+        let name = object.name_any();
+        let cluster: Cluster = match object.try_parse() {
+            Ok(cluster) => cluster,
+            Err(error) => {
+                tracing::warn!(cluster = name, %error, "cannot read a Cluster: it gets no taints");
+                self.clusters.remove(&name);
+                return;
+            }
+        };
+        let before = self.clusters.get(&name);
+        let is_changed = before.map(|known| conditions(known)) != Some(conditions(&cluster));
+        self.clusters.insert(name.clone(), Arc::new(cluster));
+        // As in Karmada, a taint that was removed manually is added again after the next change of a condition.
+        if is_changed {
+            self.queue.push(name, (), Lane::Fast);
+        }
+    }
+
+    fn put_policy(&mut self, object: &DynamicObject) {
+        let name = object.name_any();
+        let spec = match ClusterTaintPolicySpec::deserialize(&object.data["spec"]) {
+            Ok(spec) => spec,
+            Err(error) => {
+                tracing::warn!(policy = name, %error, "cannot read a ClusterTaintPolicy: it is ignored");
+                return;
+            }
+        };
+        let created = object.creation_timestamp().map(|time| time.0);
+        let key = (created, name);
+        if self.policies.get(&key) == Some(&spec) {
+            return;
+        }
+        // The watch may have missed the deletion of an earlier policy of this name.
+        self.policies.retain(|(_, known), _| *known != key.1);
+        self.policies.insert(key, spec);
+        self.enqueue_all();
+    }
+
+    /// Writes the taints of a cluster if they differ.
+    fn reconcile(&mut self, name: &String, workers: &mut Workers<Outcome>) {
+        let Some(cluster) = self.clusters.get(name).cloned() else {
+            self.queue.finish(name);
+            return;
         };
         let policies: Vec<&ClusterTaintPolicySpec> = self.policies.values().collect();
-        let taints = desired(cluster, &policies, Timestamp::now());
+        let taints = desired(&cluster, &policies, Timestamp::now());
         if taints == cluster.spec.taints {
-            return true;
+            self.queue.finish(name);
+            return;
         }
-        let patch = Patch::Merge(json!({
-            "metadata": { "resourceVersion": cluster.resource_version() },
-            "spec": { "taints": taints } }));
-        let parameters = PatchParams {
-            field_manager: Some("berth-taint-policy".to_owned()),
-            ..PatchParams::default()
-        };
+        self.queue.start(name.clone());
+        let (api, name) = (self.api.clone(), name.clone());
+        workers.start(async move {
+            let patch = Patch::Merge(json!({
+                "metadata": { "resourceVersion": cluster.resource_version() },
+                "spec": { "taints": taints } }));
+            let parameters = PatchParams {
+                field_manager: Some("berth-taint-policy".to_owned()),
+                ..PatchParams::default()
+            };
+            let result = api.patch(&name, &parameters, &patch).await;
+            Outcome { cluster, result }
+        });
+    }
+
+    fn record(&self, cluster: &Cluster, severity: Severity, reason: &'static str, message: String) {
         let object = ObjectReference {
             api_version: Some("cluster.karmada.io/v1alpha1".to_owned()),
             kind: Some("Cluster".to_owned()),
-            name: Some(name.to_owned()),
+            name: Some(cluster.name_any()),
             uid: cluster.uid(),
             ..ObjectReference::default()
         };
-        match self.clusters.patch(name, &parameters, &patch).await {
-            Ok(stored) => {
-                let message = format!(
-                    "Update Cluster({name}) with taints({}) succeed",
-                    listed(&stored.spec.taints)
-                );
-                self.known.insert(name.to_owned(), stored);
-                self.events.record(Happening {
-                    object,
-                    severity: Severity::Normal,
-                    reason: "TaintClusterSucceed",
-                    message,
-                });
-                true
-            }
-            // The watch brings what is newer.
-            Err(kube::Error::Api(status)) if status.code == 409 => false,
-            Err(kube::Error::Api(status)) if status.code == 404 => true,
-            Err(error) => {
-                tracing::warn!(cluster = name, %error, "cannot taint a cluster, trying again later");
-                self.events.record(Happening {
-                    object,
-                    severity: Severity::Warning,
-                    reason: "TaintClusterFailed",
-                    message: api_error_message(&error),
-                });
-                false
-            }
-        }
+        self.events.record(Happening {
+            object,
+            severity,
+            reason,
+            message,
+        });
     }
 }
 
-/// `{Key:a,Value:b,Effect:c}` and so on, or that there is none.
-fn listed(taints: &[Taint]) -> String {
-    let taints: Vec<String> = taints
-        .iter()
-        .map(|taint| match taint.value.as_deref() {
-            None | Some("") => format!("{{Key:{},Effect:{}}}", taint.key, taint.effect),
-            Some(value) => {
-                format!(
-                    "{{Key:{},Value:{value},Effect:{}}}",
-                    taint.key, taint.effect
-                )
-            }
-        })
-        .collect();
-    if taints.is_empty() {
-        "cluster now does not have taints".to_owned()
-    } else {
-        format!("cluster now has taints([{}])", taints.join(","))
-    }
+fn conditions(cluster: &Cluster) -> &[Condition] {
+    let status = cluster.status.as_ref();
+    status.map_or(&[], |status| &status.conditions)
 }
 
 #[cfg(test)]
@@ -340,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_come_and_go_with_conditions() {
+    fn taints_are_added_and_removed_with_conditions() {
         let now = Timestamp::from_second(0).unwrap();
         let down = json!({ "key": "down", "effect": "NoExecute" });
         let since =
@@ -349,10 +345,10 @@ mod tests {
         let added =
             json!({ "key": "down", "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:00Z" });
         for (about, ready, before, after) in [
-            ("it fails", "False", json!([other]), json!([other, added])),
-            ("it still fails", "Unknown", json!([since]), json!([since])),
-            ("it is back", "True", json!([since, other]), json!([other])),
-            ("it is well", "True", json!([]), json!([])),
+            ("not ready", "False", json!([other]), json!([other, added])),
+            ("still not ready", "Unknown", json!([since]), json!([since])),
+            ("ready again", "True", json!([since, other]), json!([other])),
+            ("ready", "True", json!([]), json!([])),
         ] {
             let found = desired(&cluster(ready, &before), &[&policy(&down)], now);
             assert_eq!(serde_json::to_value(found).unwrap(), after, "{about}");
@@ -360,27 +356,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_policy_that_is_made_again_counts_once() {
-        let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+    async fn a_recreated_policy_replaces_the_deleted_one() {
+        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| async {
             std::future::pending::<Result<http::Response<kube::client::Body>, std::io::Error>>()
                 .await
         });
-        let client = Client::new(nobody, "default");
-        let mut tainter = Tainter {
-            clusters: Api::all(client.clone()),
-            events: EventRecorder::new(client, COMPONENT).0,
-            known: HashMap::new(),
-            policies: BTreeMap::new(),
-            listed: HashSet::new(),
-        };
+        let client = Client::new(silent, "default");
+        let events = EventRecorder::new(client.clone(), COMPONENT).0;
+        let mut controller = TaintController::new(client, events);
         for (day, key) in [("01", "down"), ("02", "other")] {
-            let object = serde_json::from_value(json!({
+            let object: DynamicObject = serde_json::from_value(json!({
                 "metadata": { "name": "p", "creationTimestamp": format!("2026-01-{day}T00:00:00Z") },
                 "spec": policy(&json!({ "key": key, "effect": "NoExecute" })) }))
             .unwrap();
-            tainter.see(Source::Policies, Observation::Applied(Box::new(object)));
+            controller.put_policy(&object);
         }
-        let keys: Vec<&str> = tainter
+        let keys: Vec<&str> = controller
             .policies
             .values()
             .flat_map(|spec| spec.taints.iter().map(|taint| taint.key.as_str()))
@@ -389,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn other_clusters_are_left_alone() {
+    fn clusters_that_a_policy_does_not_target_are_unchanged() {
         let down = json!({ "key": "down", "effect": "NoExecute" });
         let mut policy = policy(&down);
         policy.target_clusters =

@@ -1,4 +1,4 @@
-//! One look at a Cluster: what it should have is made, and what is left of it is taken away when it goes.
+//! Reconciliation of one Cluster: ensures its execution namespace, taints and finalizer, and cleans up when it is deleted.
 
 use std::collections::HashMap;
 
@@ -11,57 +11,60 @@ use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde_json::json;
 
 use super::heartbeat::ready;
 use super::taints;
+use crate::api_error::{api_error_message, has_code, is_stale};
+use crate::timestamp;
 
-/// How many bindings are read at once.
+/// The number of bindings in a page of a list.
 const PAGE: u32 = 500;
 
-/// What a look at a Cluster came to.
+/// The progress of reconciling a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// Nothing is left to do until it changes.
+pub(super) enum Progress {
+    /// Nothing is left to do until the Cluster changes.
     Done,
-    /// It is to be looked at again, whether it changes or not.
+    /// The Cluster has to be reconciled again, even without a change.
     Unfinished,
 }
 
-pub(super) struct Keeper {
+/// Reconciles Clusters. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ClusterReconciler {
     client: Client,
     events: EventRecorder,
 }
 
-impl Keeper {
+impl ClusterReconciler {
     pub(super) fn new(client: Client, events: EventRecorder) -> Self {
         Self { client, events }
     }
 
-    pub(super) async fn look(&self, cluster: &Cluster) -> Result<Outcome, kube::Error> {
+    /// Reconciles a Cluster.
+    pub(super) async fn reconcile(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
         if cluster.metadata.deletion_timestamp.is_some() {
             self.remove(cluster).await
         } else {
-            self.furnish(cluster).await
+            self.ensure(cluster).await
         }
     }
 
-    /// The execution namespace, the taints and the finalizer.
-    async fn furnish(&self, cluster: &Cluster) -> Result<Outcome, kube::Error> {
-        let space = self.make_space(cluster).await?;
-        let now = jiff::Timestamp::now();
-        let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
-        let taints = taints::adjusted(&cluster.spec.taints, ready(cluster), &now);
+    /// Ensures the execution namespace, the taints and the finalizer.
+    async fn ensure(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
+        let progress = self.ensure_execution_namespace(cluster).await?;
+        let taints = taints::adjusted(&cluster.spec.taints, ready(cluster), &timestamp::now());
         let finalizers = cluster.finalizers();
-        let unfinalized = !finalizers.iter().any(|f| f == CLUSTER_FINALIZER);
+        let lacks_finalizer = !finalizers.iter().any(|f| f == CLUSTER_FINALIZER);
         let mut patch = json!({});
         if let Some(taints) = &taints {
             patch["spec"]["taints"] = json!(taints);
         }
-        if unfinalized {
+        if lacks_finalizer {
             let all: Vec<&str> = finalizers
                 .iter()
                 .map(String::as_str)
@@ -69,28 +72,28 @@ impl Keeper {
                 .collect();
             patch["metadata"]["finalizers"] = json!(all);
         }
-        if taints.is_some() || unfinalized {
-            self.change(cluster, patch).await?;
+        if taints.is_some() || lacks_finalizer {
+            self.patch(cluster, patch).await?;
         }
         if let Some(taints) = &taints {
-            let message = format!("Taint cluster succeed: {}.", taints::told(taints));
-            self.tell(cluster, Severity::Normal, "TaintClusterSucceed", message);
+            let message = format!("Taint cluster succeed: {}.", taints::describe(taints));
+            self.record(cluster, Severity::Normal, "TaintClusterSucceed", message);
         }
-        Ok(space)
+        Ok(progress)
     }
 
-    async fn make_space(&self, cluster: &Cluster) -> Result<Outcome, kube::Error> {
+    async fn ensure_execution_namespace(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let name = execution_namespace(&cluster.name_any());
         match namespaces.get_opt(&name).await? {
-            // Of a Cluster of the same name that went a moment ago.
-            Some(there) if there.metadata.deletion_timestamp.is_some() => {
-                return Ok(Outcome::Unfinished);
+            // It belongs to a deleted Cluster of the same name.
+            Some(existing) if existing.metadata.deletion_timestamp.is_some() => {
+                return Ok(Progress::Unfinished);
             }
-            Some(_) => return Ok(Outcome::Done),
+            Some(_) => return Ok(Progress::Done),
             None => {}
         }
-        let space = Namespace {
+        let namespace = Namespace {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
                 labels: Some([(SYSTEM.to_owned(), "true".to_owned())].into()),
@@ -98,26 +101,26 @@ impl Keeper {
             },
             ..Namespace::default()
         };
-        match namespaces.create(&PostParams::default(), &space).await {
+        match namespaces.create(&PostParams::default(), &namespace).await {
             Ok(_) => {
                 let message = format!(
                     "Created execution space({name}) for cluster({}).",
                     cluster.name_any()
                 );
-                self.tell(
+                self.record(
                     cluster,
                     Severity::Normal,
                     "CreateExecutionSpaceSucceed",
                     message,
                 );
-                Ok(Outcome::Done)
+                Ok(Progress::Done)
             }
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                Ok(Outcome::Unfinished)
+                Ok(Progress::Unfinished)
             }
             Err(error) => {
                 let message = api_error_message(&error);
-                self.tell(
+                self.record(
                     cluster,
                     Severity::Warning,
                     "CreateExecutionSpaceFailed",
@@ -128,24 +131,25 @@ impl Keeper {
         }
     }
 
-    /// Lets the Cluster go once its execution namespace is empty and gone, and no binding places anything in it.
-    async fn remove(&self, cluster: &Cluster) -> Result<Outcome, kube::Error> {
+    /// Removes the finalizer once the execution namespace is deleted and no binding is placed on the Cluster.
+    async fn remove(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
         if !cluster.finalizers().iter().any(|f| f == CLUSTER_FINALIZER) {
-            return Ok(Outcome::Done);
+            return Ok(Progress::Done);
         }
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let name = execution_namespace(&cluster.name_any());
         match namespaces.get_opt(&name).await? {
-            Some(there) => {
-                if there.metadata.deletion_timestamp.is_none() {
-                    self.remove_space(cluster, &namespaces, &name).await?;
+            Some(existing) => {
+                if existing.metadata.deletion_timestamp.is_none() {
+                    self.remove_execution_namespace(cluster, &namespaces, &name)
+                        .await?;
                 }
                 if cluster.spec.sync_mode == SyncMode::Pull && !is_ready(cluster) {
                     self.release_works(&name).await?;
                 }
-                return Ok(Outcome::Unfinished);
+                return Ok(Progress::Unfinished);
             }
-            None if self.is_placed_upon(cluster).await? => return Ok(Outcome::Unfinished),
+            None if self.has_bindings(cluster).await? => return Ok(Progress::Unfinished),
             None => {}
         }
         let others: Vec<&String> = cluster
@@ -153,12 +157,12 @@ impl Keeper {
             .iter()
             .filter(|f| *f != CLUSTER_FINALIZER)
             .collect();
-        self.change(cluster, json!({ "metadata": { "finalizers": others } }))
+        self.patch(cluster, json!({ "metadata": { "finalizers": others } }))
             .await?;
-        Ok(Outcome::Done)
+        Ok(Progress::Done)
     }
 
-    async fn remove_space(
+    async fn remove_execution_namespace(
         &self,
         cluster: &Cluster,
         namespaces: &Api<Namespace>,
@@ -170,7 +174,7 @@ impl Keeper {
                     "Removed execution space for cluster({}).",
                     cluster.name_any()
                 );
-                self.tell(
+                self.record(
                     cluster,
                     Severity::Normal,
                     "RemoveExecutionSpaceSucceed",
@@ -178,10 +182,10 @@ impl Keeper {
                 );
                 Ok(())
             }
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) if has_code(&error, 404) => Ok(()),
             Err(error) => {
                 let message = api_error_message(&error);
-                self.tell(
+                self.record(
                     cluster,
                     Severity::Warning,
                     "RemoveExecutionSpaceFailed",
@@ -192,7 +196,7 @@ impl Keeper {
         }
     }
 
-    /// Lets the Works go that wait for an agent which is not there any more.
+    /// Removes the finalizers of Works that wait for an agent that is gone.
     async fn release_works(&self, namespace: &str) -> Result<(), kube::Error> {
         let works: Api<Work> = Api::namespaced(self.client.clone(), namespace);
         for work in works.list(&ListParams::default()).await? {
@@ -206,12 +210,12 @@ impl Keeper {
                 "resourceVersion": work.metadata.resource_version } });
             let (name, patch) = (work.name_any(), Patch::Merge(patch));
             let released = works.patch(&name, &PatchParams::default(), &patch).await;
-            unless_overtaken(released)?;
+            ignore_stale(released)?;
         }
         Ok(())
     }
 
-    /// When the Leases of clusters were renewed last.
+    /// Returns the renew times of the Leases of all agents.
     pub(super) async fn renewals(&self) -> Result<HashMap<String, Timestamp>, kube::Error> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE_CLUSTER);
         let leases = leases.list(&ListParams::default()).await?;
@@ -222,8 +226,8 @@ impl Keeper {
         Ok(renewed.collect())
     }
 
-    /// Gives a Cluster this condition in place of the one of its type.
-    pub(super) async fn doubt(
+    /// Replaces the condition of the same type.
+    pub(super) async fn set_condition(
         &self,
         cluster: &Cluster,
         condition: Condition,
@@ -241,10 +245,10 @@ impl Keeper {
         let patched = clusters
             .patch_status(&name, &PatchParams::default(), &patch)
             .await;
-        unless_overtaken(patched)
+        ignore_stale(patched)
     }
 
-    async fn is_placed_upon(&self, cluster: &Cluster) -> Result<bool, kube::Error> {
+    async fn has_bindings(&self, cluster: &Cluster) -> Result<bool, kube::Error> {
         let name = cluster.name_any();
         macro_rules! any {
             ($kind:ty) => {{
@@ -252,9 +256,9 @@ impl Keeper {
                 let mut page = ListParams::default().limit(PAGE);
                 loop {
                     let list = api.list(&page).await?;
-                    let there =
+                    let is_placed =
                         |binding: &$kind| binding.spec.clusters.iter().any(|t| t.name == name);
-                    if list.items.iter().any(there) {
+                    if list.items.iter().any(is_placed) {
                         return Ok(true);
                     }
                     match list.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -269,25 +273,25 @@ impl Keeper {
         Ok(false)
     }
 
-    /// Changes a Cluster; what others changed meanwhile comes back as another look.
-    async fn change(
+    /// Patches a Cluster. After a conflict, the watch triggers another attempt.
+    async fn patch(
         &self,
         cluster: &Cluster,
         mut patch: serde_json::Value,
     ) -> Result<(), kube::Error> {
         patch["metadata"]["resourceVersion"] = json!(cluster.metadata.resource_version);
         let clusters: Api<Cluster> = Api::all(self.client.clone());
-        let changed = clusters
+        let patched = clusters
             .patch(
                 &cluster.name_any(),
                 &PatchParams::default(),
                 &Patch::Merge(patch),
             )
             .await;
-        unless_overtaken(changed)
+        ignore_stale(patched)
     }
 
-    fn tell(&self, cluster: &Cluster, severity: Severity, reason: &'static str, message: String) {
+    fn record(&self, cluster: &Cluster, severity: Severity, reason: &'static str, message: String) {
         self.events.record(Happening {
             object: cluster.object_ref(&()),
             severity,
@@ -301,10 +305,10 @@ fn is_ready(cluster: &Cluster) -> bool {
     ready(cluster).is_some_and(|condition| condition.status == "True")
 }
 
-/// What was written, unless the object has changed or gone meanwhile: then there is another look.
-fn unless_overtaken<T>(written: Result<T, kube::Error>) -> Result<(), kube::Error> {
+/// Ignores a write to an object that changed or was deleted meanwhile: the watch triggers another attempt.
+fn ignore_stale<T>(written: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match written {
-        Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(()),
+        Err(error) if is_stale(&error) => Ok(()),
         written => written.map(drop),
     }
 }

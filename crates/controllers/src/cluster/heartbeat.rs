@@ -1,7 +1,7 @@
-//! Whether a Pull cluster still lives, from what its agent writes: it posts the status, and renews a Lease. This decides;
-//! reading and writing are with those who call.
+//! Detection of Pull clusters with a silent agent, which neither posts the status nor renews its Lease.
 //!
-//! Times are of the monotonic clock, and of when something was seen here: the clock of an agent may be wrong.
+//! Time is measured from when a change was observed, with the monotonic clock: the clock of an agent may be wrong. Reading
+//! and writing is left to the caller.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,14 +13,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt as _;
 use tokio::time::Instant;
 
-/// How long agents may be silent, with Karmada's defaults.
+use crate::timestamp::whole_seconds;
+
+/// Intervals for silent agents, with Karmada's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatOptions {
-    /// Time between two looks.
+    /// Interval between two checks.
     pub monitor_period: Duration,
-    /// How long a cluster that has posted its status may be silent.
+    /// Maximum silence of a cluster that has posted its status.
     pub grace_period: Duration,
-    /// How long one may be that has never posted it, from its registration on.
+    /// Maximum silence of a cluster that has never posted it, from its registration on.
     pub startup_grace_period: Duration,
 }
 
@@ -34,29 +36,28 @@ impl Default for HeartbeatOptions {
     }
 }
 
-/// What was heard of Pull clusters.
+/// The last signs of life of Pull clusters.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     options: HeartbeatOptions,
-    pulses: HashMap<String, Pulse>,
+    signs: HashMap<String, SignOfLife>,
 }
 
 #[derive(Debug)]
-struct Pulse {
-    /// The last sign of life.
-    heard: Instant,
+struct SignOfLife {
+    observed: Instant,
     ready: Option<Condition>,
     renewed: Option<Timestamp>,
 }
 
-/// A moment, by both clocks.
+/// The current time of both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) instant: Instant,
     pub(super) clock: Timestamp,
 }
 
-/// The condition `Ready` of a Cluster.
+/// Returns the condition `Ready` of a Cluster.
 pub(super) fn ready(cluster: &Cluster) -> Option<&Condition> {
     let conditions = &cluster.status.as_ref()?.conditions;
     conditions.iter().find(|condition| condition.type_ == READY)
@@ -69,39 +70,40 @@ impl Heartbeats {
     pub(super) fn new(options: HeartbeatOptions) -> Self {
         Self {
             options,
-            pulses: HashMap::new(),
+            signs: HashMap::new(),
         }
     }
 
-    /// Looks at a Pull cluster whose Lease was last renewed then; the condition `Ready` that it has to get, if it has
-    /// been silent for too long.
-    pub(super) fn look(
+    /// Checks a Pull cluster whose Lease was last renewed at `renewed`. Returns its new condition `Ready` if it has been
+    /// silent for too long.
+    pub(super) fn check(
         &mut self,
         cluster: &Cluster,
         renewed: Option<Timestamp>,
         now: Now,
     ) -> Option<Condition> {
         let current = ready(cluster);
-        let pulse = self.pulses.entry(cluster.name_any()).or_insert_with(|| {
-            // Who has posted something counts as alive when the controllers start; the others, since they registered.
+        let sign = self.signs.entry(cluster.name_any()).or_insert_with(|| {
+            // When the controller starts, a cluster that has posted its status counts as alive. The silence of any other
+            // cluster began with its registration.
             let silent = match (current, cluster.creation_timestamp()) {
                 (None, Some(created)) => now.clock.duration_since(created.0),
                 _ => jiff::SignedDuration::ZERO,
             };
             let silent = Duration::try_from(silent).unwrap_or_default();
-            Pulse {
-                heard: now.instant.checked_sub(silent).unwrap_or(now.instant),
+            SignOfLife {
+                observed: now.instant.checked_sub(silent).unwrap_or(now.instant),
                 ready: current.cloned(),
                 renewed: None,
             }
         });
-        if pulse.ready.as_ref() != current {
-            pulse.ready = current.cloned();
-            pulse.heard = now.instant;
+        if sign.ready.as_ref() != current {
+            sign.ready = current.cloned();
+            sign.observed = now.instant;
         }
-        if renewed > pulse.renewed {
-            pulse.renewed = renewed;
-            pulse.heard = now.instant;
+        if renewed > sign.renewed {
+            sign.renewed = renewed;
+            sign.observed = now.instant;
         }
         let (grace, reason, message) = match current {
             Some(condition) if condition.status == UNKNOWN => return None,
@@ -116,25 +118,24 @@ impl Heartbeats {
                 "Cluster status controller never posted cluster status.",
             ),
         };
-        (now.instant.duration_since(pulse.heard) > grace).then(|| Condition {
+        (now.instant.duration_since(sign.observed) > grace).then(|| Condition {
             type_: READY.to_owned(),
             status: UNKNOWN.to_owned(),
             reason: reason.to_owned(),
             message: message.to_owned(),
-            last_transition_time: Time(
-                Timestamp::from_second(now.clock.as_second()).unwrap_or(now.clock),
-            ),
+            last_transition_time: Time(whole_seconds(now.clock)),
             observed_generation: current.and_then(|condition| condition.observed_generation),
         })
     }
 
-    /// Forgets clusters that are gone.
-    pub(super) fn keep(&mut self, there: &HashSet<&str>) {
-        self.pulses.retain(|name, _| there.contains(name.as_str()));
+    /// Forgets all other clusters.
+    pub(super) fn retain(&mut self, clusters: &HashSet<&str>) {
+        self.signs
+            .retain(|name, _| clusters.contains(name.as_str()));
     }
 }
 
-/// Whether an agent has to be heard of.
+/// Reports whether a cluster needs an agent.
 pub(super) fn is_pulled(cluster: &Cluster) -> bool {
     cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none()
 }
@@ -174,7 +175,7 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn told(condition: Option<Condition>) -> Option<(String, String)> {
+    fn in_short(condition: Option<Condition>) -> Option<(String, String)> {
         condition.map(|condition| (condition.status, condition.reason))
     }
 
@@ -183,31 +184,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_silent_for_the_grace_period_is_unknown() {
+    async fn a_cluster_that_is_silent_for_the_grace_period_is_unknown() {
         let begin = Instant::now();
         let mut beats = Heartbeats::new(HeartbeatOptions::default());
         let cluster = cluster(Some("True"));
-        // After a start of the controllers it counts as alive, whatever the Lease says.
+        // When the controller starts the cluster counts as alive, however old its Lease is.
         assert_eq!(
-            told(beats.look(&cluster, Some(lease(1)), at(begin, 1000))),
+            in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1000))),
             None
         );
         assert_eq!(
-            told(beats.look(&cluster, Some(lease(1)), at(begin, 1040))),
+            in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1040))),
             None
         );
-        let silent = told(beats.look(&cluster, Some(lease(1)), at(begin, 1041)));
+        let silent = in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1041)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
-        // A renewed Lease is a sign of life, even if the agent's clock is of yesterday; an old one is none.
+        // A renewed Lease is a sign of life even if the agent's clock is wrong.
         assert_eq!(
-            told(beats.look(&cluster, Some(lease(2)), at(begin, 1041))),
+            in_short(beats.check(&cluster, Some(lease(2)), at(begin, 1041))),
             None
         );
         assert_eq!(
-            told(beats.look(&cluster, Some(lease(2)), at(begin, 1081))),
+            in_short(beats.check(&cluster, Some(lease(2)), at(begin, 1081))),
             None
         );
-        let silent = told(beats.look(&cluster, None, at(begin, 1082)));
+        let silent = in_short(beats.check(&cluster, None, at(begin, 1082)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
     }
 
@@ -215,34 +216,34 @@ mod tests {
     async fn a_new_condition_is_a_sign_of_life() {
         let begin = Instant::now();
         let mut beats = Heartbeats::new(HeartbeatOptions::default());
-        beats.look(&cluster(Some("True")), None, at(begin, 0));
-        let sick = cluster(Some("False"));
-        assert_eq!(told(beats.look(&sick, None, at(begin, 40))), None);
-        assert_eq!(told(beats.look(&sick, None, at(begin, 80))), None);
-        let silent = told(beats.look(&sick, None, at(begin, 81)));
+        beats.check(&cluster(Some("True")), None, at(begin, 0));
+        let unready = cluster(Some("False"));
+        assert_eq!(in_short(beats.check(&unready, None, at(begin, 40))), None);
+        assert_eq!(in_short(beats.check(&unready, None, at(begin, 80))), None);
+        let silent = in_short(beats.check(&unready, None, at(begin, 81)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
-        // What is said already is not said again.
+        // A condition that is `Unknown` stays as it is.
         let known = cluster(Some(UNKNOWN));
-        assert_eq!(told(beats.look(&known, None, at(begin, 500))), None);
+        assert_eq!(in_short(beats.check(&known, None, at(begin, 500))), None);
     }
 
     #[tokio::test]
-    async fn one_that_never_posted_has_the_grace_period_of_a_start() {
+    async fn a_cluster_that_never_posted_has_the_startup_grace_period() {
         let begin = Instant::now() + Duration::from_mins(5);
         let mut beats = Heartbeats::new(HeartbeatOptions::default());
         let silent = cluster(None);
-        assert_eq!(told(beats.look(&silent, None, at(begin, 60))), None);
-        let late = told(beats.look(&silent, None, at(begin, 61)));
+        assert_eq!(in_short(beats.check(&silent, None, at(begin, 60))), None);
+        let late = in_short(beats.check(&silent, None, at(begin, 61)));
         assert_eq!(late, Some(unknown("ClusterStatusNeverUpdated")));
-        // As in Karmada, a Lease that is renewed is enough.
+        // As in Karmada, a renewed Lease is enough.
         assert_eq!(
-            told(beats.look(&silent, Some(lease(1)), at(begin, 61))),
+            in_short(beats.check(&silent, Some(lease(1)), at(begin, 61))),
             None
         );
     }
 
     #[test]
-    fn only_clusters_with_an_agent_have_to_be_heard_of() {
+    fn only_pull_clusters_need_an_agent() {
         let mut cluster = cluster(None);
         assert!(is_pulled(&cluster));
         cluster.spec.sync_mode = SyncMode::Push;

@@ -1,15 +1,15 @@
-//! The taints that follow from the condition `Ready`. They keep new work away and move nothing that is placed.
+//! The taints that follow from the condition `Ready`. They prevent new placements and evict nothing.
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// On a cluster that says that it is not ready, or has not said anything yet.
+/// The taint of a cluster that is not ready or has no condition yet.
 pub const NOT_READY: &str = "cluster.karmada.io/not-ready";
-/// On a cluster of which it is not known how it is.
+/// The taint of a cluster whose condition is unknown.
 pub const UNREACHABLE: &str = "cluster.karmada.io/unreachable";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// The taints as they should be; none if they are so already.
+/// Returns the desired taints, or `None` if they are up to date.
 pub fn adjusted(taints: &[Taint], ready: Option<&Condition>, now: &Time) -> Option<Vec<Taint>> {
     let (wanted, unwanted): (Option<&str>, &[&str]) = match ready.map(|c| c.status.as_str()) {
         Some("True") => (None, &[NOT_READY, UNREACHABLE]),
@@ -36,8 +36,8 @@ pub fn adjusted(taints: &[Taint], ready: Option<&Condition>, now: &Time) -> Opti
     (next != taints).then_some(next)
 }
 
-/// The taints in the words of Karmada's events.
-pub fn told(taints: &[Taint]) -> String {
+/// Describes taints as Karmada's events do.
+pub fn describe(taints: &[Taint]) -> String {
     if taints.is_empty() {
         return "cluster now does not have taints".to_owned();
     }
@@ -88,9 +88,9 @@ mod tests {
     }
 
     #[test]
-    fn the_condition_decides_and_the_taints_of_others_stay() {
+    fn taints_follow_the_condition_and_others_are_kept() {
         let theirs = taint("theirs", "NoExecute");
-        // The same key with another effect is theirs, too.
+        // The same key with another effect is another taint.
         let evicting = taint(NOT_READY, "NoExecute");
         let both = [theirs.clone(), evicting.clone()];
         let with = |key: &str| vec![theirs.clone(), evicting.clone(), taint(key, NO_SCHEDULE)];
@@ -114,16 +114,16 @@ mod tests {
         );
         let cleared = keys(&with(NOT_READY), Some(&ready("True"))).unwrap();
         assert_eq!(cleared.len(), 2);
-        // As it should be.
+        // Up to date.
         assert_eq!(keys(&both, Some(&ready("True"))), None);
         assert_eq!(keys(&with(NOT_READY), Some(&ready("False"))), None);
     }
 
     #[test]
-    fn the_words_are_karmadas() {
-        assert_eq!(told(&[]), "cluster now does not have taints");
+    fn the_description_equals_karmadas() {
+        assert_eq!(describe(&[]), "cluster now does not have taints");
         assert_eq!(
-            told(&[taint("a", "NoExecute")]),
+            describe(&[taint("a", "NoExecute")]),
             "cluster now has taints([{Key:a,Effect:NoExecute}])"
         );
     }

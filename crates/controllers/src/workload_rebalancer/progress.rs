@@ -1,4 +1,4 @@
-//! How far a rebalancer is, read off its status.
+//! The next action for a rebalancer, derived from its status.
 
 use std::collections::BTreeSet;
 
@@ -8,50 +8,53 @@ use berth_api::workload_rebalancer::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
-    /// Nothing.
-    Rest,
-    /// Nothing before this time.
+pub(super) enum Action {
+    /// Nothing to do.
+    None,
+    /// Nothing to do before this time.
     Wait(Timestamp),
-    /// The bindings of the workloads without a result are to be asked; how it looks before.
-    Ask(WorkloadRebalancerStatus),
-    /// It has been finished for long enough.
+    /// Trigger the bindings of the workloads that have no result yet in this status.
+    Trigger(WorkloadRebalancerStatus),
+    /// Delete it: its time to live is over.
     Delete,
 }
 
-/// Looks at a rebalancer.
-pub(super) fn step(rebalancer: &WorkloadRebalancer, now: Timestamp) -> Step {
+/// Returns the next action for a rebalancer.
+pub(super) fn next_action(rebalancer: &WorkloadRebalancer, now: Timestamp) -> Action {
     if rebalancer.metadata.deletion_timestamp.is_some() {
-        return Step::Rest;
+        return Action::None;
     }
     let before = rebalancer.status.clone().unwrap_or_default();
-    let begun = begin(rebalancer);
-    let is_asked = begun.observed_workloads.iter().all(|w| w.result.is_some());
-    if begun != before || !is_asked {
-        return Step::Ask(begun);
+    let desired = desired_status(rebalancer);
+    let is_finished = desired
+        .observed_workloads
+        .iter()
+        .all(|w| w.result.is_some());
+    if desired != before || !is_finished {
+        return Action::Trigger(desired);
     }
     let Some((ttl, finish)) = rebalancer
         .spec
         .ttl_seconds_after_finished
         .zip(before.finish_time)
     else {
-        return Step::Rest;
+        return Action::None;
     };
     let end = finish
         .0
         .saturating_add(SignedDuration::from_secs(ttl.into()));
     match end {
-        Ok(end) if end > now => Step::Wait(end),
-        Ok(_) => Step::Delete,
-        Err(_) => Step::Rest,
+        Ok(end) if end > now => Action::Wait(end),
+        Ok(_) => Action::Delete,
+        Err(_) => Action::None,
     }
 }
 
-/// The status with the workloads that are listed now, in Karmada's order. What has a result keeps it; what is not
-/// listed any more stays if it was successful.
-fn begin(rebalancer: &WorkloadRebalancer) -> WorkloadRebalancerStatus {
+/// Returns the status with the workloads of the spec, in Karmada's order. Results are kept. A workload that was removed
+/// from the spec stays if it was successful.
+fn desired_status(rebalancer: &WorkloadRebalancer) -> WorkloadRebalancerStatus {
     let before = rebalancer.status.clone().unwrap_or_default();
     let mut new: BTreeSet<&WorkloadReference> = rebalancer.spec.workloads.iter().collect();
     let mut observed: Vec<ObservedWorkload> = before
@@ -101,33 +104,33 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
     }
 
-    fn look(spec: &Value, status: &Value) -> Step {
+    fn action(spec: &Value, status: &Value) -> Action {
         let rebalancer = serde_json::from_value(json!({
             "metadata": { "name": "r", "generation": 2 }, "spec": spec, "status": status }))
         .unwrap();
-        step(&rebalancer, at(100))
+        next_action(&rebalancer, at(100))
     }
 
-    fn asked(spec: &Value, status: &Value) -> Vec<(String, Option<RebalanceResult>)> {
-        let Step::Ask(begun) = look(spec, status) else {
-            panic!("nothing is asked")
+    fn triggered(spec: &Value, status: &Value) -> Vec<(String, Option<RebalanceResult>)> {
+        let Action::Trigger(status) = action(spec, status) else {
+            panic!("nothing is triggered")
         };
-        assert_eq!(begun.observed_generation, Some(2));
-        let items = begun.observed_workloads.into_iter();
+        assert_eq!(status.observed_generation, Some(2));
+        let items = status.observed_workloads.into_iter();
         items
             .map(|item| (item.workload.name, item.result))
             .collect()
     }
 
     #[test]
-    fn what_is_listed_anew_is_asked_and_what_was_successful_stays() {
+    fn new_workloads_are_triggered_and_results_are_kept() {
         let spec = json!({ "workloads": [workload("new"), workload("good"), workload("bad")] });
         let status = json!({ "observedGeneration": 1, "observedWorkloads": [
             observed("bad", "Failed"), observed("good", "Successful"),
             observed("old-bad", "Failed"), observed("old-good", "Successful")] });
         let (good, bad) = (RebalanceResult::Successful, RebalanceResult::Failed);
         assert_eq!(
-            asked(&spec, &status),
+            triggered(&spec, &status),
             [
                 ("bad".to_owned(), Some(bad)),
                 ("good".to_owned(), Some(good.clone())),
@@ -137,36 +140,36 @@ mod tests {
         );
         let fresh = json!({ "workloads": [workload("b"), workload("a"), workload("b")] });
         assert_eq!(
-            asked(&fresh, &json!({})),
+            triggered(&fresh, &json!({})),
             [("a".to_owned(), None), ("b".to_owned(), None)]
         );
     }
 
     #[test]
-    fn what_has_finished_rests_until_its_time_is_over() {
+    fn a_finished_rebalancer_is_deleted_after_its_time_to_live() {
         let done = json!({ "observedGeneration": 2, "observedWorkloads": [observed("a", "Successful")],
             "finishTime": at(90).to_string() });
         for (ttl, expected) in [
-            (json!(null), Step::Rest),
-            (json!(30), Step::Wait(at(120))),
-            (json!(10), Step::Delete),
-            (json!(0), Step::Delete),
+            (json!(null), Action::None),
+            (json!(30), Action::Wait(at(120))),
+            (json!(10), Action::Delete),
+            (json!(0), Action::Delete),
         ] {
             let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": ttl });
-            assert_eq!(look(&spec, &done), expected, "{ttl}");
+            assert_eq!(action(&spec, &done), expected, "{ttl}");
         }
-        // An edit counts before the time does.
+        // An edit is handled first.
         let mut edited = done;
         edited["observedGeneration"] = json!(1);
         let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": 0 });
-        assert_eq!(asked(&spec, &edited).len(), 1);
+        assert_eq!(triggered(&spec, &edited).len(), 1);
     }
 
     #[test]
-    fn what_has_no_result_yet_is_asked_again() {
+    fn workloads_without_a_result_are_triggered_again() {
         let status = json!({ "observedGeneration": 2, "observedWorkloads": [
             { "workload": workload("a") }, observed("b", "Successful")] });
         let spec = json!({ "workloads": [workload("a"), workload("b")] });
-        assert_eq!(asked(&spec, &status)[0], ("a".to_owned(), None));
+        assert_eq!(triggered(&spec, &status)[0], ("a".to_owned(), None));
     }
 }

@@ -1,4 +1,4 @@
-//! Asks the bindings of workloads to be scheduled afresh, and writes down how that went.
+//! Writes of the WorkloadRebalancer controller: triggers bindings, records the results and deletes rebalancers.
 
 use berth_api::names::binding_name;
 use berth_api::workload_rebalancer::{
@@ -15,89 +15,99 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
+use crate::api_error::{self, has_code};
 use crate::merge_diff::merge_diff;
+use crate::reconciler::work_queue::RetryableError;
+use crate::timestamp;
 
-/// Bindings of a rebalancer that are asked at the same time.
-const AT_ONCE: usize = 16;
-/// How often a binding is asked when others write to it at the same time.
-const CONFLICT_TRIES: usize = 5;
+/// Maximum number of bindings of a rebalancer triggered at the same time.
+const CONCURRENT_TRIGGERS: usize = 16;
+/// Maximum number of attempts to trigger a binding that others write to.
+const CONFLICT_ATTEMPTS: usize = 5;
 
-/// Why a rebalancer is not finished.
+/// An error after which a rebalancer is processed again.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RebalanceError {
-    /// The server refuses a request.
+    /// A request failed.
     #[error(transparent)]
     Api(#[from] kube::Error),
-    /// A status is no JSON.
+    /// A status cannot be serialized.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// Some bindings could not be asked.
-    #[error("{count} bindings could not be asked: {first}")]
-    Unasked {
-        /// How many.
+    /// Some bindings could not be triggered.
+    #[error("cannot trigger {count} bindings: {first}")]
+    Trigger {
+        /// Their number.
         count: usize,
-        /// What the server said of the first.
+        /// The error of the first one.
         first: Box<kube::Error>,
     },
 }
 
-impl RebalanceError {
-    /// Whether the rebalancer changed meanwhile: what is seen next leads here again.
-    pub(super) fn is_stale(&self) -> bool {
-        matches!(self, Self::Api(error) if has_code(error, 409) || has_code(error, 404))
+impl RetryableError for RebalanceError {
+    fn is_stale(&self) -> bool {
+        matches!(self, Self::Api(error) if api_error::is_stale(error))
+    }
+
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Api(error) => api_error::is_outage(error),
+            Self::Trigger { first, .. } => api_error::is_outage(first),
+            Self::Json(_) => false,
+        }
     }
 }
 
-/// Writes to the control plane. Cheap to clone.
+/// A writer to the control plane. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Rebalancing {
+pub(super) struct Writer {
     pub(super) client: Client,
 }
 
-impl Rebalancing {
-    /// Asks the bindings of all workloads that have no result, and writes the status.
-    pub(super) async fn ask(
+impl Writer {
+    /// Triggers the bindings of all workloads without a result, and writes the status.
+    pub(super) async fn trigger(
         &self,
         rebalancer: &WorkloadRebalancer,
         mut status: WorkloadRebalancerStatus,
     ) -> Result<(), RebalanceError> {
-        let made = rebalancer.creation_timestamp();
-        let made = made.map_or_else(Timestamp::now, |time| time.0);
+        let created = rebalancer.creation_timestamp();
+        let created = created.map_or_else(Timestamp::now, |time| time.0);
         let items = std::mem::take(&mut status.observed_workloads);
-        let asked: Vec<(ObservedWorkload, Option<kube::Error>)> = stream::iter(items)
-            .map(|item| self.ask_one(item, made))
-            .buffered(AT_ONCE)
+        let triggered: Vec<(ObservedWorkload, Option<kube::Error>)> = stream::iter(items)
+            .map(|item| self.trigger_workload(item, created))
+            .buffered(CONCURRENT_TRIGGERS)
             .collect()
             .await;
-        let (items, errors): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        let (items, errors): (Vec<_>, Vec<_>) = triggered.into_iter().unzip();
         status.observed_workloads = items;
         let mut errors = errors.into_iter().flatten();
         let first = errors.next();
         let before = rebalancer.status.clone().unwrap_or_default();
         if status != before {
             if first.is_none() {
-                status.finish_time = Some(Time(whole_seconds(Timestamp::now())));
+                status.finish_time = Some(timestamp::now());
             }
-            self.write(rebalancer, &before, &status).await?;
+            self.write_status(rebalancer, &before, &status).await?;
         }
         match first {
             None => Ok(()),
-            Some(first) => Err(RebalanceError::Unasked {
+            Some(first) => Err(RebalanceError::Trigger {
                 count: errors.count() + 1,
                 first: Box::new(first),
             }),
         }
     }
 
-    async fn ask_one(
+    async fn trigger_workload(
         &self,
         mut item: ObservedWorkload,
-        made: Timestamp,
+        created: Timestamp,
     ) -> (ObservedWorkload, Option<kube::Error>) {
         if item.result.is_some() {
             return (item, None);
         }
-        match self.trigger(&item.workload, made).await {
+        match self.trigger_binding(&item.workload, created).await {
             Ok(()) => item.result = Some(RebalanceResult::Successful),
             Err(error) if has_code(&error, 404) => {
                 item.result = Some(RebalanceResult::Failed);
@@ -108,32 +118,34 @@ impl Rebalancing {
         (item, None)
     }
 
-    /// Asks a binding to be scheduled afresh, unless it was asked since.
-    async fn trigger(
+    /// Triggers a new scheduling of a binding, unless one was triggered after the rebalancer was created.
+    async fn trigger_binding(
         &self,
         workload: &WorkloadReference,
-        made: Timestamp,
+        created: Timestamp,
     ) -> Result<(), kube::Error> {
         let bindings = self.bindings(&workload.namespace);
         let name = binding_name(&workload.kind, &workload.name);
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             let binding = bindings.get(&name).await?;
-            let asked = binding.data["spec"]["rescheduleTriggeredAt"].as_str();
-            let asked: Option<Timestamp> = asked.and_then(|text| text.parse().ok());
-            if asked.is_some_and(|asked| asked >= made) {
+            let triggered = binding.data["spec"]["rescheduleTriggeredAt"].as_str();
+            let triggered: Option<Timestamp> = triggered.and_then(|text| text.parse().ok());
+            if triggered.is_some_and(|time| time >= created) {
                 return Ok(());
             }
             let patch = json!({
                 "metadata": { "resourceVersion": binding.resource_version() },
-                "spec": { "rescheduleTriggeredAt": Time(made) },
+                "spec": { "rescheduleTriggeredAt": Time(created) },
             });
             let patched = bindings
                 .patch(&name, &parameters(), &Patch::Merge(patch))
                 .await;
             match patched {
                 Ok(_) => return Ok(()),
-                Err(error) if has_code(&error, 409) && tries < CONFLICT_TRIES => tries += 1,
+                Err(error) if has_code(&error, 409) && attempts < CONFLICT_ATTEMPTS => {
+                    attempts += 1
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -149,7 +161,7 @@ impl Rebalancing {
         }
     }
 
-    async fn write(
+    async fn write_status(
         &self,
         rebalancer: &WorkloadRebalancer,
         before: &WorkloadRebalancerStatus,
@@ -171,7 +183,7 @@ impl Rebalancing {
         Ok(())
     }
 
-    /// Deletes a rebalancer, unless somebody has changed it meanwhile.
+    /// Deletes a rebalancer unless it changed meanwhile.
     pub(super) async fn delete(
         &self,
         rebalancer: &WorkloadRebalancer,
@@ -201,9 +213,4 @@ fn parameters() -> PatchParams {
         field_manager: Some("berth-workload-rebalancer".to_owned()),
         ..PatchParams::default()
     }
-}
-
-/// As times are written in Kubernetes.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
