@@ -1,4 +1,7 @@
-//! Works without a binding: each is owned by another object, such as a Namespace or a Cluster, and goes with it.
+//! Works without a binding: each is controlled by another object, such as a Namespace or a Cluster, and is deleted with
+//! it.
+
+pub(crate) mod ensure_queue;
 
 use berth_api::Work;
 use berth_apimachinery::api_error::{api_error_message, has_code};
@@ -7,21 +10,22 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::propagation::binding::desired_work::DesiredWork;
-use crate::propagation::binding::work_patch;
+use crate::api_error::{api_error_message, is_stale};
+use crate::binding::desired_work::DesiredWork;
+use crate::binding::work_change;
 
 /// A desired Work and its owner.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OwnedWork {
-    /// Content of the Work.
-    pub(crate) work: DesiredWork,
+pub struct OwnedWork {
+    /// The content of the Work.
+    pub work: DesiredWork,
     owner: OwnerReference,
 }
 
-/// Outcome of a look at a Work.
+/// The outcome of ensuring a Work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ensured {
-    /// It is as it should be.
+    /// It is up to date.
     Unchanged,
     /// It was written.
     Written,
@@ -29,13 +33,13 @@ pub(crate) enum Ensured {
     Unfinished,
 }
 
-/// Why a Work was not written.
+/// An error of writing a Work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// The content is no Work.
+    /// The content cannot be read as a Work.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// The server refused it.
+    /// The request failed.
     #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
 }
@@ -53,21 +57,20 @@ impl OwnedWork {
         }
     }
 
-    /// Returns the Work as it is created, with this permanent id.
-    pub(crate) fn new_work(&self, id: &str) -> Value {
-        let mut work = work_patch::new_work(&self.work, id);
+    /// Returns the Work to create, with a permanent id.
+    pub fn new_work(&self, id: &str) -> Value {
+        let mut work = work_change::new_work(&self.work, id);
         work["metadata"]["ownerReferences"] = json!([self.owner]);
         work
     }
 
-    /// Reports whether a Work has this owner, and not a former one of the same name.
-    pub(crate) fn owns(&self, work: &Work) -> bool {
+    /// Reports whether a Work has this owner, and not an earlier one of the same name.
+    pub fn owns(&self, work: &Work) -> bool {
         let owners = work.owner_references();
         owners.iter().any(|owner| owner.uid == self.owner.uid)
     }
 
-    /// Writes the Work if it differs.
-    pub(crate) async fn ensure(&self, client: &Client) -> Result<Ensured, WriteError> {
+    async fn ensure(&self, client: &Client) -> Result<Ensured, WriteError> {
         let works: Api<Work> = Api::namespaced(client.clone(), &self.work.namespace());
         let name = &self.work.name;
         let written = match works.get_opt(name).await? {
@@ -76,7 +79,7 @@ impl OwnedWork {
                 let new: Work = serde_json::from_value(new)?;
                 works.create(&PostParams::default(), &new).await.map(drop)
             }
-            // Of a former owner that went a moment ago: a new one comes after it.
+            // The Work of an earlier owner has to be deleted first.
             Some(work) if work.metadata.deletion_timestamp.is_some() => {
                 return Ok(Ensured::Unfinished);
             }
@@ -92,9 +95,22 @@ impl OwnedWork {
         };
         match written {
             Ok(()) => Ok(Ensured::Written),
-            // The execution namespace does not exist yet, or the Work has changed meanwhile.
-            Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(Ensured::Unfinished),
+            // The execution namespace does not exist yet, or the Work changed meanwhile.
+            Err(error) if is_stale(&error) => Ok(Ensured::Unfinished),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Writes the Works that differ from what is stored.
+pub(crate) async fn ensure(client: &Client, works: &[OwnedWork]) -> Result<Ensured, WriteError> {
+    let mut ensured = Ensured::Unchanged;
+    for work in works {
+        match work.ensure(client).await? {
+            Ensured::Unchanged => {}
+            Ensured::Written => ensured = Ensured::Written,
+            Ensured::Unfinished => return Ok(Ensured::Unfinished),
+        }
+    }
+    Ok(ensured)
 }

@@ -1,185 +1,198 @@
-//! Lets the impersonator of each member act for those users, groups and service accounts that may use `clusters/proxy` of the
-//! cluster, or `proxying/proxy`, and for no others. Two Works for each cluster bring a ClusterRole and its binding into
-//! the member; they go with the Cluster.
+//! The unified-auth controller: lets the impersonator of each member act for the users, groups and service accounts that
+//! may use `clusters/proxy` of the cluster or `proxying/proxy`, and for no others.
 //!
-//! One task owns the roles, bindings and clusters it has seen. What they amount to is decided in [`impersonation`].
+//! Two Works for each cluster create a ClusterRole and a ClusterRoleBinding in the member. The Cluster owns them. Their
+//! content is decided in [`impersonation`].
 
 pub(crate) mod impersonation;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::{BTreeMap, HashSet};
 
 use berth_api::Cluster;
 use berth_events::{EventRecorder, Happening, Severity};
-use futures::stream::{self, BoxStream};
-use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::Api;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::core::ApiResource;
 use kube::{Client, Resource as _, ResourceExt as _};
-use tokio::time::MissedTickBehavior;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::owned_work::{Ensured, OwnedWork, WriteError};
+use crate::owned_work::ensure_queue::{EnsureQueue, Report};
+use crate::owned_work::{Ensured, OwnedWork, WriteError, ensure};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
+use impersonation::Grants;
 
-/// Clusters whose Works are written at once.
-const AT_ONCE: usize = 16;
-/// Roles, bindings, clusters.
-const KINDS: usize = 3;
-/// Interval between attempts at what failed or is unfinished.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Maximum number of clusters whose Works are written at the same time.
+const WORKERS: usize = 16;
 
-/// Keeps the rights of the impersonators up to date until the token is cancelled.
-pub async fn run(client: Client, shutdown: CancellationToken) {
-    let (events, writer) = EventRecorder::new(client.clone(), "unified-auth-controller");
-    let recording = writer.run(shutdown.clone());
-    let mut sync = Sync {
+/// Runs the unified-auth controller until the token is cancelled.
+///
+/// # Errors
+/// When one of its tasks panics.
+pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let inputs = runtime.inputs();
+    let (events, event_writer) = EventRecorder::new(client.clone(), "unified-auth-controller");
+    inputs.spawn(|_, stop| event_writer.run(stop));
+    for source in Source::ALL {
+        inputs.watch(&source.resource(), move |event| (source, event));
+    }
+    let controller = UnifiedAuth {
         client,
         events,
         roles: BTreeMap::new(),
         bindings: BTreeMap::new(),
         clusters: BTreeMap::new(),
-        listed: BTreeSet::new(),
+        listed: HashSet::new(),
+        grants: Grants::default(),
+        is_outdated: false,
         written: BTreeMap::new(),
-        failed: BTreeMap::new(),
+        queue: EnsureQueue::new(),
     };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = async { tokio::join!(recording, sync.run()); } => {}
+    runtime
+        .run("unified-auth controller", controller, WORKERS)
+        .await
+}
+
+/// A watched resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Roles,
+    Bindings,
+    Clusters,
+}
+
+impl Source {
+    const ALL: [Self; 3] = [Self::Roles, Self::Bindings, Self::Clusters];
+
+    fn resource(self) -> ApiResource {
+        match self {
+            Self::Roles => ApiResource::erase::<ClusterRole>(&()),
+            Self::Bindings => ApiResource::erase::<ClusterRoleBinding>(&()),
+            Self::Clusters => ApiResource::erase::<Cluster>(&()),
+        }
     }
 }
 
-struct Sync {
+struct UnifiedAuth {
     client: Client,
     events: EventRecorder,
     roles: BTreeMap<String, ClusterRole>,
     bindings: BTreeMap<String, ClusterRoleBinding>,
     clusters: BTreeMap<String, Cluster>,
-    /// Kinds that have been listed: with fewer than all, the rights are not known.
-    listed: BTreeSet<&'static str>,
-    /// Works of each cluster as they were written last.
+    /// Sources with a complete list. Without all of them, the grants are unknown.
+    listed: HashSet<Source>,
+    grants: Grants,
+    /// Whether something changed since the grants were computed.
+    is_outdated: bool,
+    /// The last written Works of each cluster.
     written: BTreeMap<String, Vec<OwnedWork>>,
-    /// Last error of each cluster, so that one that lasts is one event.
-    failed: BTreeMap<String, String>,
+    queue: EnsureQueue<String>,
 }
 
-enum Change {
-    Role(Box<watcher::Event<ClusterRole>>),
-    Binding(Box<watcher::Event<ClusterRoleBinding>>),
-    Cluster(Box<watcher::Event<Cluster>>),
+/// The result of ensuring the Works of a cluster.
+struct Outcome {
+    cluster: String,
+    works: Vec<OwnedWork>,
+    result: Result<Ensured, WriteError>,
 }
 
-impl Sync {
-    async fn run(&mut self) {
-        let mut changes = self.watch();
-        let mut unfinished = false;
-        let mut again = tokio::time::interval(AGAIN);
-        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                change = changes.next() => match change {
-                    Some(change) => self.take(change),
-                    None => return,
-                },
-                _ = again.tick(), if unfinished => {}
-            }
-            while let Some(Some(change)) = changes.next().now_or_never() {
-                self.take(change);
-            }
-            if self.listed.len() == KINDS {
-                unfinished = self.reconcile().await;
-            }
+impl Reconciler for UnifiedAuth {
+    type Event = (Source, WatchEvent);
+    type Outcome = Outcome;
+
+    fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
+        match source {
+            Source::Roles => update(&mut self.roles, &event),
+            Source::Bindings => update(&mut self.bindings, &event),
+            Source::Clusters => update(&mut self.clusters, &event),
+        }
+        if matches!(event, WatchEvent::Listed(_)) {
+            self.listed.insert(source);
+        }
+        self.is_outdated = true;
+    }
+
+    fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
+        let Outcome {
+            cluster,
+            works,
+            result,
+        } = outcome;
+        if matches!(result, Ok(Ensured::Unchanged | Ensured::Written)) {
+            self.written.insert(cluster.clone(), works);
+        }
+        match self.queue.finish(&cluster, result) {
+            None => {}
+            Some(Report::Written) => self.record(
+                &cluster,
+                Severity::Normal,
+                "SyncImpersonationConfigSucceed",
+                "Sync impersonation config succeed.".to_owned(),
+            ),
+            Some(Report::Failed(error)) => self.record(
+                &cluster,
+                Severity::Warning,
+                "SyncImpersonationConfigFailed",
+                error.to_string(),
+            ),
         }
     }
 
-    fn watch(&self) -> BoxStream<'static, Change> {
-        let config = || watcher::Config::default().any_semantic();
-        macro_rules! of {
-            ($kind:ty, $change:expr) => {
-                watcher(Api::<$kind>::all(self.client.clone()), config())
-                    .default_backoff()
-                    .filter_map(|event| async { event.ok().map($change) })
-                    .boxed()
+    fn next_due(&mut self) -> Option<Instant> {
+        self.queue.next_due()
+    }
+
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        if self.listed.len() < Source::ALL.len() {
+            return;
+        }
+        if self.is_outdated {
+            self.enqueue_outdated();
+        }
+        while workers.has_free() {
+            let Some(name) = self.queue.start_next() else {
+                return;
             };
-        }
-        stream::select_all([
-            of!(ClusterRole, |event| Change::Role(Box::new(event))),
-            of!(ClusterRoleBinding, |event| Change::Binding(Box::new(event))),
-            of!(Cluster, |event| Change::Cluster(Box::new(event))),
-        ])
-        .boxed()
-    }
-
-    fn take(&mut self, change: Change) {
-        match change {
-            Change::Role(event) => keep(&mut self.roles, &mut self.listed, *event),
-            Change::Binding(event) => keep(&mut self.bindings, &mut self.listed, *event),
-            Change::Cluster(event) => keep(&mut self.clusters, &mut self.listed, *event),
-        }
-    }
-
-    /// Writes the Works that differ from those written last; reports whether some are unfinished.
-    async fn reconcile(&mut self) -> bool {
-        let known = &self.clusters;
-        self.written.retain(|name, _| known.contains_key(name));
-        self.failed.retain(|name, _| known.contains_key(name));
-        let (roles, bindings) = (self.roles.values(), self.bindings.values());
-        let grants = impersonation::Grants::of(roles, bindings);
-        let due = self.clusters.values().filter_map(|cluster| {
-            let desired = impersonation::works(cluster, &grants)?;
-            let name = cluster.name_any();
-            (self.written.get(&name) != Some(&desired)).then_some((name, desired))
-        });
-        let jobs: Vec<_> = due
-            .map(|(name, desired)| {
-                let client = self.client.clone();
-                async move {
-                    let ensured = ensure(&client, &desired).await;
-                    (name, desired, ensured)
+            let cluster = self.clusters.get(&name);
+            let Some(works) = cluster.and_then(|it| impersonation::works(it, &self.grants)) else {
+                self.queue.skip(&name);
+                continue;
+            };
+            let client = self.client.clone();
+            workers.start(async move {
+                let result = ensure(&client, &works).await;
+                Outcome {
+                    cluster: name,
+                    works,
+                    result,
                 }
-            })
-            .collect();
-        let done: Vec<_> = stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
-        let mut unfinished = false;
-        for (name, desired, ensured) in done {
-            unfinished |= !self.settle(name, desired, ensured);
+            });
         }
-        unfinished
     }
+}
 
-    /// Records what came of the Works of a cluster; reports whether they are finished.
-    fn settle(
-        &mut self,
-        name: String,
-        desired: Vec<OwnedWork>,
-        ensured: Result<Ensured, WriteError>,
-    ) -> bool {
-        match ensured {
-            Ok(Ensured::Unfinished) => false,
-            Ok(outcome) => {
-                self.failed.remove(&name);
-                if outcome == Ensured::Written {
-                    let message = "Sync impersonation config succeed.".to_owned();
-                    let reason = "SyncImpersonationConfigSucceed";
-                    self.tell(&name, Severity::Normal, reason, message);
-                }
-                self.written.insert(name, desired);
-                true
-            }
-            Err(error) => {
-                let message = error.to_string();
-                tracing::debug!(%error, cluster = name, "cannot write the rights of the impersonator; trying again");
-                if self.failed.get(&name) != Some(&message) {
-                    let reason = "SyncImpersonationConfigFailed";
-                    self.tell(&name, Severity::Warning, reason, message.clone());
-                }
-                self.failed.insert(name, message);
-                false
+impl UnifiedAuth {
+    /// Computes the grants and queues the clusters whose Works differ from the written ones.
+    fn enqueue_outdated(&mut self) {
+        self.is_outdated = false;
+        let clusters = &self.clusters;
+        self.written.retain(|name, _| clusters.contains_key(name));
+        self.grants = Grants::of(self.roles.values(), self.bindings.values());
+        for (name, cluster) in clusters {
+            let works = impersonation::works(cluster, &self.grants);
+            if works.is_some() && works.as_ref() != self.written.get(name) {
+                self.queue.push(name.clone());
             }
         }
     }
 
-    fn tell(&self, cluster: &str, severity: Severity, reason: &'static str, message: String) {
+    fn record(&self, cluster: &str, severity: Severity, reason: &'static str, message: String) {
         if let Some(cluster) = self.clusters.get(cluster) {
             self.events.record(Happening {
                 object: cluster.object_ref(&()),
@@ -191,37 +204,24 @@ impl Sync {
     }
 }
 
-/// Takes the event of a watch into what is known of a kind.
-fn keep<K: kube::Resource<DynamicType = ()>>(
-    known: &mut BTreeMap<String, K>,
-    listed: &mut BTreeSet<&'static str>,
-    event: watcher::Event<K>,
-) {
-    use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+/// Updates the known objects of a resource.
+fn update<K>(known: &mut BTreeMap<String, K>, event: &WatchEvent)
+where
+    K: kube::Resource<DynamicType = ()> + DeserializeOwned,
+{
     match event {
-        Init => known.clear(),
-        Apply(mut object) | InitApply(mut object) => {
-            object.meta_mut().managed_fields = None;
-            known.insert(object.name_any(), object);
+        WatchEvent::Applied(object) => {
+            let name = object.name_any();
+            match (**object).clone().try_parse() {
+                Ok(object) => drop(known.insert(name, object)),
+                Err(error) => {
+                    let kind = K::kind(&());
+                    tracing::warn!(%kind, name, %error, "cannot read an object: it is ignored");
+                }
+            }
         }
-        Delete(object) => {
-            known.remove(&object.name_any());
-        }
-        InitDone => {
-            listed.insert(std::any::type_name::<K>());
-        }
+        WatchEvent::Deleted(object) => drop(known.remove(&object.name_any())),
+        WatchEvent::Listed(listing) => known.retain(|name, _| listing.contains("", name)),
+        WatchEvent::Unserved => {}
     }
-}
-
-/// Writes the Works of a cluster that differ.
-async fn ensure(client: &Client, works: &[OwnedWork]) -> Result<Ensured, WriteError> {
-    let mut all = Ensured::Unchanged;
-    for work in works {
-        match work.ensure(client).await? {
-            Ensured::Unchanged => {}
-            Ensured::Written => all = Ensured::Written,
-            Ensured::Unfinished => return Ok(Ensured::Unfinished),
-        }
-    }
-    Ok(all)
 }

@@ -1,4 +1,4 @@
-//! Which namespaces get into the members, and what their Works say.
+//! The namespaces that are created in members, and the content of their Works.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
 use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
-/// Whether a namespace gets into the members.
-pub(crate) fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
+/// Reports whether a namespace is created in members.
+pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
     let name = namespace.name_any();
     let opts_out = namespace.labels().get(SKIP_AUTO_PROPAGATION);
     name != "default"
@@ -27,21 +27,21 @@ pub(crate) fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
         && !opts_out.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// The Work of a namespace in a cluster.
+/// The desired Work of a namespace in a cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Desired {
-    /// What it says.
-    pub(crate) owned: OwnedWork,
-    /// The overrides that went into it.
-    pub(crate) applied: AppliedOverrides,
+pub struct Desired {
+    /// The Work.
+    pub owned: OwnedWork,
+    /// The overrides applied to it.
+    pub applied: Applied,
 }
 
 impl Desired {
-    /// What the Work should say.
+    /// Builds the Work.
     ///
     /// # Errors
-    /// When an override does not fit the namespace.
-    pub(crate) fn of(
+    /// When an override cannot be applied to the namespace.
+    pub fn of(
         namespace: &Namespace,
         cluster: &Cluster,
         overrides: &OverrideSet,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_systems_namespaces_stay_and_so_do_those_that_opt_out() {
+    fn system_skipped_and_opted_out_namespaces_are_not_synced() {
         let skipped = [Regex::new("^(?:kube-.*)$").unwrap()];
         for (metadata, expected) in [
             (json!({"name": "shop"}), true),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_carries_the_namespace_and_goes_with_it() {
+    fn the_work_contains_the_namespace_and_is_owned_by_it() {
         let cluster = Cluster::new("m1", berth_api::cluster::ClusterSpec::default());
         let shop = namespace(json!({"name": "shop", "uid": "u-1", "resourceVersion": "7",
             "labels": {"team": "a"}}));

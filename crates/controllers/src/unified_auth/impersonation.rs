@@ -1,4 +1,4 @@
-//! Whom the impersonator of a cluster may act for, and the Works that say so to the member.
+//! The subjects that the impersonator of a cluster may act for, and the Works that grant it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
-/// Name of the role, its binding and the service account in members.
+/// The name of the role, its binding and the service account in members.
 const IMPERSONATOR: &str = "karmada-impersonator";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ALL: &str = "*";
 
-/// Clusters that a role lets its holders reach.
+/// The clusters that a role gives access to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reach {
     All,
     Named(BTreeSet<String>),
 }
 
-/// The subjects that reach clusters through the control plane.
+/// The subjects with access to clusters through the control plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grants {
     grants: Vec<(Reach, Vec<Subject>)>,
@@ -51,8 +51,8 @@ impl Grants {
         }
     }
 
-    /// Returns the rules that let the impersonator of a cluster act for those who reach it. Of service accounts only the
-    /// name counts, as in Karmada: a ClusterRole cannot name their namespace.
+    /// Returns the rules that let the impersonator of a cluster act for the subjects with access to it. As in Karmada,
+    /// only the names of service accounts count: a ClusterRole cannot name their namespace.
     fn rules(&self, cluster: &str) -> Vec<Value> {
         let mut names: BTreeMap<Impersonated, BTreeSet<&str>> = BTreeMap::new();
         for (reach, subjects) in &self.grants {
@@ -78,7 +78,7 @@ impl Grants {
     }
 }
 
-/// The kinds of subjects, in the order of Karmada's rules.
+/// A kind of subject, in the order of Karmada's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Impersonated {
     User,
@@ -105,7 +105,7 @@ impl Impersonated {
     }
 }
 
-/// Returns the clusters that rules give access to; none where they give no such access.
+/// Returns the clusters that rules give access to, if any.
 fn reach(rules: &[PolicyRule]) -> Option<Reach> {
     let mut named: BTreeSet<String> = BTreeSet::new();
     for rule in rules {
@@ -123,7 +123,7 @@ fn reach(rules: &[PolicyRule]) -> Option<Reach> {
     (!named.is_empty()).then_some(Reach::Named(named))
 }
 
-/// Reports whether a rule is about a resource. Its verbs do not matter: the control plane checks them for each request.
+/// Reports whether a rule covers a resource, whatever its verbs: the control plane checks them for each request.
 fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
     let has = |list: &Option<Vec<String>>, wanted: &str| {
         let list = list.as_deref().unwrap_or_default();
@@ -132,9 +132,9 @@ fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
     has(&rule.api_groups, group) && has(&rule.resources, resource)
 }
 
-/// Returns the Works that bring the rights of the impersonator into a member; none for a Cluster that is going, or that
-/// has no impersonator.
-pub(crate) fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
+/// Returns the Works that grant the rights of the impersonator in a member. A Cluster that is being deleted or has no
+/// impersonator gets none.
+pub fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
     if cluster.metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_reach_a_cluster_can_be_impersonated_there_and_no_others() {
+    fn only_subjects_with_access_to_a_cluster_can_be_impersonated_there() {
         let roles = [
             role("all", "*", "*", &[]),
             role(
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_works_are_those_of_karmada() {
+    fn the_works_equal_those_of_karmada() {
         let spec = json!({ "syncMode": "Push",
             "impersonatorSecretRef": { "namespace": "karmada-cluster", "name": "x" } });
         let roles = [role("cluster-admin", "*", "*", &[])];
@@ -283,7 +283,7 @@ mod tests {
         let grants = Grants::of(roles.iter(), bindings.iter());
         let works = works(&cluster(spec), &grants).unwrap();
         let works: Vec<Work> = works.iter().map(|work| read(work.new_work("id"))).collect();
-        // Names as Karmada's controller gives them.
+        // The names that Karmada's controller generates.
         for (work, name) in works.iter().zip([
             "karmada-impersonator-7cbb6bd5c9",
             "karmada-impersonator-84f8c8f8c6",
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_impersonator_nothing_is_brought_into_a_member() {
+    fn without_an_impersonator_there_are_no_works() {
         let grants = Grants::default();
         assert_eq!(
             works(&cluster(json!({ "syncMode": "Push" })), &grants),
