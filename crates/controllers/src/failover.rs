@@ -1,100 +1,69 @@
-//! Failover: takes bindings off clusters that repel them and off clusters where they are sick, and lets the old
-//! copies go when new ones have taken over.
+//! The failover controllers: evict bindings from clusters with taints that they do not tolerate and from clusters where
+//! the application is unhealthy, and end graceful evictions when the new copies have taken over.
 //!
 //! ```text
 //! clusters: NoExecute taints ──┐
-//!                              ├─> owner: toleration, sickness ─> pace ─> eviction ─┐
-//! bindings: status, tasks ─────┘                                                    ├─> writes (bounded)
-//!                              └─> draining of gracefulEvictionTasks ───────────────┘
+//!                              ├─> toleration, unhealthy_tracker ─> eviction_queue ─> eviction ─┐
+//! bindings: status, tasks ─────┘                                                                ├─> writes (bounded)
+//!                              └─> graceful_eviction of gracefulEvictionTasks ──────────────────┘
 //! ```
 //!
-//! An eviction takes a cluster off `spec.clusters` and leaves a task in `spec.gracefulEvictionTasks`; the
-//! scheduler then places what is missing elsewhere, and the binding controller keeps the old Work for as long as
-//! the task is there. With Karmada's gate `StatefulFailoverInjection` the task holds what the policy wants to be taken
-//! along ([`state`]). What is to be done is decided by pure functions ([`toleration`], [`sickness`],
-//! [`draining`], [`eviction`]) from what one task ([`owner`]) has seen; only writes are concurrent.
+//! An eviction removes a cluster from `spec.clusters` and adds a task to `spec.gracefulEvictionTasks`. The scheduler then
+//! places the missing replicas elsewhere, and the binding controller keeps the old Work for as long as the task exists.
+//! With Karmada's gate `StatefulFailoverInjection`, the task holds the state that the policy wants to preserve
+//! ([`state_preservation`]). Decisions are pure functions of what [`cache`] has observed; only writes are concurrent.
 //!
-//! Knows no scheduler, no Work and no member.
+//! The modules know no scheduler, no Work and no member.
 
-pub mod binding;
-pub mod draining;
-pub mod eviction;
-mod intake;
-mod line;
-pub mod options;
-mod owner;
-pub mod pace;
-pub mod sickness;
-pub mod state;
-mod step;
-pub mod toleration;
+mod action;
+mod binding;
+mod cache;
+mod eviction;
+mod eviction_queue;
+mod graceful_eviction;
+mod json_path;
+mod options;
+mod rate_limiter;
+mod reconciler;
+mod schedule;
+mod state_preservation;
+mod toleration;
+mod unhealthy_tracker;
 mod writer;
 
 pub use options::{FailoverOptions, TaintEviction};
 
 use berth_events::EventRecorder;
-use kube::Api;
-use kube::runtime::watcher;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::informer::inform;
-use intake::Source;
-use owner::Owner;
-use writer::Writer;
+use self::cache::Source;
+use self::reconciler::{Failover, WORKERS};
+use self::writer::Writer;
+use crate::reconciler::{ControllerError, Runtime};
 
-/// How many observations may wait for the owner; watches wait when it is full.
-const INBOX: usize = 1024;
 /// The component that events name.
 const COMPONENT: &str = "failover-controller";
 
-/// Why failover stopped although nobody asked it to.
-#[derive(Debug, thiserror::Error)]
-pub enum FailoverError {
-    /// One of its tasks panicked.
-    #[error("a task of the failover controller failed: {0}")]
-    Task(#[from] tokio::task::JoinError),
-}
-
-/// Runs until it is told to stop.
+/// Runs the failover controllers until the token is cancelled.
 ///
 /// # Errors
-/// When one of its tasks panics.
+/// When one of their tasks panics.
 pub async fn run(
     client: kube::Client,
     options: FailoverOptions,
     shutdown: CancellationToken,
-) -> Result<(), FailoverError> {
+) -> Result<(), ControllerError> {
     if options.is_idle() {
         shutdown.cancelled().await;
         return Ok(());
     }
-    // Everything below ends with this call, however it ends.
-    let shutdown = shutdown.child_token();
-    let guard = shutdown.clone().drop_guard();
-    let (sender, inbox) = mpsc::channel(INBOX);
+    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    let telling = tokio::spawn(event_writer.run(shutdown.clone()));
-    let mut watching = JoinSet::new();
+    inputs.spawn(|_, stop| event_writer.run(stop));
     for source in Source::ALL {
-        let api = Api::all_with(client.clone(), &source.resource());
-        let message = move |observation| (source, observation);
-        let (sender, shutdown) = (sender.clone(), shutdown.clone());
-        watching.spawn(inform(
-            api,
-            watcher::Config::default(),
-            message,
-            sender,
-            shutdown,
-        ));
+        inputs.watch(&source.resource(), move |event| (source, event));
     }
-    let writer = Writer { client, events };
-    let ended = Owner::new(options, writer, shutdown).run(inbox).await;
-    drop(guard);
-    while let Some(watched) = watching.join_next().await {
-        watched?;
-    }
-    telling.await?;
-    ended
+    let failover = Failover::new(options, Writer { client, events });
+    runtime.run("failover controller", failover, WORKERS).await
 }

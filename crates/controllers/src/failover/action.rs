@@ -1,18 +1,18 @@
-//! What is to be done about one binding now, and when to look again.
+//! Decides the next action for a binding, and when to examine it again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::binding::Bound;
-use super::draining::{self, Drained};
-use super::eviction::Why;
+use super::binding::Binding;
+use super::eviction::Reason;
+use super::graceful_eviction::{TaskUpdate, update_tasks};
 use super::options::FailoverOptions;
-use super::sickness::Sickness;
-use super::toleration::{EvictingTaint, Stay, stay};
+use super::toleration::{EvictingTaint, Tolerated, tolerated};
+use super::unhealthy_tracker::UnhealthyTracker;
 
-/// The two clocks: what is written says the time of day, what is waited for goes by the other one.
+/// The current time: written timestamps use the wall clock, waiting uses the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clocks {
     pub(super) wall: Timestamp,
@@ -20,7 +20,7 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Both, now.
+    /// Reads both clocks.
     pub(super) fn read() -> Self {
         Self {
             wall: Timestamp::now(),
@@ -28,74 +28,76 @@ impl Clocks {
         }
     }
 
-    /// The moment after a time of day, which may have passed.
+    /// Returns the instant just after a wall-clock time, which may have passed.
     fn after(&self, time: Timestamp) -> Instant {
         let wait = Duration::try_from(time.duration_since(self.wall)).unwrap_or_default();
         self.now + wait + Duration::from_millis(1)
     }
 }
 
-/// What is to be done.
+/// An action for a binding.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
-    /// Nothing now.
-    Rest,
-    /// Tasks change.
-    Drain(Drained),
-    /// These clusters are to be left.
-    Leave(Vec<(String, Why)>),
+pub(super) enum Action {
+    /// Nothing to do now.
+    None,
+    /// Change the graceful eviction tasks.
+    UpdateTasks(TaskUpdate),
+    /// Evict the binding from these clusters.
+    Evict(Vec<(String, Reason)>),
 }
 
-/// Looks at a binding.
-pub(super) fn step(
-    binding: &Bound,
+/// Returns the next action for a binding, and the time at which to examine it again.
+pub(super) fn next_action(
+    binding: &Binding,
     taints: &HashMap<String, Vec<EvictingTaint>>,
-    sickness: &mut Sickness,
+    unhealthy: &mut UnhealthyTracker,
     options: &FailoverOptions,
     clocks: Clocks,
-) -> (Step, Option<Instant>) {
+) -> (Action, Option<Instant>) {
     if binding.deleting {
-        sickness.forget(&binding.key);
-        return (Step::Rest, None);
+        unhealthy.forget(&binding.key);
+        return (Action::None, None);
     }
     let mut next: Option<Instant> = None;
-    let mut look_at = |time: Instant| next = Some(next.map_or(time, |next| next.min(time)));
+    let mut examine_at = |time: Instant| next = Some(next.map_or(time, |next| next.min(time)));
     if options.graceful_eviction && !binding.tasks.is_empty() {
-        let drained = draining::drain(binding, options.graceful_eviction_timeout, clocks.wall);
-        if drained.patch.is_some() {
-            return (Step::Drain(drained), None);
+        let update = update_tasks(binding, options.graceful_eviction_timeout, clocks.wall);
+        if update.patch.is_some() {
+            return (Action::UpdateTasks(update), None);
         }
-        if let Some(time) = drained.next {
-            look_at(clocks.after(time));
+        if let Some(time) = update.next {
+            examine_at(clocks.after(time));
         }
     }
-    let mut leaves: Vec<(String, Why)> = Vec::new();
+    let mut evictions: Vec<(String, Reason)> = Vec::new();
     if options.taint_eviction.is_some() {
         for target in &binding.spec.clusters {
             let Some(taints) = taints.get(&target.name) else {
                 continue;
             };
-            match stay(binding.placement.as_ref(), taints) {
-                Stay::Forever => {}
-                Stay::Until(end) if end > clocks.wall => look_at(clocks.after(end)),
-                Stay::Until(_) | Stay::No => leaves.push((target.name.clone(), Why::Taint)),
+            match tolerated(binding.placement.as_ref(), taints) {
+                Tolerated::Forever => {}
+                Tolerated::Until(end) if end > clocks.wall => examine_at(clocks.after(end)),
+                Tolerated::Until(_) | Tolerated::No => {
+                    evictions.push((target.name.clone(), Reason::Taint))
+                }
             }
         }
     }
     if options.application_failover {
-        let verdict = sickness.observe(binding, clocks.now);
+        let verdict = unhealthy.observe(binding, clocks.now);
         if let Some(time) = verdict.next {
-            look_at(time + Duration::from_millis(1));
+            examine_at(time + Duration::from_millis(1));
         }
-        for cluster in verdict.leaves {
-            if leaves.iter().all(|(leaving, _)| *leaving != cluster) {
-                leaves.push((cluster, Why::Sickness));
+        for cluster in verdict.evict_from {
+            if evictions.iter().all(|(evicted, _)| *evicted != cluster) {
+                evictions.push((cluster, Reason::Unhealthy));
             }
         }
     }
-    if leaves.is_empty() {
-        (Step::Rest, next)
+    if evictions.is_empty() {
+        (Action::None, next)
     } else {
-        (Step::Leave(leaves), next)
+        (Action::Evict(evictions), next)
     }
 }

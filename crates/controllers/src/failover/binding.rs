@@ -1,4 +1,4 @@
-//! A binding as failover sees it.
+//! The fields of a binding that failover reads.
 
 use berth_api::binding::{AggregatedStatusItem, BindingSpec, BindingStatus, ResourceHealth};
 use berth_api::placement::Placement;
@@ -8,39 +8,38 @@ use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::binding_key::BindingKey;
-use crate::binding_key::BindingKind;
+use crate::binding_key::{BindingKey, BindingKind};
 
-/// A binding, read.
+/// A ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug)]
-pub struct Bound {
-    /// Its name.
+pub(super) struct Binding {
+    /// The key.
     pub key: BindingKey,
-    /// Its version.
+    /// The resource version.
     pub version: Option<String>,
-    /// Its UID.
+    /// The UID.
     pub uid: Option<String>,
-    /// The spec, as far as this version of the API knows it.
+    /// The spec, without unknown fields.
     pub spec: BindingSpec,
     /// The status.
     pub status: BindingStatus,
-    /// `spec.clusters` and `spec.gracefulEvictionTasks` as they are stored, with fields that are not known here.
+    /// `spec.clusters` as stored, with unknown fields.
     pub(super) clusters: Vec<Value>,
-    /// See above.
+    /// `spec.gracefulEvictionTasks` as stored, with unknown fields.
     pub(super) tasks: Vec<Value>,
-    /// The placement that the scheduler has applied, where it can be read.
+    /// The placement that the scheduler applied last, if it can be read.
     pub placement: Option<Placement>,
     generation: Option<i64>,
     /// Whether it is being deleted.
     pub deleting: bool,
 }
 
-impl Bound {
+impl Binding {
     /// Reads a binding.
     ///
     /// # Errors
-    /// When it does not have the shape of one.
-    pub fn read(object: &DynamicObject) -> Result<Self, serde_json::Error> {
+    /// When the object is not a binding.
+    pub(super) fn read(object: &DynamicObject) -> Result<Self, serde_json::Error> {
         let data = &object.data;
         let list = |name: &str| {
             let found = data["spec"][name].as_array();
@@ -52,10 +51,7 @@ impl Bound {
         };
         let applied = object.annotations().get(APPLIED_PLACEMENT);
         Ok(Self {
-            key: BindingKey {
-                namespace: object.namespace().unwrap_or_default(),
-                name: object.name_any(),
-            },
+            key: BindingKey::of(object),
             version: object.resource_version(),
             uid: object.uid(),
             spec: BindingSpec::deserialize(&data["spec"])?,
@@ -68,38 +64,38 @@ impl Bound {
         })
     }
 
-    /// Namespaced or cluster-scoped.
-    pub fn kind(&self) -> BindingKind {
+    /// Returns the kind of binding.
+    pub(super) fn kind(&self) -> BindingKind {
         BindingKind::of(&self.key)
     }
 
-    /// Whether it has replicas, or a copy, in a cluster.
-    pub fn is_on(&self, cluster: &str) -> bool {
+    /// Reports whether it is placed on a cluster.
+    pub(super) fn is_placed_on(&self, cluster: &str) -> bool {
         self.spec
             .clusters
             .iter()
             .any(|target| target.name == cluster)
     }
 
-    /// Whether it is leaving a cluster.
-    pub fn is_leaving(&self, cluster: &str) -> bool {
+    /// Reports whether it has a graceful eviction task for a cluster.
+    pub(super) fn has_task_for(&self, cluster: &str) -> bool {
         let mut tasks = self.spec.graceful_eviction_tasks.iter();
         tasks.any(|task| task.from_cluster == cluster)
     }
 
-    /// Whether the scheduler has seen it as it is now.
-    pub fn is_scheduled(&self) -> bool {
+    /// Reports whether the scheduler has observed the current generation.
+    pub(super) fn is_observed_by_scheduler(&self) -> bool {
         self.status.scheduler_observed_generation == self.generation
     }
 
-    /// What a cluster has reported of it last.
-    pub fn report(&self, cluster: &str) -> Option<&AggregatedStatusItem> {
+    /// Returns the last status that a cluster reported.
+    pub(super) fn status_in(&self, cluster: &str) -> Option<&AggregatedStatusItem> {
         let mut items = self.status.aggregated_status.iter();
         items.find(|item| item.cluster_name == cluster)
     }
 
-    /// How it is in a cluster, where that is known.
-    pub fn health(&self, cluster: &str) -> Option<&ResourceHealth> {
-        self.report(cluster)?.health.as_ref()
+    /// Returns the health in a cluster, if it is known.
+    pub(super) fn health_in(&self, cluster: &str) -> Option<&ResourceHealth> {
+        self.status_in(cluster)?.health.as_ref()
     }
 }

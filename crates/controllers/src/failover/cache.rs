@@ -1,4 +1,4 @@
-//! From what is watched to what is known: bindings, and the taints of clusters that evict.
+//! The observed bindings, and the taints of clusters that evict.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -11,12 +11,12 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use serde::Deserialize as _;
 
-use super::binding::Bound;
+use super::binding::Binding;
 use super::toleration::EvictingTaint;
 use crate::binding_key::BindingKey;
-use crate::informer::{Listing, Observation};
+use crate::reconciler::informer::{Listing, WatchEvent};
 
-/// What is watched.
+/// A watched resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     Clusters,
@@ -27,7 +27,7 @@ pub(super) enum Source {
 impl Source {
     pub(super) const ALL: [Self; 3] = [Self::Clusters, Self::Bindings, Self::ClusterBindings];
 
-    /// The API of its objects.
+    /// Returns the API resource.
     pub(super) fn resource(self) -> ApiResource {
         match self {
             Self::Clusters => ApiResource::erase::<Cluster>(&()),
@@ -37,85 +37,85 @@ impl Source {
     }
 }
 
-/// What is known.
+/// Everything that failover has observed.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) bindings: HashMap<BindingKey, Bound>,
-    /// Of clusters that have any.
+pub(super) struct Cache {
+    pub(super) bindings: HashMap<BindingKey, Binding>,
+    /// The evicting taints of the clusters that have any.
     pub(super) taints: HashMap<String, Vec<EvictingTaint>>,
     listed: HashSet<Source>,
 }
 
-/// Whom a change concerns.
+/// The bindings that an event affects.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Concerned {
+pub(super) struct Affected {
     pub(super) changed: Vec<BindingKey>,
-    pub(super) gone: Vec<BindingKey>,
+    pub(super) deleted: Vec<BindingKey>,
 }
 
-impl Known {
-    /// Whether all sources were listed: before that a cluster without taints may be one that was not seen yet.
-    pub(super) fn is_complete(&self) -> bool {
+impl Cache {
+    /// Reports whether all sources were listed. Before that, a cluster without taints may not have been observed yet.
+    pub(super) fn is_synced(&self) -> bool {
         self.listed.len() == Source::ALL.len()
     }
 
-    /// Takes in what was observed.
-    pub(super) fn observe(&mut self, source: Source, observation: Observation) -> Concerned {
-        match observation {
-            Observation::Listed(there) => {
-                let was_complete = self.is_complete();
+    /// Updates the cache. Returns the affected bindings.
+    pub(super) fn handle_event(&mut self, source: Source, event: WatchEvent) -> Affected {
+        match event {
+            WatchEvent::Listed(listing) => {
+                let was_synced = self.is_synced();
                 self.listed.insert(source);
-                let mut concerned = self.keep(source, &there);
-                if !was_complete && self.is_complete() {
-                    concerned.changed = self.bindings.keys().cloned().collect();
+                let mut affected = self.retain(source, &listing);
+                if !was_synced && self.is_synced() {
+                    affected.changed = self.bindings.keys().cloned().collect();
                 }
-                concerned
+                affected
             }
-            Observation::Applied(object) => self.applied(source, &object),
-            Observation::Deleted(object) => self.deleted(source, &key_of(&object)),
-            Observation::Unserved => Concerned::default(),
+            WatchEvent::Applied(object) => self.handle_applied(source, &object),
+            WatchEvent::Deleted(object) => self.handle_deleted(source, &BindingKey::of(&object)),
+            WatchEvent::Unserved => Affected::default(),
         }
     }
 
-    fn applied(&mut self, source: Source, object: &DynamicObject) -> Concerned {
+    fn handle_applied(&mut self, source: Source, object: &DynamicObject) -> Affected {
         if source == Source::Clusters {
-            return self.cluster(object);
+            return self.put_cluster(object);
         }
-        let key = key_of(object);
-        match Bound::read(object) {
+        let key = BindingKey::of(object);
+        match Binding::read(object) {
             Ok(binding) => {
                 self.bindings.insert(key.clone(), binding);
-                Concerned {
+                Affected {
                     changed: vec![key],
-                    gone: Vec::new(),
+                    deleted: Vec::new(),
                 }
             }
             Err(error) => {
-                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is left alone");
-                self.deleted(source, &key)
+                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is ignored");
+                self.handle_deleted(source, &key)
             }
         }
     }
 
-    fn cluster(&mut self, object: &DynamicObject) -> Concerned {
+    fn put_cluster(&mut self, object: &DynamicObject) -> Affected {
         let name = object.name_any();
         let taints = match ClusterSpec::deserialize(&object.data["spec"]) {
             Ok(spec) => spec.taints,
             Err(error) => {
-                tracing::warn!(cluster = name, %error, "cannot read a cluster: its taints are ignored");
+                tracing::warn!(cluster = name, %error, "cannot read a Cluster: its taints are ignored");
                 Vec::new()
             }
         };
-        let seen = Timestamp::now();
+        let now = Timestamp::now();
         let earlier = self.taints.remove(&name).unwrap_or_default();
         let mut evicting = Vec::new();
         for taint in &taints {
-            let Some(new) = EvictingTaint::new(taint, seen) else {
+            let Some(new) = EvictingTaint::new(taint, now) else {
                 continue;
             };
-            let known = earlier.iter().find(|old| old.is_like(&new));
+            let known = earlier.iter().find(|old| old.is_same(&new));
             evicting.push(match known {
-                Some(old) if taint.time_added.is_none() => new.known_since(old.since()),
+                Some(old) if taint.time_added.is_none() => new.with_since(old.since()),
                 _ => new,
             });
         }
@@ -123,57 +123,51 @@ impl Known {
             if !evicting.is_empty() {
                 self.taints.insert(name, evicting);
             }
-            return Concerned::default();
+            return Affected::default();
         }
         if !evicting.is_empty() {
             self.taints.insert(name.clone(), evicting);
         }
-        let there = self
+        let placed = self
             .bindings
             .values()
-            .filter(|binding| binding.is_on(&name));
-        Concerned {
-            changed: there.map(|binding| binding.key.clone()).collect(),
-            gone: Vec::new(),
+            .filter(|binding| binding.is_placed_on(&name));
+        Affected {
+            changed: placed.map(|binding| binding.key.clone()).collect(),
+            deleted: Vec::new(),
         }
     }
 
-    fn deleted(&mut self, source: Source, key: &BindingKey) -> Concerned {
+    fn handle_deleted(&mut self, source: Source, key: &BindingKey) -> Affected {
         if source == Source::Clusters {
             self.taints.remove(&key.name);
-            return Concerned::default();
+            return Affected::default();
         }
         self.bindings.remove(key);
-        Concerned {
+        Affected {
             changed: Vec::new(),
-            gone: vec![key.clone()],
+            deleted: vec![key.clone()],
         }
     }
 
-    /// Forgets what a list did not have.
-    fn keep(&mut self, source: Source, there: &Listing) -> Concerned {
+    /// Forgets the objects that are not in a list.
+    fn retain(&mut self, source: Source, listing: &Listing) -> Affected {
         if source == Source::Clusters {
-            self.taints.retain(|name, _| there.contains("", name));
-            return Concerned::default();
+            self.taints.retain(|name, _| listing.contains("", name));
+            return Affected::default();
         }
         let namespaced = source == Source::Bindings;
-        let (kept, gone) = mem::take(&mut self.bindings)
+        let (kept, deleted) = mem::take(&mut self.bindings)
             .into_iter()
             .partition::<HashMap<_, _>, _>(|(key, _)| {
-                key.namespace.is_empty() == namespaced || there.contains(&key.namespace, &key.name)
+                key.namespace.is_empty() == namespaced
+                    || listing.contains(&key.namespace, &key.name)
             });
         self.bindings = kept;
-        Concerned {
+        Affected {
             changed: Vec::new(),
-            gone: gone.into_keys().collect(),
+            deleted: deleted.into_keys().collect(),
         }
-    }
-}
-
-fn key_of(object: &DynamicObject) -> BindingKey {
-    BindingKey {
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
     }
 }
 
@@ -206,57 +200,57 @@ mod tests {
         keys.iter().map(|key| key.name.as_str()).collect()
     }
 
-    fn listed(known: &mut Known, source: Source, objects: Vec<DynamicObject>) -> Concerned {
+    fn list(cache: &mut Cache, source: Source, objects: Vec<DynamicObject>) -> Affected {
         let listing = objects.iter().collect();
         for object in objects {
-            known.observe(source, Observation::Applied(Box::new(object)));
+            cache.handle_event(source, WatchEvent::Applied(Box::new(object)));
         }
-        known.observe(source, Observation::Listed(listing))
+        cache.handle_event(source, WatchEvent::Listed(listing))
     }
 
     #[test]
     fn a_taint_that_evicts_concerns_who_is_there() {
-        let mut known = Known::default();
-        listed(&mut known, Source::Clusters, vec![]);
-        listed(&mut known, Source::ClusterBindings, vec![]);
+        let mut cache = Cache::default();
+        list(&mut cache, Source::Clusters, vec![]);
+        list(&mut cache, Source::ClusterBindings, vec![]);
         let bindings = vec![
             object(Some("n"), "a", &on("m1")),
             object(Some("n"), "b", &on("m2")),
         ];
-        let first = listed(&mut known, Source::Bindings, bindings);
-        assert_eq!(first.changed.len(), 2, "all of it is known now");
-        for (effect, concerned) in [
+        let first = list(&mut cache, Source::Bindings, bindings);
+        assert_eq!(first.changed.len(), 2, "the cache is synced now");
+        for (effect, affected) in [
             ("NoSchedule", &[][..]),
             ("NoExecute", &["a"]),
             ("NoExecute", &[]),
             ("NoSchedule", &["a"]),
         ] {
-            let change = known.observe(
+            let change = cache.handle_event(
                 Source::Clusters,
-                Observation::Applied(Box::new(tainted(effect))),
+                WatchEvent::Applied(Box::new(tainted(effect))),
             );
-            assert_eq!(names(&change.changed), concerned, "{effect}");
+            assert_eq!(names(&change.changed), affected, "{effect}");
         }
     }
 
     #[test]
-    fn what_a_new_list_does_not_have_is_gone() {
-        let mut known = Known::default();
-        listed(&mut known, Source::Clusters, vec![tainted("NoExecute")]);
-        listed(
-            &mut known,
+    fn objects_missing_from_a_list_are_deleted() {
+        let mut cache = Cache::default();
+        list(&mut cache, Source::Clusters, vec![tainted("NoExecute")]);
+        list(
+            &mut cache,
             Source::ClusterBindings,
             vec![object(None, "whole", &on("m1"))],
         );
-        listed(
-            &mut known,
+        list(
+            &mut cache,
             Source::Bindings,
             vec![object(Some("n"), "a", &on("m1"))],
         );
-        let again = listed(&mut known, Source::Bindings, vec![]);
-        assert_eq!(names(&again.gone), ["a"]);
-        assert_eq!(known.bindings.len(), 1, "the other kind stays");
-        listed(&mut known, Source::Clusters, vec![]);
-        assert!(known.taints.is_empty());
+        let again = list(&mut cache, Source::Bindings, vec![]);
+        assert_eq!(names(&again.deleted), ["a"]);
+        assert_eq!(cache.bindings.len(), 1, "the other kind is kept");
+        list(&mut cache, Source::Clusters, vec![]);
+        assert!(cache.taints.is_empty());
     }
 }

@@ -1,57 +1,57 @@
-//! Taking a binding off a cluster: the target goes, a task stays.
+//! Evictions: each removes a cluster from `spec.clusters` and adds a graceful eviction task.
 
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::{ApplicationFailover, PurgeMode, StatePreservation};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::binding::Bound;
+use super::binding::Binding;
 use super::options::{FailoverOptions, TaintEviction};
-use super::state::{StateError, preserved};
+use super::state_preservation::{StateError, preserved_state};
 use crate::binding_key::BindingKind;
 
-/// Why a binding leaves a cluster.
+/// The reason for an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The cluster has a taint that is not tolerated (any longer).
+pub(super) enum Reason {
+    /// The cluster has a taint that is not tolerated, or no longer tolerated.
     Taint,
-    /// The application is sick there.
-    Sickness,
+    /// The application is unhealthy in the cluster.
+    Unhealthy,
 }
 
-/// An eviction that cannot be carried out.
+/// An error that prevents an eviction.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// `Gracefully` with the gate off.
+pub(super) enum EvictionError {
+    /// The purge mode is `Gracefully`, but the gate is off.
     #[error("GracefulEviction featureGate must be enabled when purgeMode is Gracefully")]
     GateOff,
-    /// The state that is to be taken along is not there.
+    /// The state to preserve is not available.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// The task that the eviction from a cluster leaves, but for its replicas. Producers and reasons are Karmada's.
+/// Returns the task of an eviction, without its replicas. Producers and reasons are Karmada's.
 ///
 /// # Errors
-/// When the policy asks for what is switched off, or for state that is not there.
-pub fn task(
-    binding: &Bound,
+/// When the policy needs a gate that is off, or state that is not available.
+pub(super) fn eviction_task(
+    binding: &Binding,
     cluster: &str,
-    why: Why,
+    reason: Reason,
     options: &FailoverOptions,
-) -> Result<GracefulEvictionTask, Refused> {
+) -> Result<GracefulEvictionTask, EvictionError> {
     let failover = binding.spec.failover.as_ref();
-    let taken_along = |rules: Option<&StatePreservation>| {
+    let preserve = |rules: Option<&StatePreservation>| {
         let rules = rules.filter(|_| options.state_preservation);
-        preserved(binding, cluster, rules)
+        preserved_state(binding, cluster, rules)
     };
-    match why {
-        Why::Taint => {
+    match reason {
+        Reason::Taint => {
             let policy = failover.and_then(|failover| failover.cluster.as_ref());
             let mode = match policy {
                 Some(policy) => policy.purge_mode.clone().unwrap_or(PurgeMode::Gracefully),
                 None => default_mode(options),
             };
-            let state = taken_along(policy.and_then(|p| p.state_preservation.as_ref()))?;
+            let state = preserve(policy.and_then(|p| p.state_preservation.as_ref()))?;
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
                 preserved_label_state: state.unwrap_or_default(),
@@ -61,20 +61,20 @@ pub fn task(
                 ..GracefulEvictionTask::default()
             })
         }
-        Why::Sickness => {
+        Reason::Unhealthy => {
             let policy = failover.and_then(|failover| failover.application.as_ref());
             let policy = policy.cloned().unwrap_or_default();
             let mode = mode_of(&policy);
             let graceful = mode == PurgeMode::Gracefully;
             if graceful && !options.graceful_eviction {
-                return Err(Refused::GateOff);
+                return Err(EvictionError::GateOff);
             }
-            let state = taken_along(policy.state_preservation.as_ref())?;
+            let state = preserve(policy.state_preservation.as_ref())?;
             let before = binding.spec.clusters.iter();
             let before = before.map(|target| target.name.clone());
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
-                // Only who takes something along has to know where it does not go, as in Karmada.
+                // As in Karmada, only preserved state needs the earlier clusters.
                 clusters_before_failover: before.filter(|_| state.is_some()).collect(),
                 preserved_label_state: state.unwrap_or_default(),
                 suppress_deletion: (mode == PurgeMode::Never).then_some(true),
@@ -107,42 +107,35 @@ fn application_producer(kind: BindingKind) -> &'static str {
     }
 }
 
-/// The patch of `spec` that takes a binding off clusters, each with its task. There is never a second task for
-/// one cluster. What is not known here stays as it is stored.
+/// Returns the patch that evicts a binding from clusters, each with its task. A cluster never gets a second task.
+/// Unknown fields are kept.
 ///
 /// # Errors
-/// When a task cannot be written as JSON.
-pub fn evict(
-    binding: &Bound,
-    leaving: Vec<GracefulEvictionTask>,
+/// When a task cannot be serialized.
+pub(super) fn eviction_patch(
+    binding: &Binding,
+    new_tasks: Vec<GracefulEvictionTask>,
 ) -> Result<Value, serde_json::Error> {
     let mut clusters = binding.clusters.clone();
     let mut tasks = binding.tasks.clone();
-    for mut task in leaving {
+    for mut task in new_tasks {
         let cluster = task.from_cluster.clone();
         let Some(target) = binding.spec.clusters.iter().find(|t| t.name == cluster) else {
             continue;
         };
         clusters.retain(|stored| stored["name"].as_str() != Some(&cluster));
-        if binding.is_leaving(&cluster) {
+        if binding.has_task_for(&cluster) {
             continue;
         }
         task.replicas = (target.replicas > 0).then_some(target.replicas);
         tasks.push(serde_json::to_value(task)?);
     }
-    Ok(patch_of(clusters, tasks))
-}
-
-fn patch_of(clusters: Vec<Value>, tasks: Vec<Value>) -> Value {
-    let mut spec = Map::new();
-    spec.insert("clusters".to_owned(), clusters.into());
-    spec.insert("gracefulEvictionTasks".to_owned(), tasks.into());
-    json!({ "spec": spec })
+    Ok(json!({ "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks } }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::draining::tests::{bound, bound_with};
+    use super::super::graceful_eviction::tests::{binding, binding_with};
     use super::*;
 
     fn options() -> FailoverOptions {
@@ -156,19 +149,19 @@ mod tests {
         }
     }
 
-    fn leave(binding: &Bound, cluster: &str, why: Why) -> Value {
-        let task = task(binding, cluster, why, &options()).unwrap();
-        evict(binding, vec![task]).unwrap()["spec"].clone()
+    fn evicted(binding: &Binding, cluster: &str, reason: Reason) -> Value {
+        let task = eviction_task(binding, cluster, reason, &options()).unwrap();
+        eviction_patch(binding, vec![task]).unwrap()["spec"].clone()
     }
 
     #[test]
-    fn the_target_goes_and_a_task_stays() {
-        let binding = bound(&json!({
+    fn the_target_is_replaced_by_a_task() {
+        let binding = binding(&json!({
             "clusters": [{"name": "m1", "replicas": 2, "new": 1}, {"name": "m2"}],
             "gracefulEvictionTasks": [{"fromCluster": "m3", "reason": "r", "producer": "p", "new": 2}],
         }));
         assert_eq!(
-            leave(&binding, "m1", Why::Taint),
+            evicted(&binding, "m1", Reason::Taint),
             json!({
                 "clusters": [{"name": "m2"}],
                 "gracefulEvictionTasks": [
@@ -178,58 +171,58 @@ mod tests {
                 ],
             })
         );
-        // Without replicas of its own the task names none.
-        let tasks = leave(&binding, "m2", Why::Taint)["gracefulEvictionTasks"].clone();
+        // A target without replicas leads to a task without replicas.
+        let tasks = evicted(&binding, "m2", Reason::Taint)["gracefulEvictionTasks"].clone();
         assert_eq!(tasks[1].get("replicas"), None);
     }
 
     #[test]
-    fn one_cluster_has_one_task() {
+    fn a_cluster_gets_at_most_one_task() {
         let task = json!({"fromCluster": "m1", "reason": "r", "producer": "p"});
-        let binding = bound(&json!({
+        let binding = binding(&json!({
             "clusters": [{"name": "m1"}], "gracefulEvictionTasks": [task] }));
         assert_eq!(
-            leave(&binding, "m1", Why::Taint),
+            evicted(&binding, "m1", Reason::Taint),
             json!({ "clusters": [], "gracefulEvictionTasks": [task] })
         );
         assert_eq!(
-            leave(&binding, "m9", Why::Taint)["clusters"],
+            evicted(&binding, "m9", Reason::Taint)["clusters"],
             json!([{"name": "m1"}])
         );
     }
 
     #[test]
-    fn the_policy_says_what_becomes_of_the_old_copy() {
-        for (failover, why, expected) in [
-            (json!({}), Why::Taint, json!({"purgeMode": "Directly"})),
+    fn the_policy_sets_the_purge_mode() {
+        for (failover, reason, expected) in [
+            (json!({}), Reason::Taint, json!({"purgeMode": "Directly"})),
             (
                 json!({"cluster": {}}),
-                Why::Taint,
+                Reason::Taint,
                 json!({"purgeMode": "Gracefully"}),
             ),
             (
                 json!({"cluster": {"purgeMode": "Directly"}}),
-                Why::Taint,
+                Reason::Taint,
                 json!({"purgeMode": "Directly"}),
             ),
             (
                 json!({"application": {"decisionConditions": {}, "gracePeriodSeconds": 7}}),
-                Why::Sickness,
+                Reason::Unhealthy,
                 json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 7}),
             ),
             (
                 json!({"application": {"decisionConditions": {}, "purgeMode": "Directly"}}),
-                Why::Sickness,
+                Reason::Unhealthy,
                 json!({"purgeMode": "Directly"}),
             ),
             (
                 json!({"application": {"decisionConditions": {}, "purgeMode": "Never"}}),
-                Why::Sickness,
+                Reason::Unhealthy,
                 json!({"purgeMode": "Never", "suppressDeletion": true}),
             ),
         ] {
-            let binding = bound(&json!({ "clusters": [{"name": "m1"}], "failover": failover }));
-            let mut found = leave(&binding, "m1", why)["gracefulEvictionTasks"][0].clone();
+            let binding = binding(&json!({ "clusters": [{"name": "m1"}], "failover": failover }));
+            let mut found = evicted(&binding, "m1", reason)["gracefulEvictionTasks"][0].clone();
             let found = found.as_object_mut().unwrap();
             found.retain(|key, _| !["fromCluster", "reason", "producer"].contains(&key.as_str()));
             assert_eq!(Value::from(found.clone()), expected, "{failover}");
@@ -237,20 +230,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_graceful_needs_its_gate() {
-        let binding = bound(&json!({
+    fn a_graceful_application_failover_needs_its_gate() {
+        let binding = binding(&json!({
             "clusters": [{"name": "m1"}], "failover": {"application": {"decisionConditions": {}}} }));
         let off = FailoverOptions {
             graceful_eviction: false,
             ..options()
         };
-        let refused = task(&binding, "m1", Why::Sickness, &off).unwrap_err();
-        assert!(matches!(refused, Refused::GateOff));
-        assert!(task(&binding, "m1", Why::Taint, &off).is_ok());
+        let refused = eviction_task(&binding, "m1", Reason::Unhealthy, &off).unwrap_err();
+        assert!(matches!(refused, EvictionError::GateOff));
+        assert!(eviction_task(&binding, "m1", Reason::Taint, &off).is_ok());
     }
 
     #[test]
-    fn state_is_taken_along_where_the_policy_and_the_gate_say_so() {
+    fn state_is_preserved_if_policy_and_gate_enable_it() {
         let rules = json!({ "rules": [{ "aliasLabelName": "count", "jsonPath": "{.replicas}" }] });
         let failover = json!({
             "cluster": { "purgeMode": "Directly", "statePreservation": rules },
@@ -259,17 +252,20 @@ mod tests {
         let spec = json!({ "clusters": [{"name": "m1"}, {"name": "m2"}], "failover": failover });
         let status = json!({ "aggregatedStatus": [
             { "clusterName": "m1", "status": { "replicas": 2 } }, { "clusterName": "m2" }] });
-        let binding = bound_with(&spec, &status);
-        for (why, before) in [(Why::Taint, &[][..]), (Why::Sickness, &["m1", "m2"][..])] {
-            let found = task(&binding, "m1", why, &options()).unwrap();
+        let binding = binding_with(&spec, &status);
+        for (reason, before) in [
+            (Reason::Taint, &[][..]),
+            (Reason::Unhealthy, &["m1", "m2"][..]),
+        ] {
+            let found = eviction_task(&binding, "m1", reason, &options()).unwrap();
             assert_eq!(json!(found.preserved_label_state), json!({ "count": "2" }));
             assert_eq!(found.clusters_before_failover, before);
             let off = FailoverOptions::default();
-            let found = task(&binding, "m1", why, &off).unwrap();
+            let found = eviction_task(&binding, "m1", reason, &off).unwrap();
             assert!(found.preserved_label_state.is_empty());
             assert!(found.clusters_before_failover.is_empty());
-            let refused = task(&binding, "m2", why, &options()).unwrap_err();
-            assert!(matches!(refused, Refused::State(_)), "{refused}");
+            let refused = eviction_task(&binding, "m2", reason, &options()).unwrap_err();
+            assert!(matches!(refused, EvictionError::State(_)), "{refused}");
         }
     }
 }

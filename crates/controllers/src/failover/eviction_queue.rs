@@ -1,46 +1,46 @@
-//! Bindings that wait for their turn to be evicted, first come, first served.
+//! Bindings that wait for their eviction, first in, first out.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
-use super::pace::Pace;
+use super::rate_limiter::RateLimiter;
 use crate::binding_key::BindingKey;
 
-/// A line with a pace of its own.
+/// A queue with a rate limit.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) pace: Pace,
+pub(super) struct EvictionQueue {
+    pub(super) limiter: RateLimiter,
     order: VecDeque<BindingKey>,
-    members: HashSet<BindingKey>,
+    queued: HashSet<BindingKey>,
 }
 
-impl Line {
-    /// An empty one.
-    pub(super) fn new(pace: Pace) -> Self {
+impl EvictionQueue {
+    /// Returns an empty queue.
+    pub(super) fn new(limiter: RateLimiter) -> Self {
         Self {
-            pace,
+            limiter,
             order: VecDeque::new(),
-            members: HashSet::new(),
+            queued: HashSet::new(),
         }
     }
 
-    /// Lets a binding stand in line, if it does not yet.
-    pub(super) fn join(&mut self, key: &BindingKey) {
-        if self.members.insert(key.clone()) {
+    /// Adds a binding unless it is queued.
+    pub(super) fn push(&mut self, key: &BindingKey) {
+        if self.queued.insert(key.clone()) {
             self.order.push_back(key.clone());
         }
     }
 
-    /// The next one, which leaves the line.
-    pub(super) fn call(&mut self) -> Option<BindingKey> {
+    /// Removes and returns the first binding.
+    pub(super) fn pop(&mut self) -> Option<BindingKey> {
         let key = self.order.pop_front()?;
-        self.members.remove(&key);
+        self.queued.remove(&key);
         Some(key)
     }
 
-    /// When the next one may be called; nothing where nobody waits.
-    pub(super) fn opens(&self, now: Instant) -> Option<Instant> {
-        (!self.order.is_empty()).then(|| self.pace.wait(now).unwrap_or(now))
+    /// Returns the time at which the next binding may be evicted, if one is queued.
+    pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
+        (!self.order.is_empty()).then(|| self.limiter.next_allowed(now).unwrap_or(now))
     }
 }
 
@@ -58,17 +58,18 @@ mod tests {
     }
 
     #[test]
-    fn each_is_called_once_and_in_turn() {
-        let (mut line, now) = (Line::new(Pace::new(Duration::from_secs(2))), Instant::now());
-        assert_eq!(line.opens(now), None);
+    fn each_binding_is_returned_once_and_in_order() {
+        let limiter = RateLimiter::new(Duration::from_secs(2));
+        let (mut queue, now) = (EvictionQueue::new(limiter), Instant::now());
+        assert_eq!(queue.next_due(now), None);
         for name in ["b", "a", "b"] {
-            line.join(&key(name));
+            queue.push(&key(name));
         }
-        assert_eq!(line.opens(now), Some(now));
-        line.pace.take(now);
-        assert_eq!(line.opens(now), Some(now + Duration::from_secs(2)));
-        assert_eq!(line.call(), Some(key("b")));
-        assert_eq!(line.call(), Some(key("a")));
-        assert_eq!(line.call(), None);
+        assert_eq!(queue.next_due(now), Some(now));
+        queue.limiter.record(now);
+        assert_eq!(queue.next_due(now), Some(now + Duration::from_secs(2)));
+        assert_eq!(queue.pop(), Some(key("b")));
+        assert_eq!(queue.pop(), Some(key("a")));
+        assert_eq!(queue.pop(), None);
     }
 }

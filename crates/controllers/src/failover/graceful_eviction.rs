@@ -1,4 +1,4 @@
-//! When an eviction has been waited for long enough: which tasks of a binding stay, and when to look again.
+//! Graceful eviction: decides which eviction tasks of a binding are finished, and when to check the others.
 
 use std::time::Duration;
 
@@ -6,24 +6,25 @@ use berth_api::binding::{GracefulEvictionTask, ResourceHealth};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::binding::Bound;
+use super::binding::Binding;
+use crate::timestamp::whole_seconds;
 
-/// What becomes of the tasks of a binding.
+/// A change of the eviction tasks of a binding.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Drained {
-    /// The patch of `spec`, where anything changes.
+pub(super) struct TaskUpdate {
+    /// The patch of the binding, if anything changes.
     pub patch: Option<Value>,
-    /// The clusters whose tasks are done: their old copies may go.
-    pub evicted: Vec<String>,
-    /// When the first of the others is over.
+    /// The clusters whose tasks are finished: their old copies are deleted.
+    pub finished: Vec<String>,
+    /// The time at which the next task ends.
     pub next: Option<Timestamp>,
 }
 
-/// Looks at the tasks of a binding. New ones get the time, so that their grace period begins.
-pub fn drain(binding: &Bound, timeout: Duration, now: Timestamp) -> Drained {
-    let recovered = binding.is_scheduled() && has_recovered(binding);
+/// Checks the tasks of a binding. New tasks get a creation timestamp, which starts their grace period.
+pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp) -> TaskUpdate {
+    let has_recovered = binding.is_observed_by_scheduler() && is_healthy_everywhere(binding);
     let mut kept = Vec::new();
-    let mut evicted = Vec::new();
+    let mut finished = Vec::new();
     let mut next: Option<Timestamp> = None;
     let mut changed = false;
     for (stored, task) in binding
@@ -33,7 +34,7 @@ pub fn drain(binding: &Bound, timeout: Duration, now: Timestamp) -> Drained {
     {
         let Some(created) = &task.creation_timestamp else {
             let mut stamped = stored.clone();
-            stamped["creationTimestamp"] = json!(whole_seconds(now));
+            stamped["creationTimestamp"] = json!(whole_seconds(now).to_string());
             kept.push(stamped);
             changed = true;
             continue;
@@ -41,10 +42,10 @@ pub fn drain(binding: &Bound, timeout: Duration, now: Timestamp) -> Drained {
         let end = end(task, created.0, timeout);
         let done = match task.suppress_deletion {
             Some(suppressed) => !suppressed,
-            None => now > end || recovered,
+            None => now > end || has_recovered,
         };
         if done {
-            evicted.push(task.from_cluster.clone());
+            finished.push(task.from_cluster.clone());
             changed = true;
         } else {
             if task.suppress_deletion.is_none() {
@@ -53,9 +54,9 @@ pub fn drain(binding: &Bound, timeout: Duration, now: Timestamp) -> Drained {
             kept.push(stored.clone());
         }
     }
-    Drained {
+    TaskUpdate {
         patch: changed.then(|| json!({ "spec": { "gracefulEvictionTasks": kept } })),
-        evicted,
+        finished,
         next,
     }
 }
@@ -69,28 +70,22 @@ fn end(task: &GracefulEvictionTask, created: Timestamp, timeout: Duration) -> Ti
     end.unwrap_or(Timestamp::MAX)
 }
 
-fn has_recovered(binding: &Bound) -> bool {
+fn is_healthy_everywhere(binding: &Binding) -> bool {
     let mut targets = binding.spec.clusters.iter();
     targets.all(|target| {
-        let report = binding.report(&target.name);
-        report.is_some_and(|report| {
-            report.health == Some(ResourceHealth::Healthy)
-                && is_about(report.status.as_ref(), target.replicas)
+        let item = binding.status_in(&target.name);
+        item.is_some_and(|item| {
+            item.health == Some(ResourceHealth::Healthy)
+                && covers_replicas(item.status.as_ref(), target.replicas)
         })
     })
 }
 
-/// Whether a report can be about this share. One from before the share grew is healthy as well, with the fewer
-/// replicas that the cluster had then. Reports that count no replicas say nothing of it.
-fn is_about(status: Option<&Value>, share: i32) -> bool {
-    let counted = status.and_then(|status| status.get("replicas")?.as_i64());
-    counted.is_none_or(|counted| counted >= i64::from(share))
-}
-
-/// As times are written in Kubernetes.
-fn whole_seconds(now: Timestamp) -> String {
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    now.to_string()
+/// Reports whether a status covers the assigned replicas. A status from before the cluster got more replicas is healthy,
+/// too, but counts fewer. A status without a replica count always covers them.
+fn covers_replicas(status: Option<&Value>, assigned: i32) -> bool {
+    let reported = status.and_then(|status| status.get("replicas")?.as_i64());
+    reported.is_none_or(|reported| reported >= i64::from(assigned))
 }
 
 #[cfg(test)]
@@ -99,12 +94,12 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A binding of this spec, in generation 3.
-    pub(crate) fn bound(spec: &Value) -> Bound {
-        bound_with(spec, &json!(null))
+    /// A binding with this spec, in generation 3.
+    pub(crate) fn binding(spec: &Value) -> Binding {
+        binding_with(spec, &json!(null))
     }
 
-    pub(crate) fn bound_with(spec: &Value, status: &Value) -> Bound {
+    pub(crate) fn binding_with(spec: &Value, status: &Value) -> Binding {
         let mut whole = json!({ "resource": {
             "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "web" } });
         for (field, value) in spec.as_object().unwrap() {
@@ -116,7 +111,7 @@ pub(super) mod tests {
             "spec": whole, "status": status,
         }))
         .unwrap();
-        Bound::read(&object).unwrap()
+        Binding::read(&object).unwrap()
     }
 
     fn at(second: i64) -> Timestamp {
@@ -134,25 +129,25 @@ pub(super) mod tests {
     const TIMEOUT: Duration = Duration::from_mins(10);
 
     #[test]
-    fn a_new_task_gets_the_time() {
+    fn a_new_task_gets_a_creation_timestamp() {
         let binding =
-            bound(&json!({ "gracefulEvictionTasks": [task("m1", &json!({ "new": 1 }))] }));
+            binding(&json!({ "gracefulEvictionTasks": [task("m1", &json!({ "new": 1 }))] }));
         let stamped = task(
             "m1",
             &json!({ "new": 1, "creationTimestamp": "1970-01-01T00:16:40Z" }),
         );
         assert_eq!(
-            drain(&binding, TIMEOUT, at(1000)),
-            Drained {
+            update_tasks(&binding, TIMEOUT, at(1000)),
+            TaskUpdate {
                 patch: Some(json!({ "spec": { "gracefulEvictionTasks": [stamped] } })),
-                evicted: Vec::new(),
+                finished: Vec::new(),
                 next: None,
             }
         );
     }
 
     #[test]
-    fn a_task_stays_until_its_time_is_over_or_the_new_copies_are_healthy() {
+    fn a_task_lasts_until_its_grace_period_ends_or_the_new_copies_are_healthy() {
         let created = json!({ "creationTimestamp": "1970-01-01T00:16:40Z" });
         let with = |field: &str, value: Value| {
             let mut more = created.clone();
@@ -160,13 +155,27 @@ pub(super) mod tests {
             more
         };
         let healthy = json!([{ "clusterName": "m2", "health": "Healthy" }]);
-        let sick = json!([{ "clusterName": "m2", "health": "Unhealthy" }]);
+        let unhealthy = json!([{ "clusterName": "m2", "health": "Unhealthy" }]);
         for (about, more, seen, health, now, stays) in [
-            ("just begun", created.clone(), 2, json!([]), 1001, true),
-            ("ten minutes", created.clone(), 2, json!([]), 1600, true),
-            ("more than that", created.clone(), 2, json!([]), 1601, false),
+            ("just created", created.clone(), 2, json!([]), 1001, true),
             (
-                "its own time",
+                "after ten minutes",
+                created.clone(),
+                2,
+                json!([]),
+                1600,
+                true,
+            ),
+            (
+                "after more than ten minutes",
+                created.clone(),
+                2,
+                json!([]),
+                1601,
+                false,
+            ),
+            (
+                "within its own grace period",
                 with("gracePeriodSeconds", 5.into()),
                 2,
                 json!([]),
@@ -174,7 +183,7 @@ pub(super) mod tests {
                 true,
             ),
             (
-                "its own time is over",
+                "after its own grace period",
                 with("gracePeriodSeconds", 5.into()),
                 2,
                 json!([]),
@@ -190,10 +199,17 @@ pub(super) mod tests {
                 1001,
                 true,
             ),
-            ("sick", created.clone(), 3, sick, 1001, true),
-            ("not seen yet", created.clone(), 3, json!([]), 1001, true),
+            ("unhealthy", created.clone(), 3, unhealthy, 1001, true),
             (
-                "kept by hand",
+                "without a status",
+                created.clone(),
+                3,
+                json!([]),
+                1001,
+                true,
+            ),
+            (
+                "deletion suppressed",
                 with("suppressDeletion", true.into()),
                 3,
                 healthy,
@@ -201,7 +217,7 @@ pub(super) mod tests {
                 true,
             ),
             (
-                "let go by hand",
+                "deletion allowed",
                 with("suppressDeletion", false.into()),
                 2,
                 json!([]),
@@ -209,18 +225,18 @@ pub(super) mod tests {
                 false,
             ),
         ] {
-            let binding = bound_with(
+            let binding = binding_with(
                 &json!({ "clusters": [{ "name": "m2" }], "gracefulEvictionTasks": [task("m1", &more)] }),
                 &json!({ "schedulerObservedGeneration": seen, "aggregatedStatus": health }),
             );
-            let drained = drain(&binding, TIMEOUT, at(now));
-            assert_eq!(drained.patch.is_none(), stays, "{about}");
-            assert_eq!(drained.evicted.is_empty(), stays, "{about}");
+            let update = update_tasks(&binding, TIMEOUT, at(now));
+            assert_eq!(update.patch.is_none(), stays, "{about}");
+            assert_eq!(update.finished.is_empty(), stays, "{about}");
         }
     }
 
     #[test]
-    fn health_from_before_the_share_grew_does_not_count() {
+    fn health_with_fewer_replicas_than_assigned_does_not_count() {
         let created = json!({ "creationTimestamp": "1970-01-01T00:16:40Z" });
         for (status, stays) in [
             (json!({ "replicas": 1, "readyReplicas": 1 }), true),
@@ -229,7 +245,7 @@ pub(super) mod tests {
             (json!({ "succeeded": 1 }), false),
             (json!(null), false),
         ] {
-            let binding = bound_with(
+            let binding = binding_with(
                 &json!({
                     "clusters": [{ "name": "m2", "replicas": 2 }],
                     "gracefulEvictionTasks": [task("m1", &created)],
@@ -237,22 +253,25 @@ pub(super) mod tests {
                 &json!({ "schedulerObservedGeneration": 3, "aggregatedStatus": [
                     { "clusterName": "m2", "health": "Healthy", "status": status }] }),
             );
-            let drained = drain(&binding, TIMEOUT, at(1001));
-            assert_eq!(drained.patch.is_none(), stays, "{status}");
+            let update = update_tasks(&binding, TIMEOUT, at(1001));
+            assert_eq!(update.patch.is_none(), stays, "{status}");
         }
     }
 
     #[test]
-    fn the_next_look_is_when_the_first_is_over() {
+    fn the_next_check_is_when_the_first_task_ends() {
         let created = json!({ "creationTimestamp": "1970-01-01T00:16:40Z" });
         let mut soon = created.clone();
         soon["gracePeriodSeconds"] = 30.into();
         let mut never = created.clone();
         never["suppressDeletion"] = true.into();
-        let binding = bound(
+        let binding = binding(
             &json!({ "clusters": [{ "name": "m9" }], "gracefulEvictionTasks": [
             task("m1", &created), task("m2", &soon), task("m3", &never)] }),
         );
-        assert_eq!(drain(&binding, TIMEOUT, at(1001)).next, Some(at(1030)));
+        assert_eq!(
+            update_tasks(&binding, TIMEOUT, at(1001)).next,
+            Some(at(1030))
+        );
     }
 }

@@ -1,33 +1,33 @@
-//! What of failover is on, and how fast it goes. Names and defaults are Karmada's where it has them.
+//! Options of the failover controllers. Names and defaults are Karmada's where it has them.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
 
-/// How failover works.
+/// The options of the failover controllers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailoverOptions {
     /// Eviction by `NoExecute` taints; Karmada's gate `Failover` and its flag `--enable-no-execute-taint-eviction`.
     pub taint_eviction: Option<TaintEviction>,
-    /// Eviction of sick applications whose policy asks for it.
+    /// Eviction of unhealthy applications whose policy enables it.
     pub application_failover: bool,
-    /// Draining of eviction tasks; Karmada's gate `GracefulEviction`.
+    /// Graceful eviction; Karmada's gate `GracefulEviction`.
     pub graceful_eviction: bool,
-    /// How long an old copy waits for the new ones, where its task does not say.
+    /// The default grace period of an old copy.
     pub graceful_eviction_timeout: Duration,
-    /// Tasks hold the state that policies want to be taken along; Karmada's gate `StatefulFailoverInjection`.
+    /// Eviction tasks hold the state to preserve; Karmada's gate `StatefulFailoverInjection`.
     pub state_preservation: bool,
-    /// At most so many bindings leave a cluster within a minute; none for no limit.
+    /// Maximum number of evictions per minute; `None` for no limit.
     pub move_budget: Option<NonZeroU32>,
 }
 
-/// How taints evict.
+/// The options of eviction by taints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaintEviction {
-    /// What becomes of old copies whose policy does not say.
+    /// The default purge mode of old copies.
     pub purge_mode: PurgeMode,
-    /// Evictions each second; 0 for one in half an hour, as in Karmada.
+    /// Evictions per second; 0 for one in 30 minutes, as in Karmada.
     pub rate: f32,
 }
 
@@ -54,7 +54,7 @@ impl Default for TaintEviction {
 }
 
 impl FailoverOptions {
-    /// Whether there is nothing to do.
+    /// Reports whether everything is disabled.
     pub fn is_idle(&self) -> bool {
         self.taint_eviction.is_none() && !self.application_failover && !self.graceful_eviction
     }

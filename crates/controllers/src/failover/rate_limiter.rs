@@ -1,4 +1,4 @@
-//! How fast bindings may leave clusters.
+//! Limits for the rate of evictions.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -6,64 +6,64 @@ use std::time::{Duration, Instant};
 
 /// The window of the move budget.
 const MINUTE: Duration = Duration::from_mins(1);
-/// The time between two evictions by taints at a rate of 0, as in Karmada.
-const HARDLY_EVER: Duration = Duration::from_mins(30);
+/// The interval between two evictions at a rate of 0, as in Karmada.
+const LONGEST_INTERVAL: Duration = Duration::from_mins(30);
 
-/// The time between two evictions at so many each second.
-pub fn interval(rate: f32) -> Duration {
+/// Returns the interval between two evictions at a rate in evictions per second.
+pub(super) fn interval(rate: f32) -> Duration {
     if rate > 0.0 {
-        Duration::try_from_secs_f32(rate.recip()).map_or(HARDLY_EVER, |time| time.min(HARDLY_EVER))
+        Duration::try_from_secs_f32(rate.recip())
+            .map_or(LONGEST_INTERVAL, |time| time.min(LONGEST_INTERVAL))
     } else {
-        HARDLY_EVER
+        LONGEST_INTERVAL
     }
 }
 
-/// One eviction after another, with a pause between them.
+/// A minimum interval between evictions.
 #[derive(Debug)]
-pub struct Pace {
+pub(super) struct RateLimiter {
     interval: Duration,
     next: Option<Instant>,
 }
 
-impl Pace {
-    /// With this pause.
-    pub fn new(interval: Duration) -> Self {
+impl RateLimiter {
+    /// Returns a limiter with this interval.
+    pub(super) fn new(interval: Duration) -> Self {
         Self {
             interval,
             next: None,
         }
     }
 
-    /// When the next may be, if that is not now.
-    pub fn wait(&self, now: Instant) -> Option<Instant> {
+    /// Returns the time of the next eviction, or `None` if it is allowed now.
+    pub(super) fn next_allowed(&self, now: Instant) -> Option<Instant> {
         self.next.filter(|next| *next > now)
     }
 
-    /// One happens now.
-    pub fn take(&mut self, now: Instant) {
+    /// Records an eviction.
+    pub(super) fn record(&mut self, now: Instant) {
         self.next = Some(now + self.interval);
     }
 }
 
-/// At most so many bindings leave a cluster within any minute, so that a cluster that comes and goes cannot
-/// empty a fleet.
+/// A maximum number of evictions per minute, so that a flapping cluster cannot empty a fleet.
 #[derive(Debug)]
-pub struct Budget {
+pub(super) struct MoveBudget {
     limit: Option<NonZeroU32>,
     spent: VecDeque<Instant>,
 }
 
-impl Budget {
-    /// With this limit; none for no limit.
-    pub fn new(limit: Option<NonZeroU32>) -> Self {
+impl MoveBudget {
+    /// Returns a budget with a limit, or an unlimited one.
+    pub(super) fn new(limit: Option<NonZeroU32>) -> Self {
         Self {
             limit,
             spent: VecDeque::new(),
         }
     }
 
-    /// When the next may leave, if that is not now.
-    pub fn wait(&mut self, now: Instant) -> Option<Instant> {
+    /// Returns the time of the next eviction, or `None` if it is allowed now.
+    pub(super) fn next_allowed(&mut self, now: Instant) -> Option<Instant> {
         let limit = usize::try_from(self.limit?.get()).unwrap_or(usize::MAX);
         while self.spent.front().is_some_and(|then| *then + MINUTE <= now) {
             self.spent.pop_front();
@@ -74,8 +74,8 @@ impl Budget {
         self.spent.front().map(|then| *then + MINUTE)
     }
 
-    /// One leaves now.
-    pub fn take(&mut self, now: Instant) {
+    /// Records an eviction.
+    pub(super) fn record(&mut self, now: Instant) {
         if self.limit.is_some() {
             self.spent.push_back(now);
         }
@@ -87,40 +87,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_a_pause_between_two() {
+    fn the_rate_sets_the_interval() {
         assert_eq!(interval(0.5), Duration::from_secs(2));
-        assert_eq!(interval(0.0), HARDLY_EVER);
-        assert_eq!(interval(-1.0), HARDLY_EVER);
-        assert_eq!(interval(f32::NAN), HARDLY_EVER);
-        assert_eq!(interval(f32::MIN_POSITIVE), HARDLY_EVER);
-        let (mut pace, start) = (Pace::new(Duration::from_secs(2)), Instant::now());
-        assert_eq!(pace.wait(start), None);
-        pace.take(start);
+        assert_eq!(interval(0.0), LONGEST_INTERVAL);
+        assert_eq!(interval(-1.0), LONGEST_INTERVAL);
+        assert_eq!(interval(f32::NAN), LONGEST_INTERVAL);
+        assert_eq!(interval(f32::MIN_POSITIVE), LONGEST_INTERVAL);
+        let (mut limiter, start) = (RateLimiter::new(Duration::from_secs(2)), Instant::now());
+        assert_eq!(limiter.next_allowed(start), None);
+        limiter.record(start);
         let due = start + Duration::from_secs(2);
-        assert_eq!(pace.wait(start), Some(due));
-        assert_eq!(pace.wait(due), None);
+        assert_eq!(limiter.next_allowed(start), Some(due));
+        assert_eq!(limiter.next_allowed(due), None);
     }
 
     #[test]
-    fn no_minute_has_more_than_its_budget() {
-        let (mut budget, start) = (Budget::new(NonZeroU32::new(2)), Instant::now());
+    fn no_minute_exceeds_the_budget() {
+        let (mut budget, start) = (MoveBudget::new(NonZeroU32::new(2)), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         for second in [0, 30] {
-            assert_eq!(budget.wait(at(second)), None);
-            budget.take(at(second));
+            assert_eq!(budget.next_allowed(at(second)), None);
+            budget.record(at(second));
         }
-        assert_eq!(budget.wait(at(31)), Some(at(60)));
-        assert_eq!(budget.wait(at(60)), None);
-        budget.take(at(60));
-        assert_eq!(budget.wait(at(61)), Some(at(90)));
+        assert_eq!(budget.next_allowed(at(31)), Some(at(60)));
+        assert_eq!(budget.next_allowed(at(60)), None);
+        budget.record(at(60));
+        assert_eq!(budget.next_allowed(at(61)), Some(at(90)));
     }
 
     #[test]
-    fn without_a_budget_nobody_waits() {
-        let mut budget = Budget::new(None);
+    fn without_a_limit_evictions_are_always_allowed() {
+        let mut budget = MoveBudget::new(None);
         for _ in 0..1000 {
-            assert_eq!(budget.wait(Instant::now()), None);
-            budget.take(Instant::now());
+            assert_eq!(budget.next_allowed(Instant::now()), None);
+            budget.record(Instant::now());
         }
         assert!(budget.spent.is_empty());
     }

@@ -1,317 +1,286 @@
-//! The task that owns what failover knows: takes observations in, looks at bindings when it is time, and hands
-//! writes out, never two for one binding.
+//! The state of failover: examines bindings when they change or are due, and dispatches writes, never two for one
+//! binding at the same time.
+//!
+//! It keeps its own [`Schedule`] instead of a `WorkQueue`, because a binding that has to be evicted waits in an
+//! [`EvictionQueue`] whose rate depends on the reason.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
-use super::FailoverError;
-use super::binding::Bound;
-use super::eviction::{self, Why};
-use super::intake::{Known, Source};
-use super::line::Line;
+use super::action::{Action, Clocks, next_action};
+use super::binding::Binding;
+use super::cache::{Cache, Source};
+use super::eviction::{self, Reason};
+use super::eviction_queue::EvictionQueue;
 use super::options::FailoverOptions;
-use super::pace::{Budget, Pace, interval};
-use super::sickness::Sickness;
-use super::step::{Clocks, Step, step};
-use super::writer::{Telling, Writer, Written};
-use crate::binding_key::BindingKey;
-use crate::binding_key::BindingKind;
-use crate::informer::Observation;
-use crate::queue::until;
+use super::rate_limiter::{MoveBudget, RateLimiter, interval};
+use super::schedule::Schedule;
+use super::unhealthy_tracker::UnhealthyTracker;
+use super::writer::{Announcement, WriteOutcome, Writer};
+use crate::api_error::is_outage;
+use crate::binding_key::{BindingKey, BindingKind};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::{Inputs, Reconciler, Workers};
 
-/// How many observations are taken in before anything is done.
-const BATCH: usize = 256;
-/// Writes that are on their way at the same time; the others are looked at again soon.
-const WRITES: usize = 32;
-/// When to look again after somebody else was faster, where the watch does not say so before, and where all
-/// writes are taken.
-const SOON: Duration = Duration::from_millis(500);
-/// The longest time between two tries of a write that fails.
-const LONGEST: Duration = Duration::from_mins(1);
+/// Maximum number of writes at the same time.
+pub(super) const WORKERS: usize = 32;
+/// Delay before a binding is examined again after a conflict, or when all workers are busy.
+const SHORT_DELAY: Duration = Duration::from_millis(500);
+/// Delay before the first retry of a failed write. It doubles with each further failure.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay between two attempts of a write.
+const LONGEST_RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// Who waits in which line: Karmada has a pace for each kind of binding where taints evict, and none for sick
-/// applications.
+/// The rate limit of an eviction: as in Karmada, taints evict each kind of binding at a rate of its own, and unhealthy
+/// applications are evicted at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Taint(BindingKind),
-    Sickness,
+    Unhealthy,
 }
 
+/// The result of a write.
 #[derive(Debug)]
-struct Done {
-    binding: Bound,
-    written: Written,
+pub(super) struct Outcome {
+    /// The binding that the write was based on.
+    binding: Binding,
+    written: WriteOutcome,
 }
 
-/// The state, and the writes that are on their way.
+/// The failover controllers.
 #[derive(Debug)]
-pub(super) struct Owner {
+pub(super) struct Failover {
     options: FailoverOptions,
     writer: Writer,
-    shutdown: CancellationToken,
-    known: Known,
-    sickness: Sickness,
-    lines: [(Lane, Line); 3],
-    budget: Budget,
-    /// When to look at which binding: never twice for one.
-    agenda: BTreeMap<(Instant, u64), BindingKey>,
-    entries: HashMap<BindingKey, (Instant, u64)>,
-    tickets: u64,
-    writes: JoinSet<Done>,
+    cache: Cache,
+    unhealthy: UnhealthyTracker,
+    queues: [(Lane, EvictionQueue); 3],
+    budget: MoveBudget,
+    schedule: Schedule,
+    /// Bindings that are being written.
     busy: HashSet<BindingKey>,
     failures: HashMap<BindingKey, u32>,
 }
 
-impl Owner {
-    pub(super) fn new(
-        options: FailoverOptions,
-        writer: Writer,
-        shutdown: CancellationToken,
-    ) -> Self {
+impl Reconciler for Failover {
+    type Event = (Source, WatchEvent);
+    type Outcome = Outcome;
+
+    fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
+        let affected = self.cache.handle_event(source, event);
+        let now = Instant::now();
+        for key in affected.changed {
+            self.schedule.add(key, now);
+        }
+        for key in affected.deleted {
+            self.unhealthy.forget(&key);
+            self.failures.remove(&key);
+            self.schedule.remove(&key);
+        }
+    }
+
+    fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
+        let Outcome { binding, written } = outcome;
+        let key = binding.key.clone();
+        self.busy.remove(&key);
+        let now = Instant::now();
+        match written {
+            WriteOutcome::Stored(stored) => {
+                self.failures.remove(&key);
+                // The watch may have delivered a newer version.
+                let known = self.cache.bindings.get_mut(&key);
+                if let Some(known) = known.filter(|known| known.version == binding.version)
+                    && let Ok(stored) = Binding::read(&stored)
+                {
+                    *known = stored;
+                }
+                self.schedule.add(key, now);
+            }
+            WriteOutcome::Conflict => self.schedule.add(key, now + SHORT_DELAY),
+            WriteOutcome::NotFound => drop(self.failures.remove(&key)),
+            WriteOutcome::Failed(error) => {
+                let failures = self.failures.entry(key.clone()).or_default();
+                let delay = FIRST_RETRY_DELAY * 2u32.saturating_pow(*failures).min(64);
+                *failures += 1;
+                if is_outage(&error) {
+                    tracing::debug!(binding = key.name, failures, %error, "no response, trying again");
+                } else {
+                    tracing::warn!(binding = key.name, failures, %error, "write failed, trying again later");
+                }
+                self.schedule.add(key, now + delay.min(LONGEST_RETRY_DELAY));
+            }
+        }
+    }
+
+    fn next_due(&mut self) -> Option<tokio::time::Instant> {
+        if !self.cache.is_synced() {
+            return None;
+        }
+        let now = Instant::now();
+        let queues = self.queues.iter();
+        let eviction = queues.filter_map(|(_, queue)| queue.next_due(now)).min();
+        // When all workers are busy, the end of a write triggers the next eviction.
+        let eviction = eviction.filter(|_| self.busy.len() < WORKERS);
+        let allowed = self.budget.next_allowed(now);
+        let eviction = eviction.map(|due| allowed.map_or(due, |allowed| due.max(allowed)));
+        let due = self.schedule.next_due().into_iter().chain(eviction).min();
+        due.map(Into::into)
+    }
+
+    fn handle_due(&mut self) {}
+
+    fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        if !self.cache.is_synced() {
+            return;
+        }
+        let clocks = Clocks::read();
+        while let Some(key) = self.schedule.pop_due(clocks.now) {
+            self.reconcile(&key, clocks, false, workers);
+        }
+        for lane in 0..self.queues.len() {
+            while workers.has_free() && self.may_evict(lane, clocks.now) {
+                let Some(key) = self.queues[lane].1.pop() else {
+                    break;
+                };
+                self.reconcile(&key, clocks, true, workers);
+            }
+        }
+    }
+}
+
+impl Failover {
+    pub(super) fn new(options: FailoverOptions, writer: Writer) -> Self {
         let rate = options
             .taint_eviction
             .as_ref()
             .map_or(0.0, |taints| taints.rate);
-        let paced = || Line::new(Pace::new(interval(rate)));
+        let limited = || EvictionQueue::new(RateLimiter::new(interval(rate)));
+        let unlimited = EvictionQueue::new(RateLimiter::new(Duration::ZERO));
         Self {
-            lines: [
-                (Lane::Taint(BindingKind::Namespaced), paced()),
-                (Lane::Taint(BindingKind::Cluster), paced()),
-                (Lane::Sickness, Line::new(Pace::new(Duration::ZERO))),
+            queues: [
+                (Lane::Taint(BindingKind::Namespaced), limited()),
+                (Lane::Taint(BindingKind::Cluster), limited()),
+                (Lane::Unhealthy, unlimited),
             ],
-            budget: Budget::new(options.move_budget),
+            budget: MoveBudget::new(options.move_budget),
             options,
             writer,
-            shutdown,
-            known: Known::default(),
-            sickness: Sickness::default(),
-            agenda: BTreeMap::new(),
-            entries: HashMap::new(),
-            tickets: 0,
-            writes: JoinSet::new(),
+            cache: Cache::default(),
+            unhealthy: UnhealthyTracker::default(),
+            schedule: Schedule::default(),
             busy: HashSet::new(),
             failures: HashMap::new(),
         }
     }
 
-    /// Runs until it is told to stop. Writes that are on their way then are given up.
-    pub(super) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<(Source, Observation)>,
-    ) -> Result<(), FailoverError> {
-        let shutdown = self.shutdown.clone();
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            let due = self.next_due(Instant::now());
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => return Ok(()),
-                Some(done) = self.writes.join_next() => self.done(done?),
-                count = inbox.recv_many(&mut batch, BATCH) => {
-                    if count == 0 {
-                        return Ok(());
-                    }
-                    for (source, observation) in batch.drain(..) {
-                        self.observe(source, observation);
-                    }
-                }
-                () = until(due.map(Into::into)) => {}
-            }
-            if self.known.is_complete() {
-                self.look_around();
-            }
-        }
+    fn may_evict(&mut self, lane: usize, now: Instant) -> bool {
+        self.queues[lane].1.limiter.next_allowed(now).is_none()
+            && self.budget.next_allowed(now).is_none()
     }
 
-    fn observe(&mut self, source: Source, observation: Observation) {
-        let concerned = self.known.observe(source, observation);
-        let now = Instant::now();
-        for key in concerned.changed {
-            self.look_at(key, now);
-        }
-        for key in concerned.gone {
-            self.sickness.forget(&key);
-            self.failures.remove(&key);
-            self.forget_entry(&key);
-        }
-    }
-
-    fn look_at(&mut self, key: BindingKey, time: Instant) {
-        if self
-            .entries
-            .get(&key)
-            .is_some_and(|(known, _)| *known <= time)
-        {
-            return;
-        }
-        self.forget_entry(&key);
-        self.tickets += 1;
-        self.agenda.insert((time, self.tickets), key.clone());
-        self.entries.insert(key, (time, self.tickets));
-    }
-
-    fn forget_entry(&mut self, key: &BindingKey) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.agenda.remove(&entry);
-        }
-    }
-
-    fn next_due(&mut self, now: Instant) -> Option<Instant> {
-        if !self.known.is_complete() {
-            return None;
-        }
-        let look = self.agenda.first_key_value().map(|((time, _), _)| *time);
-        let turn = self
-            .lines
-            .iter()
-            .filter_map(|(_, line)| line.opens(now))
-            .min();
-        // Where all writes are taken, the end of one is what is waited for.
-        let turn = turn.filter(|_| self.writes.len() < WRITES);
-        let turn = turn.map(|turn| self.budget.wait(now).map_or(turn, |open| turn.max(open)));
-        look.into_iter().chain(turn).min()
-    }
-
-    /// Looks at everything whose time has come.
-    fn look_around(&mut self) {
-        let clocks = Clocks::read();
-        while let Some(entry) = self.agenda.first_entry() {
-            if entry.key().0 > clocks.now {
-                break;
-            }
-            let key = entry.remove();
-            self.entries.remove(&key);
-            self.look(&key, clocks, false);
-        }
-        for lane in 0..self.lines.len() {
-            while self.is_open(lane, clocks.now) {
-                let Some(key) = self.lines[lane].1.call() else {
-                    break;
-                };
-                self.look(&key, clocks, true);
-            }
-        }
-    }
-
-    fn is_open(&mut self, lane: usize, now: Instant) -> bool {
-        self.writes.len() < WRITES
-            && self.lines[lane].1.pace.wait(now).is_none()
-            && self.budget.wait(now).is_none()
-    }
-
-    /// Looks at a binding; it is evicted only when it is its turn.
-    fn look(&mut self, key: &BindingKey, clocks: Clocks, its_turn: bool) {
-        let Some(binding) = self.known.bindings.get(key) else {
+    /// Examines a binding. It is evicted only when the eviction queue returned it.
+    fn reconcile(
+        &mut self,
+        key: &BindingKey,
+        clocks: Clocks,
+        may_evict: bool,
+        workers: &mut Workers<Outcome>,
+    ) {
+        let Some(binding) = self.cache.bindings.get(key) else {
             return;
         };
+        // The binding is examined again after its write.
         if self.busy.contains(key) {
-            // It is looked at when its write is done.
             return;
         }
-        let (taints, options) = (&self.known.taints, &self.options);
-        let (step, next) = step(binding, taints, &mut self.sickness, options, clocks);
+        let (taints, options) = (&self.cache.taints, &self.options);
+        let (action, next) = next_action(binding, taints, &mut self.unhealthy, options, clocks);
         let binding = binding.clone();
         if let Some(time) = next {
-            self.look_at(key.clone(), time);
+            self.schedule.add(key.clone(), time);
         }
-        match step {
-            Step::Rest => {}
-            Step::Drain(drained) => {
-                let Some(patch) = drained.patch else { return };
-                self.start(binding, patch, Telling::Evicted(drained.evicted));
+        match action {
+            Action::None => {}
+            Action::UpdateTasks(update) => {
+                if let Some(patch) = update.patch {
+                    let announcement = Announcement::Evicted(update.finished);
+                    self.start(binding, patch, announcement, workers);
+                }
             }
-            Step::Leave(leaves) => {
-                let lane = self.lane(&binding, &leaves);
-                if its_turn {
-                    self.evict(binding, leaves, lane, clocks.now);
+            Action::Evict(clusters) => {
+                let lane = self.lane(&binding, &clusters);
+                if may_evict {
+                    self.evict(binding, clusters, lane, clocks.now, workers);
                 } else {
-                    self.lines[lane].1.join(key);
+                    self.queues[lane].1.push(key);
                 }
             }
         }
     }
 
-    fn lane(&self, binding: &Bound, leaves: &[(String, Why)]) -> usize {
-        let tainted = leaves.iter().any(|(_, why)| *why == Why::Taint);
-        let wanted = if tainted {
+    fn lane(&self, binding: &Binding, clusters: &[(String, Reason)]) -> usize {
+        let is_tainted = clusters.iter().any(|(_, reason)| *reason == Reason::Taint);
+        let wanted = if is_tainted {
             Lane::Taint(binding.kind())
         } else {
-            Lane::Sickness
+            Lane::Unhealthy
         };
-        let found = self.lines.iter().position(|(lane, _)| *lane == wanted);
+        let found = self.queues.iter().position(|(lane, _)| *lane == wanted);
         found.unwrap_or_default()
     }
 
-    fn evict(&mut self, binding: Bound, leaves: Vec<(String, Why)>, lane: usize, now: Instant) {
-        let mut leaving = Vec::new();
-        for (cluster, why) in leaves {
-            match eviction::task(&binding, &cluster, why, &self.options) {
-                Ok(task) => leaving.push(task),
+    fn evict(
+        &mut self,
+        binding: Binding,
+        clusters: Vec<(String, Reason)>,
+        lane: usize,
+        now: Instant,
+        workers: &mut Workers<Outcome>,
+    ) {
+        let mut tasks = Vec::new();
+        for (cluster, reason) in clusters {
+            match eviction::eviction_task(&binding, &cluster, reason, &self.options) {
+                Ok(task) => tasks.push(task),
                 Err(error) => {
                     tracing::warn!(binding = binding.key.name, cluster, %error, "cannot evict");
-                    self.writer.refused(&binding, &cluster, &error.to_string());
+                    let message = error.to_string();
+                    self.writer.eviction_refused(&binding, &cluster, &message);
                 }
             }
         }
-        if leaving.is_empty() {
+        if tasks.is_empty() {
             return;
         }
-        let clusters = leaving.iter().map(|task| task.from_cluster.clone());
+        let clusters = tasks.iter().map(|task| task.from_cluster.clone());
         let clusters: Vec<String> = clusters.collect();
-        match eviction::evict(&binding, leaving) {
+        match eviction::eviction_patch(&binding, tasks) {
             Ok(patch) => {
                 tracing::info!(binding = binding.key.name, ?clusters, "evicting");
-                self.lines[lane].1.pace.take(now);
-                self.budget.take(now);
-                self.start(binding, patch, Telling::Leaving(clusters));
+                self.queues[lane].1.limiter.record(now);
+                self.budget.record(now);
+                let announcement = Announcement::Evicting(clusters);
+                self.start(binding, patch, announcement, workers);
             }
             Err(error) => tracing::error!(binding = binding.key.name, %error, "cannot evict"),
         }
     }
 
-    fn start(&mut self, binding: Bound, patch: serde_json::Value, telling: Telling) {
-        if self.writes.len() >= WRITES {
-            self.look_at(binding.key, Instant::now() + SOON);
+    fn start(
+        &mut self,
+        binding: Binding,
+        patch: serde_json::Value,
+        announcement: Announcement,
+        workers: &mut Workers<Outcome>,
+    ) {
+        if !workers.has_free() {
+            self.schedule.add(binding.key, Instant::now() + SHORT_DELAY);
             return;
         }
         self.busy.insert(binding.key.clone());
         let writer = self.writer.clone();
-        self.writes.spawn(async move {
-            let written = writer.write(&binding, patch, telling).await;
-            Done { binding, written }
+        workers.start(async move {
+            let written = writer.write(&binding, patch, announcement).await;
+            Outcome { binding, written }
         });
-    }
-
-    fn done(&mut self, done: Done) {
-        let Done { binding, written } = done;
-        let key = binding.key.clone();
-        self.busy.remove(&key);
-        let now = Instant::now();
-        match written {
-            Written::Stored(stored) => {
-                self.failures.remove(&key);
-                // The watch may have brought something newer.
-                let known = self.known.bindings.get_mut(&key);
-                if let Some(known) = known.filter(|known| known.version == binding.version)
-                    && let Ok(stored) = Bound::read(&stored)
-                {
-                    *known = stored;
-                }
-                self.look_at(key, now);
-            }
-            Written::Stale => self.look_at(key, now + SOON),
-            Written::Gone => drop(self.failures.remove(&key)),
-            Written::Failed(error) => {
-                let failures = self.failures.entry(key.clone()).or_default();
-                let delay = Duration::from_secs(1) * 2u32.saturating_pow(*failures).min(64);
-                *failures += 1;
-                tracing::warn!(binding = key.name, failures, %error, "write failed, trying again later");
-                self.look_at(key, now + delay.min(LONGEST));
-            }
-        }
     }
 }

@@ -1,52 +1,51 @@
-//! What an application takes along when it moves: values of its last reported status, as labels of the new copy.
+//! State that an application keeps when it moves: values of its last reported status become labels of the new copy.
 
 use std::collections::BTreeMap;
 
 use berth_api::policy::StatePreservation;
 use berth_api::selector::{LabelSyntaxError, validate_label_value};
 
-use super::binding::Bound;
-use berth_apimachinery::jsonpath::{JsonPathError, render};
+use super::binding::Binding;
+use super::json_path::{JsonPathError, render};
 
-/// State that cannot be taken along.
+/// An error of reading the state to preserve.
 #[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Nothing was reported.
+pub(super) enum StateError {
+    /// The cluster has reported no status.
     #[error("the application status has not yet been collected from Cluster({0})")]
     NotReported(String),
-    /// A path leads nowhere.
+    /// A path cannot be evaluated.
     #[error("the state for label {label}: {source}")]
     Path {
         /// The label.
         label: String,
-        /// What is wrong.
+        /// The cause.
         source: JsonPathError,
     },
-    /// What was found is no value of a label.
+    /// The value is not a valid label value.
     #[error("the state for label {label}: {source}")]
     Value {
         /// The label.
         label: String,
-        /// What is wrong.
+        /// The cause.
         source: LabelSyntaxError,
     },
 }
 
-/// The labels that say how the application was in a cluster; nothing where no rule asks for any.
+/// Returns the state of an application in a cluster as labels, or `None` without rules.
 ///
 /// # Errors
-/// When a rule gives no label.
-pub fn preserved(
-    binding: &Bound,
+/// When a rule yields no valid label value.
+pub(super) fn preserved_state(
+    binding: &Binding,
     cluster: &str,
     rules: Option<&StatePreservation>,
 ) -> Result<Option<BTreeMap<String, String>>, StateError> {
     let Some(rules) = rules.filter(|preservation| !preservation.rules.is_empty()) else {
         return Ok(None);
     };
-    let mut items = binding.status.aggregated_status.iter();
-    let item = items.find(|item| item.cluster_name == cluster);
-    let status = item
+    let status = binding
+        .status_in(cluster)
         .and_then(|item| item.status.as_ref())
         .ok_or_else(|| StateError::NotReported(cluster.to_owned()))?;
     let mut labels = BTreeMap::new();
@@ -69,24 +68,24 @@ pub fn preserved(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::draining::tests::bound_with;
+    use super::super::graceful_eviction::tests::binding_with;
     use super::*;
 
     fn preserved_by(rules: Value) -> Result<Option<Value>, String> {
-        let binding = bound_with(
+        let binding = binding_with(
             &json!({ "clusters": [{ "name": "m1" }] }),
             &json!({ "aggregatedStatus": [
                 { "clusterName": "m1", "status": { "replicas": 2, "note": "two words" } },
                 { "clusterName": "m2" }] }),
         );
         let rules: StatePreservation = serde_json::from_value(json!({ "rules": rules })).unwrap();
-        let found = preserved(&binding, "m1", Some(&rules));
+        let found = preserved_state(&binding, "m1", Some(&rules));
         let found = found.map_err(|error| error.to_string())?;
         Ok(found.map(|labels| json!(labels)))
     }
 
     #[test]
-    fn rules_make_labels_of_what_was_reported() {
+    fn rules_turn_the_status_into_labels() {
         let rule = |label: &str, path: &str| json!({ "aliasLabelName": label, "jsonPath": path });
         assert_eq!(preserved_by(json!([])), Ok(None));
         assert_eq!(
@@ -98,20 +97,20 @@ mod tests {
             missing.unwrap_err(),
             "the state for label a: .ready is not found"
         );
-        let unfit = preserved_by(json!([rule("a", "{.note}")])).unwrap_err();
-        assert!(unfit.starts_with("the state for label a: "), "{unfit}");
+        let invalid = preserved_by(json!([rule("a", "{.note}")])).unwrap_err();
+        assert!(invalid.starts_with("the state for label a: "), "{invalid}");
     }
 
     #[test]
-    fn what_was_not_reported_cannot_be_taken_along() {
-        let binding = bound_with(
+    fn a_missing_status_is_an_error() {
+        let binding = binding_with(
             &json!({}),
             &json!({ "aggregatedStatus": [{ "clusterName": "m2" }] }),
         );
         let rules = json!({ "rules": [{ "aliasLabelName": "a", "jsonPath": "{.a}" }] });
         let rules: StatePreservation = serde_json::from_value(rules).unwrap();
         for cluster in ["m1", "m2"] {
-            let error = preserved(&binding, cluster, Some(&rules)).unwrap_err();
+            let error = preserved_state(&binding, cluster, Some(&rules)).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!(

@@ -1,4 +1,4 @@
-//! Whether a binding may stay on a cluster that has `NoExecute` taints, and for how long.
+//! Toleration of `NoExecute` taints: for how long a binding may stay on a tainted cluster.
 
 use berth_api::placement::Placement;
 use berth_api::toleration::Toleration;
@@ -6,89 +6,89 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Taint;
 
 /// The effect that evicts.
-pub const NO_EXECUTE: &str = "NoExecute";
+pub(super) const NO_EXECUTE: &str = "NoExecute";
 
 /// A taint that evicts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EvictingTaint {
+pub(super) struct EvictingTaint {
     key: String,
     value: String,
     since: Timestamp,
 }
 
 impl EvictingTaint {
-    /// The taint, if it evicts. One that does not say since when counts from when it was `seen`.
-    pub fn new(taint: &Taint, seen: Timestamp) -> Option<Self> {
+    /// Returns the taint if it evicts. A missing `timeAdded` defaults to `observed`.
+    pub(super) fn new(taint: &Taint, observed: Timestamp) -> Option<Self> {
         (taint.effect == NO_EXECUTE).then(|| Self {
             key: taint.key.clone(),
             value: taint.value.clone().unwrap_or_default(),
-            since: taint.time_added.as_ref().map_or(seen, |time| time.0),
+            since: taint.time_added.as_ref().map_or(observed, |time| time.0),
         })
     }
 
-    /// Whether this is about the same as another, whenever they were added.
-    pub fn is_like(&self, other: &Self) -> bool {
+    /// Reports whether two taints are equal except for their times.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         self.key == other.key && self.value == other.value
     }
 
-    /// Since when it is there.
-    pub fn since(&self) -> Timestamp {
+    /// Returns the time at which it was added.
+    pub(super) fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// The same taint, known for longer.
+    /// Returns the taint with another time.
     #[must_use]
-    pub fn known_since(mut self, since: Timestamp) -> Self {
+    pub(super) fn with_since(mut self, since: Timestamp) -> Self {
         self.since = since;
         self
     }
 }
 
-/// How long a binding may stay.
+/// The time for which a binding tolerates the taints of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stay {
-    /// As long as it likes.
+pub(super) enum Tolerated {
+    /// Without a limit.
     Forever,
-    /// Until then.
+    /// Until this time.
     Until(Timestamp),
     /// Not at all.
     No,
 }
 
-/// How long a binding with this placement may stay on a cluster with these taints. For each taint the first toleration
-/// that fits counts, as in Karmada, and then for all taints that it fits; of several limits the earliest one counts.
-/// What is tolerated is not known without a placement: then the binding stays.
-pub fn stay(placement: Option<&Placement>, taints: &[EvictingTaint]) -> Stay {
+/// Returns for how long a binding with this placement tolerates these taints. As in Karmada, the first toleration that
+/// matches a taint is used, and limits all taints that it matches; the earliest limit applies. Without a placement the
+/// tolerations are unknown, and the binding stays.
+pub(super) fn tolerated(placement: Option<&Placement>, taints: &[EvictingTaint]) -> Tolerated {
     let Some(placement) = placement else {
-        return Stay::Forever;
+        return Tolerated::Forever;
     };
     let mut used = Vec::new();
     for taint in taints {
         let mut tolerations = placement.cluster_tolerations.iter();
         match tolerations.find(|toleration| tolerates(toleration, taint)) {
             Some(toleration) => used.push(toleration),
-            None => return Stay::No,
+            None => return Tolerated::No,
         }
     }
     let ends = used.into_iter().flat_map(|toleration| {
         let seconds = toleration.toleration_seconds;
-        let fitting = taints.iter().filter(|taint| tolerates(toleration, taint));
-        fitting.filter_map(move |taint| {
+        let matching = taints.iter().filter(|taint| tolerates(toleration, taint));
+        matching.filter_map(move |taint| {
             let end = taint
                 .since
                 .saturating_add(SignedDuration::from_secs(seconds?));
             Some(end.unwrap_or(Timestamp::MAX))
         })
     });
-    ends.min().map_or(Stay::Forever, Stay::Until)
+    ends.min().map_or(Tolerated::Forever, Tolerated::Until)
 }
 
 fn tolerates(toleration: &Toleration, taint: &EvictingTaint) -> bool {
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    if given(&toleration.effect).is_some_and(|effect| effect != NO_EXECUTE) {
+    let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    if non_empty(&toleration.effect).is_some_and(|effect| effect != NO_EXECUTE) {
         return false;
     }
-    if given(&toleration.key).is_some_and(|key| key != taint.key) {
+    if non_empty(&toleration.key).is_some_and(|key| key != taint.key) {
         return false;
     }
     match toleration.operator.as_deref().unwrap_or_default() {
@@ -126,73 +126,73 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_stays_as_long_as_every_taint_is_tolerated() {
+    fn a_binding_stays_while_every_taint_is_tolerated() {
         let down = [("down", "", NO_EXECUTE, Some(100))];
         for (about, taint_list, tolerations, expected) in [
-            ("no taint", &[][..], json!([]), Stay::Forever),
+            ("no taint", &[][..], json!([]), Tolerated::Forever),
             (
                 "another effect",
                 &[("down", "", "NoSchedule", None)],
                 json!([]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
-            ("no toleration", &down, json!([]), Stay::No),
+            ("no toleration", &down, json!([]), Tolerated::No),
             (
                 "any taint",
                 &down,
                 json!([{"operator": "Exists"}]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
             (
                 "this key",
                 &down,
                 json!([{"key": "down", "operator": "Exists"}]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
             (
                 "another key",
                 &down,
                 json!([{"key": "up", "operator": "Exists"}]),
-                Stay::No,
+                Tolerated::No,
             ),
             (
-                "the effect that keeps out does not keep in",
+                "a toleration of another effect",
                 &down,
                 json!([{"key": "down", "operator": "Exists", "effect": "NoSchedule"}]),
-                Stay::No,
+                Tolerated::No,
             ),
             (
                 "equal values",
                 &[("zone", "a", NO_EXECUTE, Some(1))],
                 json!([{"key": "zone", "value": "a", "effect": NO_EXECUTE}]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
             (
                 "other values",
                 &[("zone", "a", NO_EXECUTE, Some(1))],
                 json!([{"key": "zone", "value": "b"}]),
-                Stay::No,
+                Tolerated::No,
             ),
             (
-                "for a while",
+                "with a limit",
                 &down,
                 json!([{"key": "down", "operator": "Exists", "tolerationSeconds": 30}]),
-                Stay::Until(at(130)),
+                Tolerated::Until(at(130)),
             ),
             (
-                "counted from when it was seen",
+                "without timeAdded, counted from the observation",
                 &[("down", "", NO_EXECUTE, None)],
                 json!([{"key": "down", "operator": "Exists", "tolerationSeconds": 30}]),
-                Stay::Until(at(1030)),
+                Tolerated::Until(at(1030)),
             ),
             (
-                "the earliest limit counts",
+                "the earliest limit applies",
                 &[
                     ("down", "", NO_EXECUTE, Some(100)),
                     ("slow", "", NO_EXECUTE, Some(90)),
                 ],
                 json!([{"operator": "Exists", "tolerationSeconds": 30}]),
-                Stay::Until(at(120)),
+                Tolerated::Until(at(120)),
             ),
             (
                 "one is tolerated, the other is not",
@@ -201,53 +201,59 @@ mod tests {
                     ("slow", "", NO_EXECUTE, Some(90)),
                 ],
                 json!([{"key": "slow", "operator": "Exists"}]),
-                Stay::No,
+                Tolerated::No,
             ),
         ] {
-            let found = stay(Some(&placement(tolerations)), &taints(taint_list));
+            let found = tolerated(Some(&placement(tolerations)), &taints(taint_list));
             assert_eq!(found, expected, "{about}");
         }
     }
 
     #[test]
-    fn the_first_toleration_that_fits_a_taint_counts() {
+    fn the_first_matching_toleration_is_used() {
         let down = [("down", "", NO_EXECUTE, Some(100))];
         for (about, taint_list, tolerations, expected) in [
             (
-                "the first toleration that fits counts: what is for ever is not cut short by the next",
+                "a later toleration does not shorten it",
                 &down[..],
                 json!([{"operator": "Exists"},
                     {"key": "down", "operator": "Exists", "tolerationSeconds": 30}]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
             (
-                "nor does the next one lengthen it",
+                "a later toleration does not extend it",
                 &down[..],
                 json!([{"key": "down", "operator": "Exists", "tolerationSeconds": 30},
                     {"operator": "Exists"}]),
-                Stay::Until(at(130)),
+                Tolerated::Until(at(130)),
             ),
             (
-                "a toleration that counts for one taint counts for all that it fits",
+                "a used toleration limits all taints that it matches",
                 &[
                     ("down", "", NO_EXECUTE, Some(100)),
                     ("slow", "", NO_EXECUTE, Some(90)),
                 ],
                 json!([{"key": "slow", "operator": "Exists"},
                     {"operator": "Exists", "tolerationSeconds": 30}]),
-                Stay::Until(at(120)),
+                Tolerated::Until(at(120)),
             ),
         ] {
-            let found = stay(Some(&placement(tolerations)), &taints(taint_list));
+            let found = tolerated(Some(&placement(tolerations)), &taints(taint_list));
             assert_eq!(found, expected, "{about}");
         }
     }
 
     #[test]
-    fn without_a_placement_nothing_moves() {
+    fn without_a_placement_the_binding_stays() {
         let taints = taints(&[("down", "", NO_EXECUTE, Some(100))]);
-        assert_eq!(stay(None, &taints), Stay::Forever);
-        assert_eq!(stay(Some(&placement(json!([]))), &taints), Stay::No);
-        assert_eq!(stay(Some(&placement(json!([]))), &[]), Stay::Forever);
+        assert_eq!(tolerated(None, &taints), Tolerated::Forever);
+        assert_eq!(
+            tolerated(Some(&placement(json!([]))), &taints),
+            Tolerated::No
+        );
+        assert_eq!(
+            tolerated(Some(&placement(json!([]))), &[]),
+            Tolerated::Forever
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Writes of failover, each for the version that it was decided for.
+//! Writes of the failover controllers, each based on the version that was examined.
 
 use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_events::{EventRecorder, Happening, Severity};
@@ -8,35 +8,36 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use super::binding::Bound;
+use super::binding::Binding;
+use crate::api_error::has_code;
 use crate::binding_key::BindingKind;
 
-/// The reason of events about what stays although it should leave.
+/// The reason of events about failed evictions.
 const FAILED: &str = "EvictWorkloadFromClusterFailed";
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Debug)]
-pub(super) enum Written {
-    /// It is stored; the binding as it is now.
+pub(super) enum WriteOutcome {
+    /// The binding after the write.
     Stored(Box<DynamicObject>),
-    /// Somebody else was faster.
-    Stale,
-    /// The binding is gone.
-    Gone,
-    /// It failed; to be tried again.
+    /// The binding changed meanwhile.
+    Conflict,
+    /// The binding was deleted.
+    NotFound,
+    /// The request failed and has to be retried.
     Failed(Box<kube::Error>),
 }
 
-/// What is to be told of a write.
+/// The events to record after a write.
 #[derive(Clone, Debug)]
-pub(super) enum Telling {
-    /// The old copies in these clusters may go.
+pub(super) enum Announcement {
+    /// The eviction from these clusters has finished. Recorded on success.
     Evicted(Vec<String>),
-    /// These clusters are left; only a failure is told.
-    Leaving(Vec<String>),
+    /// The eviction from these clusters begins. Recorded on failure.
+    Evicting(Vec<String>),
 }
 
-/// Writes, and tells. Cheap to clone.
+/// Writes bindings and records events. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Writer {
     pub(super) client: Client,
@@ -53,10 +54,10 @@ impl Writer {
     /// Patches a binding.
     pub(super) async fn write(
         &self,
-        binding: &Bound,
+        binding: &Binding,
         mut patch: Value,
-        telling: Telling,
-    ) -> Written {
+        announcement: Announcement,
+    ) -> WriteOutcome {
         patch["metadata"] = json!({ "resourceVersion": binding.version });
         let (api, name) = (self.api(binding), &binding.key.name);
         let parameters = PatchParams {
@@ -64,20 +65,20 @@ impl Writer {
             ..PatchParams::default()
         };
         let written = match api.patch(name, &parameters, &Patch::Merge(patch)).await {
-            Ok(stored) => Written::Stored(Box::new(stored)),
-            Err(kube::Error::Api(status)) if status.code == 409 => Written::Stale,
-            Err(kube::Error::Api(status)) if status.code == 404 => Written::Gone,
-            Err(error) => Written::Failed(Box::new(error)),
+            Ok(stored) => WriteOutcome::Stored(Box::new(stored)),
+            Err(error) if has_code(&error, 409) => WriteOutcome::Conflict,
+            Err(error) if has_code(&error, 404) => WriteOutcome::NotFound,
+            Err(error) => WriteOutcome::Failed(Box::new(error)),
         };
-        match (&written, telling) {
-            (Written::Stored(_), Telling::Evicted(clusters)) => {
+        match (&written, announcement) {
+            (WriteOutcome::Stored(_), Announcement::Evicted(clusters)) => {
                 for cluster in clusters {
-                    self.tell(binding, &cluster, true);
+                    self.record_result(binding, &cluster, true);
                 }
             }
-            (Written::Failed(_), Telling::Leaving(clusters)) => {
+            (WriteOutcome::Failed(_), Announcement::Evicting(clusters)) => {
                 for cluster in clusters {
-                    self.tell(binding, &cluster, false);
+                    self.record_result(binding, &cluster, false);
                 }
             }
             _ => {}
@@ -85,7 +86,7 @@ impl Writer {
         written
     }
 
-    fn api(&self, binding: &Bound) -> Api<DynamicObject> {
+    fn api(&self, binding: &Binding) -> Api<DynamicObject> {
         let client = self.client.clone();
         match binding.kind() {
             BindingKind::Namespaced => {
@@ -98,9 +99,9 @@ impl Writer {
         }
     }
 
-    /// In Karmada's words.
-    fn tell(&self, binding: &Bound, cluster: &str, well: bool) {
-        if well {
+    /// Records an event with Karmada's message.
+    fn record_result(&self, binding: &Binding, cluster: &str, succeeded: bool) {
+        if succeeded {
             let message = format!("Evict from cluster {cluster} succeed.");
             let reason = "EvictWorkloadFromClusterSucceed";
             let component = match binding.kind() {
@@ -115,17 +116,17 @@ impl Writer {
         }
     }
 
-    /// Tells that a binding does not leave a cluster although it should.
-    pub(super) fn refused(&self, binding: &Bound, cluster: &str, why: &str) {
-        let message = format!("Evict from cluster {cluster} failed: {why}");
+    /// Records that a binding cannot be evicted from a cluster.
+    pub(super) fn eviction_refused(&self, binding: &Binding, cluster: &str, cause: &str) {
+        let message = format!("Evict from cluster {cluster} failed: {cause}");
         record(&self.events, binding, Severity::Warning, FAILED, &message);
     }
 }
 
-/// On the binding and on the template.
+/// Records an event on the binding and on the template.
 fn record(
     events: &EventRecorder,
-    binding: &Bound,
+    binding: &Binding,
     severity: Severity,
     reason: &'static str,
     message: &str,
