@@ -1,67 +1,56 @@
-//! Dependencies: what a resource names - ConfigMaps, Secrets, ServiceAccounts, volume claims - follows it into the
-//! members, where its policy says `propagateDeps`.
+//! The dependencies distributor: propagates the objects that a template refers to (ConfigMaps, Secrets, ServiceAccounts,
+//! volume claims) together with the template, where the policy sets `propagateDeps`.
 //!
 //! ```text
-//! ResourceBindings ──────────┐
-//!                            ├─> owner: who names what ─> queue ─┬─> explore: template, what it names
-//! objects of kinds that are  │                                   └─> attach: binding of what is named
-//!   named (watched on demand)┘                                       (bounded)
+//! ResourceBindings ─────────┐
+//!                           ├─> index ─> queue ─┬─> resolve: template, its dependencies
+//! objects of the kinds of   │                   └─> attach: bindings of dependencies
+//!   dependencies ───────────┘                       (bounded)
 //! ```
 //!
-//! A binding whose policy says so is *followed*. What its template names is kept as an annotation on it; each object
-//! that is named gets a binding of its own, the *attached* one, which has no placement and says by whom it is
-//! required and which clusters these have. The propagation sends it there. What an attached binding should say is a
-//! pure function ([`attachment`]) of all that follow it together, so it does not matter who came first.
+//! As in Karmada, a binding with `propagateDeps` is *independent*. The dependencies of its template are stored in an
+//! annotation of the binding. Each of them gets a binding of its own, the *attached* one, which has no placement; its
+//! `requiredBy` lists the independent bindings with their clusters, and the propagation creates Works from it. The content
+//! of an attached binding is a pure function ([`attachment`]) of all independent bindings that need it, so their order does
+//! not matter.
 //!
-//! A followed binding keeps a finalizer until nothing is attached to it. Knows no scheduler, no Work and no member.
+//! An independent binding keeps a finalizer until no attached binding refers to it. The distributor knows no scheduler, no
+//! Work and no member.
 
 mod attachment;
-mod happenings;
+mod events;
 mod index;
-mod intake;
-mod owner;
+mod reconciler;
 mod record;
 mod strategy;
+mod watch_events;
 mod writer;
 
 use berth_events::EventRecorder;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::owner::{INBOX, Owner};
+use self::reconciler::{Distributor, WORKERS};
 use self::writer::Writer;
-use crate::kinds::Kinds;
+use crate::reconciler::{ControllerError, Runtime};
+use crate::rest_mapper::RestMapper;
 
-/// Why the distributor stopped although nobody asked it to.
-#[derive(Debug, thiserror::Error)]
-pub enum DependenciesError {
-    /// One of its tasks panicked.
-    #[error("a task of the dependencies distributor failed: {0}")]
-    Task(#[from] tokio::task::JoinError),
-}
-
-/// Runs the distributor until it is told to stop.
+/// Runs the distributor until the token is cancelled.
 ///
-/// The server need not be up, nor serve all APIs, when this is called: what is missing is waited for.
+/// The server may be down or lack APIs when the distributor starts: it waits for them.
 ///
 /// # Errors
 /// When one of its tasks panics.
-pub async fn run(
-    client: kube::Client,
-    shutdown: CancellationToken,
-) -> Result<(), DependenciesError> {
-    // Everything below ends with this call, however it ends.
-    let shutdown = shutdown.child_token();
-    let guard = shutdown.clone().drop_guard();
-    let (sender, inbox) = mpsc::channel(INBOX);
-    let (events, event_writer) = EventRecorder::new(client.clone(), happenings::COMPONENT);
-    let telling = tokio::spawn(event_writer.run(shutdown.clone()));
-    let writer = Writer {
-        kinds: Kinds::new(client),
+pub async fn run(client: kube::Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let inputs = runtime.inputs();
+    let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
+    inputs.spawn(|_, stop| event_writer.run(stop));
+    let mut distributor = Distributor::new(Writer {
+        mapper: RestMapper::new(client),
         events,
-    };
-    let ended = Owner::new(writer, sender, shutdown).run(inbox).await;
-    drop(guard);
-    telling.await?;
-    ended
+    });
+    distributor.watch_bindings(inputs);
+    runtime
+        .run("dependencies distributor", distributor, WORKERS)
+        .await
 }

@@ -1,4 +1,4 @@
-//! What the binding of an object should say that others name.
+//! The content of attached bindings, as a pure function of the independent bindings that depend on the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,80 +6,84 @@ use std::sync::Arc;
 use berth_api::well_known::{BINDING_FINALIZER, RESOURCE_BINDING_PERMANENT_ID};
 use serde_json::{Map, Value, json};
 
-use super::record::{Object, ObjectKey, Record, label_of};
+use super::record::{BindingRecord, Object, ObjectKey, reference_label};
 use super::strategy::{ABORT, Conflict, Strategy};
 use crate::binding_key::BindingKey;
 
-/// All that counts when the binding of an object is looked at.
+/// The input for the attached binding of an object.
 #[derive(Clone, Debug)]
-pub(super) struct Situation {
+pub(super) struct AttachmentInput {
     pub(super) key: ObjectKey,
-    /// The object, if it is there.
+    /// The object, if it exists.
     pub(super) object: Option<Object>,
-    /// Its binding, if there is one.
-    pub(super) existing: Option<Arc<Record>>,
-    /// The followed bindings that name the object.
-    pub(super) followed: BTreeMap<BindingKey, Arc<Record>>,
-    /// Labels of followed bindings of which it is not known yet what they name.
-    pub(super) unexplored: BTreeSet<String>,
-    /// Bindings that the existing one says it is required by, as far as they are there.
-    pub(super) named: BTreeMap<BindingKey, Arc<Record>>,
+    /// Its binding, if it exists.
+    pub(super) existing: Option<Arc<BindingRecord>>,
+    /// The independent bindings that depend on the object.
+    pub(super) independent: BTreeMap<BindingKey, Arc<BindingRecord>>,
+    /// Labels of independent bindings whose dependencies are not resolved yet.
+    pub(super) unresolved: BTreeSet<String>,
+    /// Existing bindings that `requiredBy` of the existing binding refers to.
+    pub(super) referenced: BTreeMap<BindingKey, Arc<BindingRecord>>,
 }
 
-/// What is to be done.
+/// A decision about an attached binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Plan {
-    /// What is to be written, if anything.
+    /// The write, if one is needed.
     pub(super) write: Option<Write>,
-    /// The followed bindings whose place becomes known by it.
-    pub(super) informs: Vec<BindingKey>,
-    /// Where those that it follows are not of one mind.
+    /// The independent bindings whose placement the write passes on.
+    pub(super) synced: Vec<BindingKey>,
+    /// The settings that differ between the independent bindings.
     pub(super) conflict: Conflict,
 }
 
-/// How it is written.
+/// A write of an attached binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Write {
-    /// A binding without a permanent id.
+    /// Create a binding, which has no permanent id yet.
     Create(Value),
-    /// A merge patch of the one that is there.
+    /// Apply a merge patch to the existing binding.
     Patch(Value),
 }
 
-/// Looks at the binding of an object.
-pub(super) fn plan(situation: &Situation) -> Plan {
-    let object = situation.object.as_ref();
-    match (&situation.existing, object) {
-        (None, Some(object)) if !situation.followed.is_empty() && !object.deleting => {
-            create(situation, object)
+/// Decides about the attached binding of an object.
+pub(super) fn plan(input: &AttachmentInput) -> Plan {
+    let object = input.object.as_ref();
+    match (&input.existing, object) {
+        (None, Some(object)) if !input.independent.is_empty() && !object.deleting => {
+            create(input, object)
         }
-        (Some(existing), object) if is_ours(existing, object, situation) => {
-            change(existing, object, situation)
+        (Some(existing), object) if is_attachable(existing, object, input) => {
+            change(existing, object, input)
         }
         _ => Plan::default(),
     }
 }
 
-/// Whether the binding is that of the object, and has to do with dependencies at all. One that belongs to an
-/// older object of the name is collected before the new one gets its own.
-fn is_ours(existing: &Record, object: Option<&Object>, situation: &Situation) -> bool {
+/// Reports whether a binding belongs to the object and is or becomes attached. The binding of a deleted object of the same
+/// name is garbage-collected first.
+fn is_attachable(
+    existing: &BindingRecord,
+    object: Option<&Object>,
+    input: &AttachmentInput,
+) -> bool {
     let other_owner = match (&existing.owner, object) {
         (Some(owner), Some(object)) => *owner != object.uid,
         _ => false,
     };
-    let concerned = !existing.depended_by.is_empty() || !situation.followed.is_empty();
-    concerned && !existing.deleting && !other_owner && existing.object() == situation.key
+    let is_attached = !existing.depended_by.is_empty() || !input.independent.is_empty();
+    is_attached && !existing.deleting && !other_owner && existing.object() == input.key
 }
 
-fn create(situation: &Situation, object: &Object) -> Plan {
-    let key = &situation.key;
-    let followed = situation.followed.values();
-    let labels: Map<String, Value> = followed
+fn create(input: &AttachmentInput, object: &Object) -> Plan {
+    let key = &input.key;
+    let independent = input.independent.values();
+    let labels: Map<String, Value> = independent
         .clone()
-        .map(|record| (label_of(&record.key), json!(record.id)))
+        .map(|record| (reference_label(&record.key), json!(record.id)))
         .collect();
-    let required_by: Vec<Value> = followed.clone().map(|record| snapshot(record)).collect();
-    let strategy = Strategy::of(followed.clone().map(|record| &**record));
+    let required_by: Vec<Value> = independent.clone().map(|record| snapshot(record)).collect();
+    let strategy = Strategy::of(independent.clone().map(|record| &**record));
     let mut spec = json!({ "resource": resource(key, object), "requiredBy": required_by });
     if let Some(strategy) = strategy {
         spec["conflictResolution"] = json!(strategy.conflict_resolution());
@@ -106,26 +110,26 @@ fn create(situation: &Situation, object: &Object) -> Plan {
     });
     Plan {
         write: Some(Write::Create(write)),
-        informs: followed.map(|record| record.key.clone()).collect(),
+        synced: independent.map(|record| record.key.clone()).collect(),
         conflict: strategy.map(|s| s.conflict).unwrap_or_default(),
     }
 }
 
-fn change(existing: &Record, object: Option<&Object>, situation: &Situation) -> Plan {
-    let mut informs = Vec::new();
-    let required_by = required_by(existing, situation, &mut informs);
-    let labels = label_changes(existing, situation);
+fn change(existing: &BindingRecord, object: Option<&Object>, input: &AttachmentInput) -> Plan {
+    let mut synced = Vec::new();
+    let required_by = required_by(existing, input, &mut synced);
+    let labels = label_changes(existing, input);
     let mut spec = Map::new();
     if required_by != existing.required_by {
-        spec.insert("requiredBy".to_owned(), list_or_nothing(&required_by));
+        spec.insert("requiredBy".to_owned(), list_or_null(&required_by));
     }
-    let all = situation.named.iter().chain(&situation.followed);
-    let all: BTreeMap<&BindingKey, &Arc<Record>> = all.collect();
+    let all = input.referenced.iter().chain(&input.independent);
+    let all: BTreeMap<&BindingKey, &Arc<BindingRecord>> = all.collect();
     let remaining = required_by
         .iter()
-        .filter_map(|entry| all.get(&name_of(entry)));
+        .filter_map(|entry| all.get(&key_of_snapshot(entry)));
     let strategy = Strategy::of(remaining.map(|record| &***record));
-    // What a policy decides is not decided here.
+    // A policy decides these fields of a placed binding.
     if !existing.is_placed {
         let wanted = strategy.map(Strategy::conflict_resolution);
         let stored = existing.conflict_resolution.as_deref();
@@ -138,10 +142,10 @@ fn change(existing: &Record, object: Option<&Object>, situation: &Situation) -> 
         }
         if let Some(object) = object {
             let stored = &existing.resource;
-            let same = stored.uid.as_ref() == Some(&object.uid)
+            let is_same = stored.uid.as_ref() == Some(&object.uid)
                 && stored.resource_version.as_ref() == Some(&object.version);
-            if !same && !situation.followed.is_empty() {
-                spec.insert("resource".to_owned(), resource(&situation.key, object));
+            if !is_same && !input.independent.is_empty() {
+                spec.insert("resource".to_owned(), resource(&input.key, object));
             }
         }
     }
@@ -154,7 +158,7 @@ fn change(existing: &Record, object: Option<&Object>, situation: &Situation) -> 
     }
     Plan {
         write: (!patch.is_empty()).then_some(Write::Patch(Value::Object(patch))),
-        informs,
+        synced,
         conflict: match strategy {
             Some(strategy) if !existing.is_placed => strategy.conflict,
             _ => Conflict::default(),
@@ -162,45 +166,42 @@ fn change(existing: &Record, object: Option<&Object>, situation: &Situation) -> 
     }
 }
 
-/// The snapshots that should be there, in the order in which they are. Those that nobody has marked by a label
-/// were put there by others, and stay.
+/// Returns the desired snapshots in their stored order. A snapshot without a label was added by another controller and is kept.
 fn required_by(
-    existing: &Record,
-    situation: &Situation,
-    informs: &mut Vec<BindingKey>,
+    existing: &BindingRecord,
+    input: &AttachmentInput,
+    synced: &mut Vec<BindingKey>,
 ) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
     for entry in &existing.required_by {
-        let name = name_of(entry);
-        let label = label_of(&name);
-        if let Some(record) = situation.followed.get(&name) {
+        let key = key_of_snapshot(entry);
+        let label = reference_label(&key);
+        if let Some(record) = input.independent.get(&key) {
             let current = refreshed(entry, record);
             if current != *entry {
-                informs.push(record.key.clone());
+                synced.push(record.key.clone());
             }
             entries.push(current);
-        } else if situation.unexplored.contains(&label)
-            || !existing.depended_by.contains_key(&label)
-        {
+        } else if input.unresolved.contains(&label) || !existing.depended_by.contains_key(&label) {
             entries.push(entry.clone());
         }
-        seen.insert(name);
+        seen.insert(key);
     }
-    for (name, record) in &situation.followed {
-        if !seen.contains(name) {
-            informs.push(record.key.clone());
+    for (key, record) in &input.independent {
+        if !seen.contains(key) {
+            synced.push(record.key.clone());
             entries.push(snapshot(record));
         }
     }
     entries
 }
 
-fn label_changes(existing: &Record, situation: &Situation) -> Map<String, Value> {
-    let wanted: BTreeMap<String, &String> = situation
-        .followed
+fn label_changes(existing: &BindingRecord, input: &AttachmentInput) -> Map<String, Value> {
+    let wanted: BTreeMap<String, &String> = input
+        .independent
         .values()
-        .map(|record| (label_of(&record.key), &record.id))
+        .map(|record| (reference_label(&record.key), &record.id))
         .collect();
     let mut changes = Map::new();
     for (label, id) in &wanted {
@@ -209,20 +210,20 @@ fn label_changes(existing: &Record, situation: &Situation) -> Map<String, Value>
         }
     }
     for label in existing.depended_by.keys() {
-        if !wanted.contains_key(label) && !situation.unexplored.contains(label) {
+        if !wanted.contains_key(label) && !input.unresolved.contains(label) {
             changes.insert(label.clone(), Value::Null);
         }
     }
     changes
 }
 
-/// A binding, as those say it that follow it.
-fn snapshot(record: &Record) -> Value {
+/// Returns the snapshot of an independent binding for `requiredBy`.
+fn snapshot(record: &BindingRecord) -> Value {
     let entry = json!({ "namespace": record.key.namespace, "name": record.key.name });
     refreshed(&entry, record)
 }
 
-fn refreshed(entry: &Value, record: &Record) -> Value {
+fn refreshed(entry: &Value, record: &BindingRecord) -> Value {
     let mut entry = entry.clone();
     if let Some(fields) = entry.as_object_mut() {
         if record.clusters.is_empty() {
@@ -234,8 +235,8 @@ fn refreshed(entry: &Value, record: &Record) -> Value {
     entry
 }
 
-/// The binding that a snapshot is of.
-pub(super) fn name_of(entry: &Value) -> BindingKey {
+/// Returns the binding that a snapshot refers to.
+pub(super) fn key_of_snapshot(entry: &Value) -> BindingKey {
     let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     BindingKey {
         namespace: text("namespace"),
@@ -243,7 +244,7 @@ pub(super) fn name_of(entry: &Value) -> BindingKey {
     }
 }
 
-fn list_or_nothing(list: &[Value]) -> Value {
+fn list_or_null(list: &[Value]) -> Value {
     if list.is_empty() {
         Value::Null
     } else {
@@ -262,12 +263,11 @@ fn resource(key: &ObjectKey, object: &Object) -> Value {
     })
 }
 
-/// With a permanent id, for servers without a webhook that gives one.
-pub(super) fn identified(mut binding: Value, id: &str) -> Value {
+/// Adds a permanent id, for servers without the webhook that adds one.
+pub(super) fn with_permanent_id(mut binding: Value, id: &str) -> Value {
     binding["metadata"]["labels"][RESOURCE_BINDING_PERMANENT_ID] = json!(id);
     binding
 }
 
 #[cfg(test)]
-#[path = "attachment_tests.rs"]
 mod tests;

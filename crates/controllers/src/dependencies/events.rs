@@ -1,18 +1,18 @@
-//! The events that tell users what follows what, in Karmada's words.
+//! Events of the distributor, with Karmada's reasons and messages.
 
 use berth_api::dependency::DependentObjectReference;
 use berth_events::{Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 
-use super::record::Record;
-use crate::object_reference::object_reference;
+use super::record::BindingRecord;
+use crate::binding::sync::reference;
 
 /// The component that events name.
 pub(super) const COMPONENT: &str = "dependencies-distributor";
 
-/// It was found out what a template names.
-pub(super) fn explored(
+/// Reports the dependencies of a template.
+pub(super) fn resolved(
     template: &DynamicObject,
     dependencies: &[DependentObjectReference],
 ) -> Happening {
@@ -25,8 +25,8 @@ pub(super) fn explored(
     }
 }
 
-/// A template cannot be understood.
-pub(super) fn not_explored(template: &DynamicObject, error: &str) -> Happening {
+/// Reports that a template cannot be interpreted.
+pub(super) fn resolve_failed(template: &DynamicObject, error: &str) -> Happening {
     Happening {
         object: object_reference(template),
         severity: Severity::Warning,
@@ -35,8 +35,8 @@ pub(super) fn not_explored(template: &DynamicObject, error: &str) -> Happening {
     }
 }
 
-/// What follows a binding knows where it is.
-pub(super) fn followed(binding: &Record) -> Happening {
+/// Reports that the placement of a binding was passed on to its attached bindings.
+pub(super) fn synced(binding: &BindingRecord) -> Happening {
     Happening {
         object: about(binding),
         severity: Severity::Normal,
@@ -45,8 +45,8 @@ pub(super) fn followed(binding: &Record) -> Happening {
     }
 }
 
-/// Something does not follow a binding.
-pub(super) fn not_followed(binding: &Record, error: &str) -> Happening {
+/// Reports that the placement of a binding could not be passed on.
+pub(super) fn sync_failed(binding: &BindingRecord, error: &str) -> Happening {
     Happening {
         object: about(binding),
         severity: Severity::Warning,
@@ -55,8 +55,8 @@ pub(super) fn not_followed(binding: &Record, error: &str) -> Happening {
     }
 }
 
-/// Those that a binding follows are not of one mind.
-pub(super) fn conflicting(attached: &Record, message: String) -> Happening {
+/// Reports that the independent bindings of an attached one have different settings.
+pub(super) fn policy_conflict(attached: &BindingRecord, message: String) -> Happening {
     Happening {
         object: about(attached),
         severity: Severity::Warning,
@@ -65,7 +65,7 @@ pub(super) fn conflicting(attached: &Record, message: String) -> Happening {
     }
 }
 
-fn about(binding: &Record) -> ObjectReference {
+fn about(binding: &BindingRecord) -> ObjectReference {
     ObjectReference {
         api_version: Some("work.karmada.io/v1alpha2".to_owned()),
         kind: Some("ResourceBinding".to_owned()),

@@ -1,38 +1,38 @@
-//! What is known: bindings, what their templates name, and the objects of the kinds that are named.
+//! The observed bindings, their dependencies, and the objects of the kinds of dependencies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use berth_api::dependency::DependentObjectReference;
 
-use super::attachment::{Situation, name_of};
-use super::record::{Kind, Object, ObjectKey, Record, Role, label_of};
+use super::attachment::{AttachmentInput, key_of_snapshot};
+use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role, reference_label};
 use crate::binding_key::BindingKey;
 
 /// A kind of object in a namespace.
-type Place = (Kind, String);
+type NamespacedKind = (ObjectKind, String);
 
-/// Everything that is known.
+/// The observed bindings and objects.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    bindings: HashMap<BindingKey, Arc<Record>>,
-    /// By the label that those have who follow a binding.
+    bindings: HashMap<BindingKey, Arc<BindingRecord>>,
+    /// Bindings, by the label of their attached bindings.
     by_label: HashMap<String, BindingKey>,
-    /// Those that have the label.
+    /// Attached bindings, by label.
     attached: HashMap<String, BTreeSet<BindingKey>>,
-    /// What templates name, as far as that is known.
-    explored: HashMap<BindingKey, Vec<DependentObjectReference>>,
-    /// By whom an object is named.
-    named: HashMap<ObjectKey, BTreeSet<BindingKey>>,
-    /// By whom objects are named by their labels.
-    selecting: HashMap<Place, BTreeSet<BindingKey>>,
-    objects: HashMap<Place, BTreeMap<String, Object>>,
-    /// Kinds whose objects are all known.
-    pub(super) listed: HashSet<Kind>,
+    /// The dependencies of independent bindings, once they are resolved.
+    dependencies: HashMap<BindingKey, Vec<DependentObjectReference>>,
+    /// Independent bindings, by objects that they refer to by name.
+    by_object: HashMap<ObjectKey, BTreeSet<BindingKey>>,
+    /// Independent bindings, by kinds of objects that they select by labels.
+    by_selected_kind: HashMap<NamespacedKind, BTreeSet<BindingKey>>,
+    objects: HashMap<NamespacedKind, BTreeMap<String, Object>>,
+    /// Kinds with a complete list.
+    pub(super) listed: HashSet<ObjectKind>,
 }
 
 impl Index {
-    pub(super) fn binding(&self, key: &BindingKey) -> Option<&Arc<Record>> {
+    pub(super) fn binding(&self, key: &BindingKey) -> Option<&Arc<BindingRecord>> {
         self.bindings.get(key)
     }
 
@@ -40,8 +40,8 @@ impl Index {
         self.bindings.keys()
     }
 
-    /// Keeps a binding; the one of before, if there was one.
-    pub(super) fn keep_binding(&mut self, record: Arc<Record>) -> Option<Arc<Record>> {
+    /// Stores a binding. Returns the renamespaced_kindd one.
+    pub(super) fn put_binding(&mut self, record: Arc<BindingRecord>) -> Option<Arc<BindingRecord>> {
         let key = record.key.clone();
         let old = self.bindings.insert(key.clone(), Arc::clone(&record));
         for label in old.iter().flat_map(|old| old.depended_by.keys()) {
@@ -54,27 +54,28 @@ impl Index {
             attached.insert(key.clone());
         }
         if old.is_none() {
-            self.by_label.insert(label_of(&key), key.clone());
+            self.by_label.insert(reference_label(&key), key.clone());
         }
-        if record.role() == Role::Followed {
-            if !self.explored.contains_key(&key)
-                && let Some(noted) = record.noted()
+        if record.role() == Role::Independent {
+            if !self.dependencies.contains_key(&key)
+                && let Some(stored) = record.stored_dependencies()
             {
-                self.names(&key, noted);
+                self.set_dependencies(&key, stored);
             }
         } else {
-            self.names_nothing(&key);
+            self.clear_dependencies(&key);
         }
         old
     }
 
-    pub(super) fn forget_binding(&mut self, key: &BindingKey) -> Option<Arc<Record>> {
+    /// Removes a binding.
+    pub(super) fn remove_binding(&mut self, key: &BindingKey) -> Option<Arc<BindingRecord>> {
         let record = self.bindings.remove(key)?;
         for label in record.depended_by.keys() {
             self.detach(label, key);
         }
-        self.by_label.remove(&label_of(key));
-        self.names_nothing(key);
+        self.by_label.remove(&reference_label(key));
+        self.clear_dependencies(key);
         Some(record)
     }
 
@@ -87,71 +88,83 @@ impl Index {
         }
     }
 
-    /// The binding that is followed by those with this label.
-    pub(super) fn followed_by_label(&self, label: &str) -> Option<&Arc<Record>> {
+    /// Returns the binding that a label of attached bindings refers to.
+    pub(super) fn binding_with_label(&self, label: &str) -> Option<&Arc<BindingRecord>> {
         self.bindings.get(self.by_label.get(label)?)
     }
 
-    /// The bindings that say that they follow this one.
+    /// Returns the attached bindings that refer to a binding.
     pub(super) fn attached_to<'a>(
         &'a self,
         key: &BindingKey,
-    ) -> impl Iterator<Item = &'a Arc<Record>> + use<'a> {
-        let attached = self.attached.get(&label_of(key)).into_iter().flatten();
+    ) -> impl Iterator<Item = &'a Arc<BindingRecord>> + use<'a> {
+        let attached = self
+            .attached
+            .get(&reference_label(key))
+            .into_iter()
+            .flatten();
         attached.filter_map(|key| self.bindings.get(key))
     }
 
-    /// Notes what the template of a followed binding names.
-    pub(super) fn names(&mut self, key: &BindingKey, references: Vec<DependentObjectReference>) {
-        self.names_nothing(key);
+    /// Stores the dependencies of an independent binding.
+    pub(super) fn set_dependencies(
+        &mut self,
+        key: &BindingKey,
+        references: Vec<DependentObjectReference>,
+    ) {
+        self.clear_dependencies(key);
         for reference in &references {
-            let place = place_of(reference);
+            let namespaced_kind = kind_of(reference);
             let by = if reference.name.is_empty() {
-                self.selecting.entry(place).or_default()
+                self.by_selected_kind.entry(namespaced_kind).or_default()
             } else {
-                self.named
-                    .entry(object_in(place, &reference.name))
+                self.by_object
+                    .entry(object_in(namespaced_kind, &reference.name))
                     .or_default()
             };
             by.insert(key.clone());
         }
-        self.explored.insert(key.clone(), references);
+        self.dependencies.insert(key.clone(), references);
     }
 
-    fn names_nothing(&mut self, key: &BindingKey) {
-        for reference in self.explored.remove(key).unwrap_or_default() {
-            let place = place_of(&reference);
+    fn clear_dependencies(&mut self, key: &BindingKey) {
+        for reference in self.dependencies.remove(key).unwrap_or_default() {
+            let namespaced_kind = kind_of(&reference);
             if reference.name.is_empty() {
-                drop_from(&mut self.selecting, &place, key);
+                remove_from(&mut self.by_selected_kind, &namespaced_kind, key);
             } else {
-                drop_from(&mut self.named, &object_in(place, &reference.name), key);
+                remove_from(
+                    &mut self.by_object,
+                    &object_in(namespaced_kind, &reference.name),
+                    key,
+                );
             }
         }
     }
 
-    /// The objects that a followed binding names: by name, whether they are there or not; by labels, those that are.
-    pub(super) fn named_by(&self, key: &BindingKey) -> Vec<ObjectKey> {
+    /// Returns the dependencies of an independent binding: those by name even if they do not exist, and the existing ones
+    /// by labels.
+    pub(super) fn dependencies_of(&self, key: &BindingKey) -> Vec<ObjectKey> {
         let mut all = Vec::new();
-        for reference in self.explored.get(key).into_iter().flatten() {
-            let place = place_of(reference);
+        for reference in self.dependencies.get(key).into_iter().flatten() {
+            let namespaced_kind = kind_of(reference);
             if reference.name.is_empty() {
-                let objects = self.objects.get(&place).into_iter().flatten();
-                let meant =
-                    objects.filter(|(name, object)| reference.matches(name, &object.labels));
-                all.extend(meant.map(|(name, _)| object_in(place.clone(), name)));
+                let objects = self.objects.get(&namespaced_kind).into_iter().flatten();
+                let meant = objects.filter(|(name, object)| reference.means(name, &object.labels));
+                all.extend(meant.map(|(name, _)| object_in(namespaced_kind.clone(), name)));
             } else {
-                all.push(object_in(place, &reference.name));
+                all.push(object_in(namespaced_kind, &reference.name));
             }
         }
         all
     }
 
-    /// Keeps an object; whether it says something else than before.
-    pub(super) fn keep_object(&mut self, key: &ObjectKey, object: Object) -> bool {
-        let place = (key.kind.clone(), key.namespace.clone());
-        let objects = self.objects.entry(place).or_default();
+    /// Stores an object. Reports whether its content changed.
+    pub(super) fn put_object(&mut self, key: &ObjectKey, object: Object) -> bool {
+        let namespaced_kind = (key.kind.clone(), key.namespace.clone());
+        let objects = self.objects.entry(namespaced_kind).or_default();
         if let Some(known) = objects.get(&key.name)
-            && known.says_the_same(&object)
+            && known.semantically_eq(&object)
         {
             return false;
         }
@@ -159,120 +172,128 @@ impl Index {
         true
     }
 
-    pub(super) fn forget_object(&mut self, key: &ObjectKey) {
-        let place = (key.kind.clone(), key.namespace.clone());
-        if let Some(objects) = self.objects.get_mut(&place) {
+    /// Removes an object.
+    pub(super) fn remove_object(&mut self, key: &ObjectKey) {
+        let namespaced_kind = (key.kind.clone(), key.namespace.clone());
+        if let Some(objects) = self.objects.get_mut(&namespaced_kind) {
             objects.remove(&key.name);
             if objects.is_empty() {
-                self.objects.remove(&place);
+                self.objects.remove(&namespaced_kind);
             }
         }
     }
 
-    /// All known objects of a kind.
-    pub(super) fn objects_of(&self, kind: &Kind) -> Vec<ObjectKey> {
-        let places = self.objects.iter().filter(|((of, _), _)| of == kind);
-        let keys = places.flat_map(|(place, objects)| {
+    /// Returns the existing objects of a kind.
+    pub(super) fn objects_of(&self, kind: &ObjectKind) -> Vec<ObjectKey> {
+        let namespaced_kinds = self.objects.iter().filter(|((of, _), _)| of == kind);
+        let keys = namespaced_kinds.flat_map(|(namespaced_kind, objects)| {
             let names = objects.keys();
-            names.map(|name| object_in(place.clone(), name))
+            names.map(|name| object_in(namespaced_kind.clone(), name))
         });
         keys.collect()
     }
 
-    /// All objects of a kind that are named by name, whether they are there or not.
-    pub(super) fn named_of(&self, kind: &Kind) -> Vec<ObjectKey> {
-        let keys = self.named.keys().filter(|key| key.kind == *kind);
+    /// Returns the objects of a kind that are referred to by name, even if they do not exist.
+    pub(super) fn named_of(&self, kind: &ObjectKind) -> Vec<ObjectKey> {
+        let keys = self.by_object.keys().filter(|key| key.kind == *kind);
         keys.cloned().collect()
     }
 
-    /// Whether anybody names an object, or may; or its binding says that somebody does.
-    pub(super) fn concerns(&self, key: &ObjectKey) -> bool {
+    /// Reports whether an object may be a dependency, or its binding is attached.
+    pub(super) fn is_relevant(&self, key: &ObjectKey) -> bool {
         let binding = self.bindings.get(&key.binding());
-        self.may_be_named(key) || binding.is_some_and(|record| !record.depended_by.is_empty())
+        self.may_be_dependency(key) || binding.is_some_and(|record| !record.depended_by.is_empty())
     }
 
-    fn may_be_named(&self, key: &ObjectKey) -> bool {
-        let place = (key.kind.clone(), key.namespace.clone());
-        self.named.contains_key(key) || self.selecting.contains_key(&place)
+    fn may_be_dependency(&self, key: &ObjectKey) -> bool {
+        let namespaced_kind = (key.kind.clone(), key.namespace.clone());
+        self.by_object.contains_key(key) || self.by_selected_kind.contains_key(&namespaced_kind)
     }
 
-    /// All that counts for the binding of an object; nothing where it has to be waited for the object's kind.
-    pub(super) fn situation(&self, key: &ObjectKey) -> Option<Situation> {
-        if !self.listed.contains(&key.kind) && self.may_be_named(key) {
+    /// Returns the input for the attached binding of an object, or `None` while its kind is not listed.
+    pub(super) fn attachment_input(&self, key: &ObjectKey) -> Option<AttachmentInput> {
+        if !self.listed.contains(&key.kind) && self.may_be_dependency(key) {
             return None;
         }
-        let place = (key.kind.clone(), key.namespace.clone());
-        let object = self.objects.get(&place).and_then(|all| all.get(&key.name));
+        let namespaced_kind = (key.kind.clone(), key.namespace.clone());
+        let object = self
+            .objects
+            .get(&namespaced_kind)
+            .and_then(|all| all.get(&key.name));
         let existing = self.bindings.get(&key.binding());
         let none = BTreeMap::new();
         let labels = object.map_or(&none, |object| &object.labels);
-        let by = [self.named.get(key), self.selecting.get(&place)];
-        let followed = by
+        let by = [
+            self.by_object.get(key),
+            self.by_selected_kind.get(&namespaced_kind),
+        ];
+        let independent = by
             .into_iter()
             .flatten()
             .flatten()
-            .filter(|follower| self.means(follower, &place, &key.name, labels))
+            .filter(|independent| self.depends_on(independent, &namespaced_kind, &key.name, labels))
             .filter_map(|key| self.bindings.get(key))
-            .filter(|record| record.role() == Role::Followed);
-        let unexplored = existing.into_iter().flat_map(|record| {
+            .filter(|record| record.role() == Role::Independent);
+        let unresolved = existing.into_iter().flat_map(|record| {
             let labels = record.depended_by.keys();
-            labels.filter(|label| self.is_unexplored(label)).cloned()
+            labels.filter(|label| self.is_unresolved(label)).cloned()
         });
-        let named = existing
+        let referenced = existing
             .into_iter()
             .flat_map(|record| &record.required_by)
-            .filter_map(|entry| self.bindings.get(&name_of(entry)));
-        Some(Situation {
+            .filter_map(|entry| self.bindings.get(&key_of_snapshot(entry)));
+        Some(AttachmentInput {
             key: key.clone(),
             object: object.cloned(),
             existing: existing.cloned(),
-            followed: followed.map(by_name).collect(),
-            unexplored: unexplored.collect(),
-            named: named.map(by_name).collect(),
+            independent: independent.map(with_key).collect(),
+            unresolved: unresolved.collect(),
+            referenced: referenced.map(with_key).collect(),
         })
     }
 
-    fn means(
+    /// Reports whether an independent binding depends on an object.
+    fn depends_on(
         &self,
-        follower: &BindingKey,
-        place: &Place,
+        independent: &BindingKey,
+        namespaced_kind: &NamespacedKind,
         name: &str,
         labels: &BTreeMap<String, String>,
     ) -> bool {
-        let references = self.explored.get(follower).into_iter().flatten();
-        let mut here = references.filter(|reference| place_of(reference) == *place);
-        here.any(|reference| reference.matches(name, labels))
+        let references = self.dependencies.get(independent).into_iter().flatten();
+        let mut of_kind = references.filter(|reference| kind_of(reference) == *namespaced_kind);
+        of_kind.any(|reference| reference.means(name, labels))
     }
 
-    fn is_unexplored(&self, label: &str) -> bool {
-        let record = self.followed_by_label(label);
+    fn is_unresolved(&self, label: &str) -> bool {
+        let record = self.binding_with_label(label);
         record.is_some_and(|record| {
-            record.role() == Role::Followed && !self.explored.contains_key(&record.key)
+            record.role() == Role::Independent && !self.dependencies.contains_key(&record.key)
         })
     }
 }
 
-fn by_name(record: &Arc<Record>) -> (BindingKey, Arc<Record>) {
+fn with_key(record: &Arc<BindingRecord>) -> (BindingKey, Arc<BindingRecord>) {
     (record.key.clone(), Arc::clone(record))
 }
 
-fn place_of(reference: &DependentObjectReference) -> Place {
-    let kind = Kind {
+fn kind_of(reference: &DependentObjectReference) -> NamespacedKind {
+    let kind = ObjectKind {
         api_version: reference.api_version.clone(),
         kind: reference.kind.clone(),
     };
     (kind, reference.namespace.clone())
 }
 
-fn object_in(place: Place, name: &str) -> ObjectKey {
+fn object_in(namespaced_kind: NamespacedKind, name: &str) -> ObjectKey {
     ObjectKey {
-        kind: place.0,
-        namespace: place.1,
+        kind: namespaced_kind.0,
+        namespace: namespaced_kind.1,
         name: name.to_owned(),
     }
 }
 
-fn drop_from<K: Eq + std::hash::Hash>(
+fn remove_from<K: Eq + std::hash::Hash>(
     map: &mut HashMap<K, BTreeSet<BindingKey>>,
     key: &K,
     binding: &BindingKey,
@@ -286,5 +307,4 @@ fn drop_from<K: Eq + std::hash::Hash>(
 }
 
 #[cfg(test)]
-#[path = "index_tests.rs"]
 mod tests;

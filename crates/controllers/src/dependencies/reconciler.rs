@@ -1,354 +1,316 @@
-//! The task that owns the state: takes observations in, decides, and hands out what has to be asked and written.
+//! The state of the distributor, and the requests that it dispatches.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use berth_api::ResourceBinding;
-use kube::api::{Api, DynamicObject};
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
-use kube::runtime::watcher;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::DependenciesError;
 use super::attachment::plan;
-use super::happenings;
+use super::events;
 use super::index::Index;
-use super::record::{Kind, ObjectKey, Record, Role};
+use super::record::{BindingRecord, ObjectKey, ObjectKind, Role};
 use super::strategy::Conflict;
-use super::writer::{Explored, WriteError, Writer};
+use super::watch_events::Source;
+use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
-use crate::informer::{Observation, inform};
-use crate::queue::{Lane, Queue, until};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::work_queue::{Lane, RetryableError as _, WorkQueue};
+use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
-/// How many observations may wait for the owner; watches wait when it is full.
-pub(super) const INBOX: usize = 1024;
-/// How many observations are taken in before work is handed out.
-const BATCH: usize = 256;
-/// How much is on its way to the server at the same time.
-const CONCURRENT: usize = 32;
+/// Maximum number of jobs at the same time.
+pub(super) const WORKERS: usize = 32;
 
-/// Where an observation comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Source {
-    /// ResourceBindings.
-    Bindings,
-    /// Objects of a kind that is named.
-    Objects(Kind),
-}
+/// A watch event with its source.
+pub(super) type Event = (Source, WatchEvent);
 
-/// Something was observed.
-pub(super) type Sighting = (Source, Observation);
-
-/// What is worked on.
+/// A queued job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Job {
-    /// A binding that is followed: what does its template name? One that is left: may it go?
-    Explore(BindingKey),
-    /// The binding of an object that is named.
+    /// Resolve the dependencies of an independent binding, or release a detaching one.
+    Resolve(BindingKey),
+    /// Write the attached binding of a dependency.
     Attach(ObjectKey),
 }
 
-/// How a piece of work ended.
-struct Done {
+/// The result of a job.
+pub(super) struct Outcome {
     job: Job,
-    outcome: Outcome,
+    result: JobResult,
 }
 
-enum Outcome {
-    Explored(Arc<Record>, Result<Explored, WriteError>),
-    Released(Arc<Record>, Result<DynamicObject, WriteError>),
+enum JobResult {
+    Resolved(Arc<BindingRecord>, Result<Resolved, WriteError>),
+    Released(Arc<BindingRecord>, Result<DynamicObject, WriteError>),
     Attached {
-        existing: Option<Arc<Record>>,
-        informed: Vec<Arc<Record>>,
+        existing: Option<Arc<BindingRecord>>,
+        /// The independent bindings whose placement the write passes on.
+        synced: Vec<Arc<BindingRecord>>,
         conflict: Conflict,
         result: Result<DynamicObject, WriteError>,
     },
 }
 
-/// The state, and the tasks that it has started.
-pub(super) struct Owner {
+/// The dependencies distributor.
+pub(super) struct Distributor {
     pub(super) index: Index,
     pub(super) bindings_listed: bool,
-    /// The conflicts that were told of, by attached binding.
-    pub(super) told: HashMap<BindingKey, Conflict>,
-    queue: Queue<Job, ()>,
+    /// The reported conflicts, by attached binding.
+    pub(super) reported: HashMap<BindingKey, Conflict>,
+    queue: WorkQueue<Job, ()>,
     writer: Writer,
-    sender: mpsc::Sender<Sighting>,
-    shutdown: CancellationToken,
     watched: HashSet<Source>,
-    informers: JoinSet<()>,
-    jobs: JoinSet<Done>,
 }
 
-impl Owner {
-    pub(super) fn new(
-        writer: Writer,
-        sender: mpsc::Sender<Sighting>,
-        shutdown: CancellationToken,
-    ) -> Self {
-        Self {
-            index: Index::default(),
-            bindings_listed: false,
-            told: HashMap::new(),
-            queue: Queue::default(),
-            writer,
-            sender,
-            shutdown,
-            watched: HashSet::new(),
-            informers: JoinSet::new(),
-            jobs: JoinSet::new(),
-        }
+impl Reconciler for Distributor {
+    type Event = Event;
+    type Outcome = Outcome;
+
+    fn handle_event(&mut self, (source, event): Event, _: &mut Inputs<Event>) {
+        self.handle_watch_event(&source, event);
     }
 
-    /// Runs until it is told to stop. What is on its way then is given up.
-    pub(super) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<Sighting>,
-    ) -> Result<(), DependenciesError> {
-        let bindings = ApiResource::erase::<ResourceBinding>(&());
-        self.watch(Source::Bindings, &bindings);
-        let shutdown = self.shutdown.clone();
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            let due = self.queue.next_due();
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => return Ok(()),
-                Some(done) = self.jobs.join_next() => self.done(done?),
-                count = inbox.recv_many(&mut batch, BATCH) => {
-                    if count == 0 {
-                        return Ok(());
-                    }
-                    for (source, observation) in batch.drain(..) {
-                        self.take_in(source, observation);
-                    }
-                }
-                Some(ended) = self.informers.join_next() => ended?,
-                () = until(due) => self.bring_back(),
+    fn handle_outcome(&mut self, outcome: Outcome, inputs: &mut Inputs<Event>) {
+        let Outcome { job, result } = outcome;
+        let handled = match result {
+            JobResult::Resolved(record, Ok(resolved)) => {
+                self.handle_resolved(&record, resolved, inputs)
             }
-            self.hand_out();
+            JobResult::Released(record, Ok(stored)) => {
+                self.handle_stored(&record, &stored);
+                Ok(())
+            }
+            JobResult::Resolved(_, Err(error)) | JobResult::Released(_, Err(error)) => Err(error),
+            JobResult::Attached {
+                existing,
+                synced,
+                conflict,
+                result,
+            } => self.handle_attached(existing.as_deref(), &synced, conflict, result),
+        };
+        match handled {
+            Ok(()) => self.queue.finish(&job),
+            Err(error) => self.queue.retry(&job, (), &error),
         }
     }
 
-    /// Starts an informer once for each source.
-    fn watch(&mut self, source: Source, resource: &ApiResource) {
-        if !self.watched.insert(source.clone()) {
-            return;
-        }
-        let api: Api<DynamicObject> = Api::all_with(self.writer.kinds.client(), resource);
-        let message = move |observation| (source.clone(), observation);
-        let (sender, end) = (self.sender.clone(), self.shutdown.clone());
-        let config = watcher::Config::default();
-        self.informers
-            .spawn(inform(api, config, message, sender, end));
+    fn next_due(&mut self) -> Option<Instant> {
+        self.queue.next_due()
     }
 
-    pub(super) fn enqueue(&mut self, job: Job) {
-        self.queue.add(job, (), Lane::Fast, |(), ()| ());
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
     }
 
-    fn bring_back(&mut self) {
-        let now = Instant::now();
-        while let Some((job, ())) = self.queue.take_due(now) {
-            self.queue.add(job, (), Lane::Slow, |(), ()| ());
-        }
-    }
-
-    fn hand_out(&mut self) {
-        // Before all are known, one that is followed may look as if it were gone.
+    fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        // Before all bindings are listed, an independent binding might look deleted.
         if !self.bindings_listed {
             return;
         }
-        while self.jobs.len() < CONCURRENT {
+        while workers.has_free() {
             let Some((job, ())) = self.queue.next() else {
                 return;
             };
             match job {
-                Job::Explore(key) => self.explore(key),
-                Job::Attach(key) => self.attach(key),
+                Job::Resolve(key) => self.resolve(key, workers),
+                Job::Attach(key) => self.attach(key, workers),
             }
         }
     }
+}
 
-    fn explore(&mut self, key: BindingKey) {
+impl Distributor {
+    pub(super) fn new(writer: Writer) -> Self {
+        Self {
+            index: Index::default(),
+            bindings_listed: false,
+            reported: HashMap::new(),
+            queue: WorkQueue::default(),
+            writer,
+            watched: HashSet::new(),
+        }
+    }
+
+    /// Starts the informer for bindings.
+    pub(super) fn watch_bindings(&mut self, inputs: &mut Inputs<Event>) {
+        let bindings = ApiResource::erase::<ResourceBinding>(&());
+        self.watch(Source::Bindings, &bindings, inputs);
+    }
+
+    /// Starts an informer, once for each source.
+    fn watch(&mut self, source: Source, resource: &ApiResource, inputs: &mut Inputs<Event>) {
+        if self.watched.insert(source.clone()) {
+            inputs.watch(resource, move |event| (source.clone(), event));
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, job: Job) {
+        self.queue.push(job, (), Lane::Fast);
+    }
+
+    fn resolve(&mut self, key: BindingKey, workers: &mut Workers<Outcome>) {
         let Some(record) = self.index.binding(&key).cloned() else {
-            self.queue.finish(&Job::Explore(key));
+            self.queue.finish(&Job::Resolve(key));
             return;
         };
         let writer = self.writer.clone();
         match record.role() {
-            Role::Alone => self.queue.finish(&Job::Explore(key)),
-            Role::Followed => self.start(Job::Explore(key), async move {
-                let result = writer.explore(&record).await;
-                Outcome::Explored(record, result)
+            Role::Unrelated => self.queue.finish(&Job::Resolve(key)),
+            Role::Independent => self.start(Job::Resolve(key), workers, async move {
+                let result = writer.resolve(&record).await;
+                JobResult::Resolved(record, result)
             }),
-            Role::Left if self.index.attached_to(&key).next().is_none() => {
-                self.start(Job::Explore(key), async move {
+            Role::Detaching if self.index.attached_to(&key).next().is_none() => {
+                self.start(Job::Resolve(key), workers, async move {
                     let result = writer.release(&record).await;
-                    Outcome::Released(record, result)
+                    JobResult::Released(record, result)
                 });
             }
-            // What follows it is looked at, and leads here again.
-            Role::Left => {
-                self.touch(&key);
-                self.queue.finish(&Job::Explore(key));
+            // The last change of an attached binding queues this binding again.
+            Role::Detaching => {
+                self.enqueue_attached(&key);
+                self.queue.finish(&Job::Resolve(key));
             }
         }
     }
 
-    fn attach(&mut self, key: ObjectKey) {
+    fn attach(&mut self, key: ObjectKey, workers: &mut Workers<Outcome>) {
         let job = Job::Attach(key.clone());
-        let Some(situation) = self.index.situation(&key) else {
+        let Some(input) = self.index.attachment_input(&key) else {
             self.queue.finish(&job);
             return;
         };
-        let plan = plan(&situation);
+        let plan = plan(&input);
         let Some(write) = plan.write else {
-            if let Some(existing) = &situation.existing {
-                self.tell_of(existing, plan.conflict);
+            if let Some(existing) = &input.existing {
+                self.report_conflict(existing, plan.conflict);
             }
             self.queue.finish(&job);
             return;
         };
-        let informed = plan.informs.iter();
-        let informed: Vec<Arc<Record>> = informed
+        let synced = plan.synced.iter();
+        let synced: Vec<Arc<BindingRecord>> = synced
             .filter_map(|key| self.index.binding(key).cloned())
             .collect();
         let (writer, conflict) = (self.writer.clone(), plan.conflict);
-        self.start(job, async move {
-            let existing = situation.existing;
+        self.start(job, workers, async move {
+            let existing = input.existing;
             let key = key.binding();
             let result = writer.attach(&key, existing.as_deref(), write).await;
-            Outcome::Attached {
+            JobResult::Attached {
                 existing,
-                informed,
+                synced,
                 conflict,
                 result,
             }
         });
     }
 
-    fn start(&mut self, job: Job, work: impl Future<Output = Outcome> + Send + 'static) {
+    fn start(
+        &mut self,
+        job: Job,
+        workers: &mut Workers<Outcome>,
+        work: impl Future<Output = JobResult> + Send + 'static,
+    ) {
         self.queue.start(job.clone());
-        self.jobs.spawn(async move {
-            let outcome = work.await;
-            Done { job, outcome }
+        workers.start(async move {
+            let result = work.await;
+            Outcome { job, result }
         });
     }
 
-    fn done(&mut self, done: Done) {
-        let Done { job, outcome } = done;
-        let failure = match outcome {
-            Outcome::Explored(record, Ok(explored)) => self.explored(&record, explored),
-            Outcome::Released(record, Ok(stored)) => {
-                self.stored(&record, &stored);
-                None
-            }
-            Outcome::Explored(_, Err(error)) | Outcome::Released(_, Err(error)) => Some(error),
-            Outcome::Attached {
-                existing,
-                informed,
-                conflict,
-                result,
-            } => self.attached(existing.as_deref(), &informed, conflict, result),
-        };
-        let Some(error) = failure else {
-            self.queue.finish(&job);
-            return;
-        };
-        let failures = self.queue.fail(&job, ());
-        if error.is_stale() {
-            tracing::debug!(?job, failures, %error, "based on an old version, trying again");
-        } else {
-            tracing::warn!(?job, failures, %error, "failed, trying again later");
-        }
-    }
-
-    fn explored(&mut self, record: &Record, explored: Explored) -> Option<WriteError> {
+    fn handle_resolved(
+        &mut self,
+        record: &BindingRecord,
+        resolved: Resolved,
+        inputs: &mut Inputs<Event>,
+    ) -> Result<(), WriteError> {
         let key = &record.key;
-        if let Some(stored) = explored.stored {
-            self.stored(record, &stored);
+        if let Some(stored) = resolved.stored {
+            self.handle_stored(record, &stored);
         }
-        for kind in explored.kinds {
-            self.watch_objects(&kind);
+        for kind in resolved.kinds {
+            self.watch_objects(&kind, inputs);
         }
-        let still = self.index.binding(key);
-        let still = still.is_some_and(|now| now.uid == record.uid && now.role() == Role::Followed);
-        if let Some(names) = explored.names.filter(|_| still) {
-            // What it does not name any more, and what it names now.
-            self.touch(key);
-            self.index.names(key, names);
-            self.touch(key);
+        let current = self.index.binding(key);
+        let is_current =
+            current.is_some_and(|now| now.uid == record.uid && now.role() == Role::Independent);
+        if let Some(dependencies) = resolved.dependencies.filter(|_| is_current) {
+            // Both the former and the new dependencies have to be examined.
+            self.enqueue_attached(key);
+            self.index.set_dependencies(key, dependencies);
+            self.enqueue_attached(key);
         }
-        let missing = explored.missing?;
-        let told = happenings::not_followed(record, &missing.to_string());
-        self.writer.events.record(told);
-        Some(missing.into())
+        let Some(unserved) = resolved.unserved else {
+            return Ok(());
+        };
+        let event = events::sync_failed(record, &unserved.to_string());
+        self.writer.events.record(event);
+        Err(unserved.into())
     }
 
-    fn watch_objects(&mut self, kind: &ResourceType) {
-        let source = Source::Objects(Kind {
+    fn watch_objects(&mut self, kind: &ResourceType, inputs: &mut Inputs<Event>) {
+        let source = Source::Objects(ObjectKind {
             api_version: kind.api.api_version.clone(),
             kind: kind.api.kind.clone(),
         });
-        self.watch(source, &kind.api);
+        self.watch(source, &kind.api, inputs);
     }
 
-    fn attached(
+    fn handle_attached(
         &mut self,
-        existing: Option<&Record>,
-        informed: &[Arc<Record>],
+        existing: Option<&BindingRecord>,
+        synced: &[Arc<BindingRecord>],
         conflict: Conflict,
         result: Result<DynamicObject, WriteError>,
-    ) -> Option<WriteError> {
-        let events = &self.writer.events;
+    ) -> Result<(), WriteError> {
+        let recorder = &self.writer.events;
         match result {
             Ok(stored) => {
-                for followed in informed {
-                    events.record(happenings::followed(followed));
+                for independent in synced {
+                    recorder.record(events::synced(independent));
                 }
-                if let Ok(record) = Record::read(&stored) {
-                    self.tell_of(&record, conflict);
+                if let Ok(record) = BindingRecord::read(&stored) {
+                    self.report_conflict(&record, conflict);
                 }
-                // What is new is brought by the watch.
+                // The watch delivers a new binding.
                 if let Some(existing) = existing {
-                    self.stored(existing, &stored);
+                    self.handle_stored(existing, &stored);
                 }
-                None
+                Ok(())
             }
             Err(error) => {
                 if !error.is_stale() {
-                    for followed in informed {
-                        events.record(happenings::not_followed(followed, &error.to_string()));
+                    for independent in synced {
+                        recorder.record(events::sync_failed(independent, &error.to_string()));
                     }
                 }
-                Some(error)
+                Err(error)
             }
         }
     }
 
-    /// Takes in what was written over a binding, unless the watch has brought something else.
-    fn stored(&mut self, base: &Record, stored: &DynamicObject) {
+    /// Stores the written version of a binding, unless the watch delivered another version meanwhile.
+    fn handle_stored(&mut self, base: &BindingRecord, stored: &DynamicObject) {
         let known = self.index.binding(&base.key);
         if known.is_some_and(|known| known.version == base.version)
             && stored.metadata.deletion_timestamp.is_none()
         {
-            self.binding_applied(stored);
+            self.handle_binding_applied(stored);
         }
     }
 
-    /// Tells of a conflict once.
-    fn tell_of(&mut self, attached: &Record, conflict: Conflict) {
-        let told = self.told.insert(attached.key.clone(), conflict);
-        if told.unwrap_or_default() != conflict
+    /// Reports a conflict once.
+    fn report_conflict(&mut self, attached: &BindingRecord, conflict: Conflict) {
+        let reported = self.reported.insert(attached.key.clone(), conflict);
+        if reported.unwrap_or_default() != conflict
             && let Some(message) = conflict.message()
         {
-            let events = &self.writer.events;
-            events.record(happenings::conflicting(attached, message));
+            let recorder = &self.writer.events;
+            recorder.record(events::policy_conflict(attached, message));
         }
     }
 }

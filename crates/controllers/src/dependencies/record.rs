@@ -1,4 +1,4 @@
-//! Bindings and objects as the distributor remembers them.
+//! Bindings and objects as the distributor stores them.
 
 use std::collections::BTreeMap;
 
@@ -16,51 +16,51 @@ use serde_json::Value;
 use crate::binding_key::BindingKey;
 use crate::fingerprint::Fingerprints;
 
-/// What a binding is to the distributor, for its own sake.
+/// The role of a binding as the owner of dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// What its template names follows it.
-    Followed,
-    /// It was followed, and has to be left by all before it may go, or be as if it never was.
-    Left,
-    /// Neither.
-    Alone,
+    /// The dependencies of its template are propagated with it.
+    Independent,
+    /// It was independent. Its finalizer is removed when no attached binding refers to it.
+    Detaching,
+    /// It has no dependencies to propagate.
+    Unrelated,
 }
 
 /// A ResourceBinding.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Record {
+pub(super) struct BindingRecord {
     pub(super) key: BindingKey,
     pub(super) uid: String,
-    /// Its permanent id, empty where nobody has given it one.
+    /// The permanent id, or an empty string.
     pub(super) id: String,
     pub(super) version: String,
     pub(super) generation: Option<i64>,
     pub(super) deleting: bool,
     pub(super) finalizers: Vec<String>,
-    /// The annotation with what its template names.
+    /// The annotation with the dependencies of its template.
     pub(super) annotation: Option<String>,
-    /// The labels that name those whom it follows.
+    /// The labels that refer to independent bindings.
     pub(super) depended_by: BTreeMap<String, String>,
     /// The UID of the object that controls it.
     pub(super) owner: Option<String>,
     pub(super) resource: ObjectReference,
     pub(super) propagates: bool,
-    /// Whether it has a placement, and so is also a policy's.
+    /// Whether it has a placement, and so belongs to a policy as well.
     pub(super) is_placed: bool,
-    /// `spec.clusters` and `spec.requiredBy` as they are stored.
+    /// `spec.clusters` as stored.
     pub(super) clusters: Vec<Value>,
-    /// See above.
+    /// `spec.requiredBy` as stored.
     pub(super) required_by: Vec<Value>,
     pub(super) conflict_resolution: Option<String>,
     pub(super) preserve: Option<bool>,
 }
 
-impl Record {
+impl BindingRecord {
     /// Reads a binding.
     ///
     /// # Errors
-    /// When it does not say what it is the binding of.
+    /// When `spec.resource` is missing or invalid.
     pub(super) fn read(object: &DynamicObject) -> Result<Self, serde_json::Error> {
         let (meta, spec) = (&object.metadata, &object.data["spec"]);
         let labels = object.labels();
@@ -68,7 +68,7 @@ impl Record {
         let owners = meta.owner_references.iter().flatten();
         let mut owners = owners.filter(|owner| owner.controller == Some(true));
         Ok(Self {
-            key: key_of(object),
+            key: BindingKey::of(object),
             uid: meta.uid.clone().unwrap_or_default(),
             id: labels
                 .get(RESOURCE_BINDING_PERMANENT_ID)
@@ -95,36 +95,39 @@ impl Record {
         })
     }
 
-    /// Whether it may not go before it was left by all.
-    pub(super) fn is_guarded(&self) -> bool {
+    /// Reports whether it has the finalizer of the distributor.
+    pub(super) fn has_finalizer(&self) -> bool {
         self.finalizers
             .iter()
             .any(|name| name == DEPENDENCIES_FINALIZER)
     }
 
-    /// What it is. One that was never scheduled is not followed yet.
+    /// Returns its role. A binding that was never scheduled is not independent yet.
     pub(super) fn role(&self) -> Role {
-        let guarded = self.is_guarded();
+        let has_finalizer = self.has_finalizer();
         if self.propagates && !self.deleting && !self.id.is_empty() {
-            if guarded || !self.clusters.is_empty() {
-                return Role::Followed;
+            if has_finalizer || !self.clusters.is_empty() {
+                return Role::Independent;
             }
-            return Role::Alone;
+            return Role::Unrelated;
         }
-        if guarded { Role::Left } else { Role::Alone }
+        if has_finalizer {
+            Role::Detaching
+        } else {
+            Role::Unrelated
+        }
     }
 
-    /// What its template named when somebody last looked. Only as long as it is guarded: what was written before that
-    /// may be old.
-    pub(super) fn noted(&self) -> Option<Vec<DependentObjectReference>> {
-        let annotation = self.annotation.as_ref().filter(|_| self.is_guarded())?;
+    /// Returns the stored dependencies. Without the finalizer they may be outdated and are ignored.
+    pub(super) fn stored_dependencies(&self) -> Option<Vec<DependentObjectReference>> {
+        let annotation = self.annotation.as_ref().filter(|_| self.has_finalizer())?;
         dependency::read_list(annotation)
     }
 
-    /// The object that it is the binding of.
+    /// Returns the key of its object.
     pub(super) fn object(&self) -> ObjectKey {
         ObjectKey {
-            kind: Kind {
+            kind: ObjectKind {
                 api_version: self.resource.api_version.clone(),
                 kind: self.resource.kind.clone(),
             },
@@ -134,37 +137,29 @@ impl Record {
     }
 }
 
-/// The key of the label that those have who follow a binding.
-pub(super) fn label_of(key: &BindingKey) -> String {
+/// Returns the label by which attached bindings refer to a binding.
+pub(super) fn reference_label(key: &BindingKey) -> String {
     let hash = binding_reference_key(&key.namespace, &key.name);
     format!("{DEPENDED_BY_PREFIX}{hash}")
 }
 
-/// The key of a binding.
-pub(super) fn key_of(object: &DynamicObject) -> BindingKey {
-    BindingKey {
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
-    }
-}
-
 /// A kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Kind {
+pub(super) struct ObjectKind {
     pub(super) api_version: String,
     pub(super) kind: String,
 }
 
-/// Names an object that others may name.
+/// The key of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ObjectKey {
-    pub(super) kind: Kind,
+    pub(super) kind: ObjectKind,
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
 impl ObjectKey {
-    /// The key of its binding.
+    /// Returns the key of its binding.
     pub(super) fn binding(&self) -> BindingKey {
         BindingKey {
             namespace: self.namespace.clone(),
@@ -173,11 +168,11 @@ impl ObjectKey {
     }
 }
 
-/// An object that others may name.
+/// An object that may be a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Object {
     pub(super) uid: String,
-    /// The version in which its content was last seen to change.
+    /// The resource version of the last change of its content.
     pub(super) version: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) deleting: bool,
@@ -185,7 +180,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Keeps what matters of an object.
+    /// Reads an object.
     pub(super) fn read(object: &DynamicObject) -> Self {
         Self {
             uid: object.uid().unwrap_or_default(),
@@ -196,8 +191,8 @@ impl Object {
         }
     }
 
-    /// Whether it says the same; its status does not count.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    /// Reports whether the content is equal, status aside.
+    pub(super) fn semantically_eq(&self, other: &Self) -> bool {
         self.uid == other.uid && self.fingerprint == other.fingerprint
     }
 }

@@ -1,25 +1,25 @@
-//! What several bindings want of one that follows them all: whether it takes over what is in the way, and whether it
-//! stays when it is deleted. Whoever wants it gets it.
+//! The settings that an attached binding gets from its independent bindings: conflict resolution and preservation on
+//! deletion. Each is on if any of them sets it.
 
-use super::record::Record;
+use super::record::BindingRecord;
 
-/// `spec.conflictResolution` of those that take over what is in the way.
+/// The value of `spec.conflictResolution` that takes over existing objects.
 pub(super) const OVERWRITE: &str = "Overwrite";
-/// `spec.conflictResolution` of the others.
+/// The default of `spec.conflictResolution`.
 pub(super) const ABORT: &str = "Abort";
 
-/// What is wanted.
+/// The settings of an attached binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strategy {
-    /// What is in the way is taken over.
+    /// Whether existing objects in members are taken over.
     pub(super) overwrite: bool,
-    /// What is in the members stays there.
+    /// Whether objects in members are preserved on deletion.
     pub(super) preserve: bool,
-    /// Where they are not of one mind.
+    /// The settings that differ between the independent bindings.
     pub(super) conflict: Conflict,
 }
 
-/// Where several bindings are not of one mind.
+/// The settings that differ between independent bindings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conflict {
     resolution: bool,
@@ -27,15 +27,15 @@ pub(super) struct Conflict {
 }
 
 impl Strategy {
-    /// What these bindings want; nothing where there are none.
-    pub(super) fn of<'a>(followed: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
+    /// Merges the settings of independent bindings. Returns `None` without bindings.
+    pub(super) fn of<'a>(independent: impl IntoIterator<Item = &'a BindingRecord>) -> Option<Self> {
         let (mut overwriting, mut preserving) = ((false, false), (false, false));
         let mut any = false;
         let note = |seen: &mut (bool, bool), wanted: bool| {
             seen.0 |= wanted;
             seen.1 |= !wanted;
         };
-        for record in followed {
+        for record in independent {
             any = true;
             let resolution = record.conflict_resolution.as_deref();
             note(&mut overwriting, resolution == Some(OVERWRITE));
@@ -51,14 +51,14 @@ impl Strategy {
         })
     }
 
-    /// As it is written.
+    /// Returns the value of `spec.conflictResolution`.
     pub(super) fn conflict_resolution(self) -> &'static str {
         if self.overwrite { OVERWRITE } else { ABORT }
     }
 }
 
 impl Conflict {
-    /// What is told of it, in Karmada's words; nothing where all agree.
+    /// Returns Karmada's message, or `None` without a difference.
     pub(super) fn message(self) -> Option<String> {
         let reasons = [
             (

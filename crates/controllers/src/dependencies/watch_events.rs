@@ -1,63 +1,73 @@
-//! How observations change what is known, and what has to be looked at because of them.
+//! Watch events of the distributor: they update the index and queue the affected bindings.
 
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
 
-use super::owner::{Job, Owner, Source};
-use super::record::{Kind, Object, ObjectKey, Record, Role, key_of};
+use super::reconciler::{Distributor, Job};
+use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role};
 use crate::binding_key::BindingKey;
-use crate::informer::{Listing, Observation};
+use crate::reconciler::informer::{Listing, WatchEvent};
 
-impl Owner {
-    pub(super) fn take_in(&mut self, source: Source, observation: Observation) {
-        match observation {
-            Observation::Listed(listing) => self.list_done(&source, &listing),
-            Observation::Applied(object) => self.applied(&source, &object),
-            Observation::Deleted(object) => self.deleted(&source, &key_of(&object)),
-            Observation::Unserved => {}
+/// A watched collection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// ResourceBindings.
+    Bindings,
+    /// Objects of a kind with dependencies.
+    Objects(ObjectKind),
+}
+
+impl Distributor {
+    pub(super) fn handle_watch_event(&mut self, source: &Source, event: WatchEvent) {
+        match event {
+            WatchEvent::Listed(listing) => self.handle_listed(source, &listing),
+            WatchEvent::Applied(object) => self.handle_applied(source, &object),
+            WatchEvent::Deleted(object) => self.handle_deleted(source, &BindingKey::of(&object)),
+            WatchEvent::Unserved => {}
         }
     }
 
-    fn applied(&mut self, source: &Source, object: &DynamicObject) {
+    fn handle_applied(&mut self, source: &Source, object: &DynamicObject) {
         match source {
-            Source::Bindings => self.binding_applied(object),
+            Source::Bindings => self.handle_binding_applied(object),
             Source::Objects(kind) => {
-                let key = object_key(kind, &key_of(object));
-                if self.index.keep_object(&key, Object::read(object)) && self.index.concerns(&key) {
+                let key = object_key(kind, &BindingKey::of(object));
+                let is_changed = self.index.put_object(&key, Object::read(object));
+                if is_changed && self.index.is_relevant(&key) {
                     self.enqueue(Job::Attach(key));
                 }
             }
         }
     }
 
-    fn deleted(&mut self, source: &Source, key: &BindingKey) {
+    fn handle_deleted(&mut self, source: &Source, key: &BindingKey) {
         match source {
-            Source::Bindings => self.binding_deleted(key),
-            // Its binding is collected.
-            Source::Objects(kind) => self.index.forget_object(&object_key(kind, key)),
+            Source::Bindings => self.handle_binding_deleted(key),
+            // The binding of the object is garbage-collected.
+            Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
         }
     }
 
-    /// What was known and is not in a new list has been deleted meanwhile.
-    fn list_done(&mut self, source: &Source, seen: &Listing) {
+    /// Forgets the objects that are not in a new list: they were deleted meanwhile.
+    fn handle_listed(&mut self, source: &Source, listing: &Listing) {
         match source {
             Source::Bindings => {
                 let known = self.index.binding_keys();
-                let gone: Vec<BindingKey> = known
-                    .filter(|key| !seen.contains(&key.namespace, &key.name))
+                let deleted: Vec<BindingKey> = known
+                    .filter(|key| !listing.contains(&key.namespace, &key.name))
                     .cloned()
                     .collect();
-                for key in gone {
-                    self.binding_deleted(&key);
+                for key in deleted {
+                    self.handle_binding_deleted(&key);
                 }
                 self.bindings_listed = true;
             }
             Source::Objects(kind) => {
                 for key in self.index.objects_of(kind) {
-                    if !seen.contains(&key.namespace, &key.name) {
-                        self.index.forget_object(&key);
-                    } else if self.index.concerns(&key) {
+                    if !listing.contains(&key.namespace, &key.name) {
+                        self.index.remove_object(&key);
+                    } else if self.index.is_relevant(&key) {
                         self.enqueue(Job::Attach(key));
                     }
                 }
@@ -69,78 +79,80 @@ impl Owner {
         }
     }
 
-    pub(super) fn binding_applied(&mut self, object: &DynamicObject) {
-        let new = match Record::read(object) {
+    pub(super) fn handle_binding_applied(&mut self, object: &DynamicObject) {
+        let new = match BindingRecord::read(object) {
             Ok(record) => Arc::new(record),
             Err(error) => {
-                let key = key_of(object);
-                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is left alone");
-                return self.binding_deleted(&key);
+                let key = BindingKey::of(object);
+                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is ignored");
+                return self.handle_binding_deleted(&key);
             }
         };
         let key = new.key.clone();
-        let old = self.index.keep_binding(Arc::clone(&new));
+        let old = self.index.put_binding(Arc::clone(&new));
         if old.as_ref() == Some(&new) {
             return;
         }
-        let role = |record: &Option<Arc<Record>>| record.as_ref().map_or(Role::Alone, |r| r.role());
-        let (was, is) = (role(&old), new.role());
-        let respecified = old.as_ref().is_none_or(|old| {
+        let old_role = old.as_ref().map_or(Role::Unrelated, |old| old.role());
+        let new_role = new.role();
+        let role_changed = old_role != new_role;
+        let spec_changed = old.as_ref().is_none_or(|old| {
             (old.generation, &old.uid, &old.id) != (new.generation, &new.uid, &new.id)
         });
-        let renoted = old.as_ref().is_none_or(|old| {
-            (&old.annotation, old.is_guarded()) != (&new.annotation, new.is_guarded())
+        let dependencies_changed = old.as_ref().is_none_or(|old| {
+            (&old.annotation, old.has_finalizer()) != (&new.annotation, new.has_finalizer())
         });
-        if is != Role::Alone && (respecified || renoted || was != is) {
-            self.enqueue(Job::Explore(key.clone()));
+        if new_role != Role::Unrelated && (spec_changed || dependencies_changed || role_changed) {
+            self.enqueue(Job::Resolve(key.clone()));
         }
-        if (is != Role::Alone || was != Role::Alone) && (respecified || was != is) {
-            self.touch(&key);
+        let is_related = new_role != Role::Unrelated || old_role != Role::Unrelated;
+        if is_related && (spec_changed || role_changed) {
+            self.enqueue_attached(&key);
         }
-        if self.index.concerns(&new.object()) {
+        if self.index.is_relevant(&new.object()) {
             self.enqueue(Job::Attach(new.object()));
         }
         if let Some(old) = old {
-            self.may_go(&old);
+            self.enqueue_detaching(&old);
         }
     }
 
-    fn binding_deleted(&mut self, key: &BindingKey) {
-        // Before what it names is forgotten.
-        self.touch(key);
-        let Some(old) = self.index.forget_binding(key) else {
+    fn handle_binding_deleted(&mut self, key: &BindingKey) {
+        // The dependencies are only known before the removal.
+        self.enqueue_attached(key);
+        let Some(old) = self.index.remove_binding(key) else {
             return;
         };
-        self.told.remove(key);
+        self.reported.remove(key);
         self.enqueue(Job::Attach(old.object()));
-        self.may_go(&old);
+        self.enqueue_detaching(&old);
     }
 
-    /// A binding was followed by those whom this one followed: they may go when nobody does any more.
-    fn may_go(&mut self, attached: &Record) {
+    /// Queues the detaching bindings that an attached binding referred to: this may have been their last reference.
+    fn enqueue_detaching(&mut self, attached: &BindingRecord) {
         let labels = attached.depended_by.keys();
-        let followed = labels.filter_map(|label| self.index.followed_by_label(label));
-        let left: Vec<BindingKey> = followed
-            .filter(|record| record.role() == Role::Left)
+        let referenced = labels.filter_map(|label| self.index.binding_with_label(label));
+        let detaching: Vec<BindingKey> = referenced
+            .filter(|record| record.role() == Role::Detaching)
             .map(|record| record.key.clone())
             .collect();
-        for key in left {
-            self.enqueue(Job::Explore(key));
+        for key in detaching {
+            self.enqueue(Job::Resolve(key));
         }
     }
 
-    /// Looks at everything that a binding names, and at everything that says it does.
-    pub(super) fn touch(&mut self, key: &BindingKey) {
+    /// Queues the dependencies of a binding, and the attached bindings that refer to it.
+    pub(super) fn enqueue_attached(&mut self, key: &BindingKey) {
         let attached = self.index.attached_to(key);
         let mut objects: Vec<ObjectKey> = attached.map(|record| record.object()).collect();
-        objects.extend(self.index.named_by(key));
+        objects.extend(self.index.dependencies_of(key));
         for object in objects {
             self.enqueue(Job::Attach(object));
         }
     }
 }
 
-fn object_key(kind: &Kind, key: &BindingKey) -> ObjectKey {
+fn object_key(kind: &ObjectKind, key: &BindingKey) -> ObjectKey {
     ObjectKey {
         kind: kind.clone(),
         namespace: key.namespace.clone(),

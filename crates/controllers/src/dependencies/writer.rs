@@ -1,4 +1,4 @@
-//! What the distributor asks the server, and what it writes: each write for the version that it was decided for.
+//! Requests of the distributor. Each write names the version that it is based on.
 
 use std::sync::Arc;
 
@@ -11,129 +11,143 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, TypeMeta};
 use serde_json::{Value, json};
 
-use super::attachment::{Write, identified};
-use super::happenings;
-use super::record::Record;
+use super::attachment::{Write, with_permanent_id};
+use super::events;
+use super::record::BindingRecord;
+use crate::api_error::{self, api_error_message};
 use crate::binding_key::BindingKey;
-use crate::interpreter::{InterpretError, dependencies};
-use crate::kinds::{KindError, Kinds};
+use crate::interpreter::{self, InterpretError};
+use crate::reconciler::work_queue::RetryableError;
 use crate::resource_type::ResourceType;
+use crate::rest_mapper::{KindError, RestMapper};
 
-/// Why something is not as it should be.
+/// An error of a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
-    /// The server refuses a request.
+    /// A request failed.
     #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// A kind is not served.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// The template cannot be understood.
+    /// The template cannot be interpreted.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
-    /// A template or a list is no JSON.
+    /// A template or a list cannot be serialized.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
 
-impl WriteError {
-    /// Whether something changed meanwhile: what is seen next leads here again, and nobody has to be told.
-    pub(super) fn is_stale(&self) -> bool {
-        matches!(self, Self::Api(error) if has_code(error, 409) || has_code(error, 404))
+impl RetryableError for WriteError {
+    fn is_stale(&self) -> bool {
+        matches!(self, Self::Api(error) if api_error::is_stale(error))
+    }
+
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Api(error) => api_error::is_outage(error),
+            Self::Kind(KindError::Unknown { source, .. }) => api_error::is_outage(source),
+            _ => false,
+        }
     }
 }
 
-/// What was found out about a followed binding.
+/// The dependencies of an independent binding.
 #[derive(Debug, Default)]
-pub(super) struct Explored {
-    /// What its template names; nothing where the template is gone.
-    pub(super) names: Option<Vec<DependentObjectReference>>,
-    /// The kinds of these, as they are served.
+pub(super) struct Resolved {
+    /// The dependencies of its template; `None` if the template does not exist.
+    pub(super) dependencies: Option<Vec<DependentObjectReference>>,
+    /// The resource types of the dependencies.
     pub(super) kinds: Vec<Arc<ResourceType>>,
-    /// Why some of the kinds are missing.
-    pub(super) missing: Option<KindError>,
-    /// The binding, where it was written.
+    /// The error of a kind that could not be found.
+    pub(super) unserved: Option<KindError>,
+    /// The binding, if it was written.
     pub(super) stored: Option<Box<DynamicObject>>,
 }
 
-/// Asks, writes, tells. Cheap to clone.
+/// Reads and writes the control plane, and records events. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    pub(super) kinds: Kinds,
+    pub(super) mapper: RestMapper,
     pub(super) events: EventRecorder,
 }
 
 impl Writer {
-    /// Finds out what the template of a binding names, and notes it there.
-    pub(super) async fn explore(&self, record: &Record) -> Result<Explored, WriteError> {
+    /// Resolves the dependencies of a binding's template, and stores them in the binding.
+    pub(super) async fn resolve(&self, record: &BindingRecord) -> Result<Resolved, WriteError> {
         let Some(template) = self.template(record).await? else {
-            return Ok(Explored::default());
+            return Ok(Resolved::default());
         };
-        let names = match dependencies(&serde_json::to_value(&template)?) {
-            Ok(Some(names)) => names,
-            // There is no rule for the kind.
+        let dependencies = match interpreter::dependencies(&serde_json::to_value(&template)?) {
+            Ok(Some(dependencies)) => dependencies,
+            // The kind has no dependencies.
             Ok(None) => {
-                return Ok(Explored {
-                    names: Some(Vec::new()),
-                    ..Explored::default()
+                return Ok(Resolved {
+                    dependencies: Some(Vec::new()),
+                    ..Resolved::default()
                 });
             }
             Err(error) => {
-                let told = happenings::not_explored(&template, &error.to_string());
-                self.events.record(told);
+                let event = events::resolve_failed(&template, &error.to_string());
+                self.events.record(event);
                 return Err(error.into());
             }
         };
-        let stored = self.note(record, &template, &names).await?;
-        let mut explored = Explored {
+        let stored = self
+            .store_dependencies(record, &template, &dependencies)
+            .await?;
+        let mut resolved = Resolved {
             stored,
-            ..Explored::default()
+            ..Resolved::default()
         };
-        for reference in &names {
-            let found = self.kinds.find(&reference.api_version, &reference.kind);
+        for reference in &dependencies {
+            let found = self.mapper.find(&reference.api_version, &reference.kind);
             match found.await {
-                Ok(kind) => explored.kinds.push(kind),
-                Err(error) => explored.missing = Some(error),
+                Ok(kind) => resolved.kinds.push(kind),
+                Err(error) => resolved.unserved = Some(error),
             }
         }
-        explored.names = Some(names);
-        Ok(explored)
+        resolved.dependencies = Some(dependencies);
+        Ok(resolved)
     }
 
-    /// Notes on a binding what its template names, unless it says so, and guards it.
-    async fn note(
+    /// Stores dependencies in the annotation of a binding if they differ, and adds the finalizer.
+    async fn store_dependencies(
         &self,
-        record: &Record,
+        record: &BindingRecord,
         template: &DynamicObject,
-        names: &[DependentObjectReference],
+        dependencies: &[DependentObjectReference],
     ) -> Result<Option<Box<DynamicObject>>, WriteError> {
-        let noted = record.annotation.as_deref().and_then(read_list);
-        let same = noted.is_some_and(|noted| is_same(&noted, names));
-        if same && record.is_guarded() {
+        let stored = record.annotation.as_deref().and_then(read_list);
+        let is_equal = stored.is_some_and(|stored| have_same_items(&stored, dependencies));
+        if is_equal && record.has_finalizer() {
             return Ok(None);
         }
         let mut metadata = json!({ "resourceVersion": record.version });
-        if !same {
-            // What Karmada writes for an empty list.
-            let list = (!names.is_empty()).then_some(names);
+        if !is_equal {
+            // Karmada writes `null` for an empty list.
+            let list = (!dependencies.is_empty()).then_some(dependencies);
             metadata["annotations"] = json!({ DEPENDENCIES: serde_json::to_string(&list)? });
         }
-        if !record.is_guarded() {
+        if !record.has_finalizer() {
             let mut finalizers = record.finalizers.clone();
             finalizers.push(DEPENDENCIES_FINALIZER.to_owned());
             metadata["finalizers"] = json!(finalizers);
         }
         let stored = self.patch(&record.key, metadata, None).await?;
-        self.events.record(happenings::explored(template, names));
-        if names.is_empty() {
-            // Nothing else will tell of it.
-            self.events.record(happenings::followed(record));
+        self.events.record(events::resolved(template, dependencies));
+        if dependencies.is_empty() {
+            // Without dependencies there is no attached binding whose write records this event.
+            self.events.record(events::synced(record));
         }
         Ok(Some(Box::new(stored)))
     }
 
-    /// Lets a binding go that nobody follows any more.
-    pub(super) async fn release(&self, record: &Record) -> Result<DynamicObject, WriteError> {
+    /// Removes the finalizer of a binding without attached bindings.
+    pub(super) async fn release(
+        &self,
+        record: &BindingRecord,
+    ) -> Result<DynamicObject, WriteError> {
         let finalizers = record.finalizers.iter();
         let others: Vec<&String> = finalizers
             .filter(|name| *name != DEPENDENCIES_FINALIZER)
@@ -142,16 +156,16 @@ impl Writer {
         self.patch(&record.key, metadata, None).await
     }
 
-    /// Writes the binding of an object that others name.
+    /// Writes an attached binding.
     pub(super) async fn attach(
         &self,
         key: &BindingKey,
-        existing: Option<&Record>,
+        existing: Option<&BindingRecord>,
         write: Write,
     ) -> Result<DynamicObject, WriteError> {
         match write {
             Write::Create(binding) => {
-                let binding = identified(binding, &uuid::Uuid::new_v4().to_string());
+                let binding = with_permanent_id(binding, &uuid::Uuid::new_v4().to_string());
                 let binding: DynamicObject = serde_json::from_value(binding)?;
                 let bindings = self.bindings(&key.namespace);
                 Ok(bindings.create(&parameters().1, &binding).await?)
@@ -187,18 +201,18 @@ impl Writer {
 
     fn bindings(&self, namespace: &str) -> Api<DynamicObject> {
         let resource = ApiResource::erase::<ResourceBinding>(&());
-        Api::namespaced_with(self.kinds.client(), namespace, &resource)
+        Api::namespaced_with(self.mapper.client(), namespace, &resource)
     }
 
-    /// The template, unless it is gone: then its binding will go, too.
-    async fn template(&self, record: &Record) -> Result<Option<DynamicObject>, WriteError> {
+    /// Returns the template, if it exists.
+    async fn template(&self, record: &BindingRecord) -> Result<Option<DynamicObject>, WriteError> {
         let resource = &record.resource;
         let (api_version, kind) = (&resource.api_version, &resource.kind);
         let namespace = &record.key.namespace;
-        let api = self.kinds.api(api_version, kind, namespace).await?;
+        let api = self.mapper.api(api_version, kind, namespace).await?;
         let mut found = api.get_opt(&resource.name).await?;
         if let Some(template) = &mut found {
-            // Servers need not say what was asked for.
+            // Responses may lack the type.
             template.types = Some(TypeMeta {
                 api_version: api_version.clone(),
                 kind: kind.clone(),
@@ -208,9 +222,12 @@ impl Writer {
     }
 }
 
-/// Whether two lists name the same; Karmada's are in no order.
-fn is_same(noted: &[DependentObjectReference], names: &[DependentObjectReference]) -> bool {
-    noted.len() == names.len() && names.iter().all(|reference| noted.contains(reference))
+/// Reports whether two lists have the same items. Karmada's lists are unordered.
+fn have_same_items(
+    stored: &[DependentObjectReference],
+    dependencies: &[DependentObjectReference],
+) -> bool {
+    stored.len() == dependencies.len() && dependencies.iter().all(|item| stored.contains(item))
 }
 
 fn parameters() -> (PatchParams, PostParams) {

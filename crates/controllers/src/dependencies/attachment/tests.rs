@@ -1,15 +1,15 @@
 use kube::api::DynamicObject;
 
-use super::super::record::Kind;
 use super::*;
+use crate::dependencies::record::ObjectKind;
 
-fn read(object: Value) -> Record {
+fn read(object: Value) -> BindingRecord {
     let object: DynamicObject = serde_json::from_value(object).unwrap();
-    Record::read(&object).unwrap()
+    BindingRecord::read(&object).unwrap()
 }
 
-/// A followed binding with these clusters, and more in its spec.
-fn followed(name: &str, clusters: Value, more: Value) -> Record {
+/// An independent binding with these clusters and more fields in its spec.
+fn independent(name: &str, clusters: Value, more: Value) -> BindingRecord {
     let mut spec = json!({ "propagateDeps": true, "clusters": clusters, "placement": {},
         "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": name } });
     for (field, value) in more.as_object().unwrap() {
@@ -28,11 +28,11 @@ fn object(version: &str) -> Object {
     Object::read(&object)
 }
 
-fn situation(existing: Option<Record>, parents: &[&Record]) -> Situation {
-    let by_name = |record: &&Record| (record.key.clone(), Arc::new((*record).clone()));
-    Situation {
+fn input(existing: Option<BindingRecord>, parents: &[&BindingRecord]) -> AttachmentInput {
+    let with_key = |record: &&BindingRecord| (record.key.clone(), Arc::new((*record).clone()));
+    AttachmentInput {
         key: ObjectKey {
-            kind: Kind {
+            kind: ObjectKind {
                 api_version: "v1".to_owned(),
                 kind: "ConfigMap".to_owned(),
             },
@@ -41,13 +41,13 @@ fn situation(existing: Option<Record>, parents: &[&Record]) -> Situation {
         },
         object: Some(object("7")),
         existing: existing.map(Arc::new),
-        followed: parents.iter().map(by_name).collect(),
-        unexplored: BTreeSet::new(),
-        named: BTreeMap::new(),
+        independent: parents.iter().map(with_key).collect(),
+        unresolved: BTreeSet::new(),
+        referenced: BTreeMap::new(),
     }
 }
 
-/// What is stored after a plan was carried out.
+/// Returns the binding after a plan was carried out.
 fn carried_out(existing: Option<&Value>, plan: &Plan) -> Value {
     match plan.write.clone() {
         None => existing.unwrap().clone(),
@@ -60,7 +60,7 @@ fn carried_out(existing: Option<&Value>, plan: &Plan) -> Value {
     }
 }
 
-/// A merge patch, as servers do it.
+/// Applies a merge patch.
 fn merge(target: &mut Value, patch: &Value) {
     let Some(fields) = patch.as_object() else {
         *target = patch.clone();
@@ -76,21 +76,21 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 fn label(name: &str) -> String {
-    label_of(&BindingKey {
+    reference_label(&BindingKey {
         namespace: "shop".to_owned(),
         name: format!("{name}-deployment"),
     })
 }
 
 #[test]
-fn what_is_named_gets_a_binding_that_says_by_whom() {
-    let web = followed(
+fn a_dependency_gets_a_binding_that_lists_its_independent_bindings() {
+    let web = independent(
         "web",
         json!([{ "name": "m1", "replicas": 2 }]),
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true }),
     );
-    let plan = plan(&situation(None, &[&web]));
-    assert_eq!(plan.informs, std::slice::from_ref(&web.key));
+    let plan = plan(&input(None, &[&web]));
+    assert_eq!(plan.synced, std::slice::from_ref(&web.key));
     assert_eq!(
         carried_out(None, &plan),
         json!({
@@ -111,42 +111,42 @@ fn what_is_named_gets_a_binding_that_says_by_whom() {
 }
 
 #[test]
-fn nothing_is_made_for_what_is_not_there_or_going_or_not_named() {
-    let web = followed("web", json!([{ "name": "m1" }]), json!({}));
-    let mut absent = situation(None, &[&web]);
+fn missing_terminating_and_unneeded_objects_get_no_binding() {
+    let web = independent("web", json!([{ "name": "m1" }]), json!({}));
+    let mut absent = input(None, &[&web]);
     absent.object = None;
-    let mut going = situation(None, &[&web]);
-    going.object.as_mut().unwrap().deleting = true;
-    for situation in [absent, going, situation(None, &[])] {
-        assert_eq!(plan(&situation), Plan::default());
+    let mut terminating = input(None, &[&web]);
+    terminating.object.as_mut().unwrap().deleting = true;
+    for input in [absent, terminating, input(None, &[])] {
+        assert_eq!(plan(&input), Plan::default());
     }
 }
 
 #[test]
-fn it_follows_and_is_left_and_whoever_wants_more_gets_it() {
-    let web = followed("web", json!([{ "name": "m1" }]), json!({}));
-    let mut stored = carried_out(None, &plan(&situation(None, &[&web])));
-    let after = |stored: &Value, parents: &[&Record]| {
-        let plan = plan(&situation(Some(read(stored.clone())), parents));
+fn the_attached_binding_follows_its_independent_bindings() {
+    let web = independent("web", json!([{ "name": "m1" }]), json!({}));
+    let mut stored = carried_out(None, &plan(&input(None, &[&web])));
+    let after = |stored: &Value, parents: &[&BindingRecord]| {
+        let plan = plan(&input(Some(read(stored.clone())), parents));
         (carried_out(Some(stored), &plan), plan)
     };
-    // It is as it should be.
+    // Up to date.
     assert_eq!(after(&stored, &[&web]).1, Plan::default());
-    // Another place.
-    let moved = followed("web", json!([{ "name": "m2", "new": 1 }]), json!({}));
-    let informs;
-    (stored, Plan { informs, .. }) = after(&stored, &[&moved]);
-    assert_eq!(informs, std::slice::from_ref(&web.key));
+    // Another placement.
+    let moved = independent("web", json!([{ "name": "m2", "new": 1 }]), json!({}));
+    let synced;
+    (stored, Plan { synced, .. }) = after(&stored, &[&moved]);
+    assert_eq!(synced, std::slice::from_ref(&web.key));
     let clusters = &stored["spec"]["requiredBy"][0]["clusters"];
     assert_eq!(*clusters, json!([{ "name": "m2", "new": 1 }]));
-    // Another one that wants more.
-    let api = followed(
+    // Another independent binding with more settings.
+    let api = independent(
         "api",
         json!([]),
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true }),
     );
     let (both, joined) = after(&stored, &[&api, &moved]);
-    assert_eq!(joined.informs, std::slice::from_ref(&api.key));
+    assert_eq!(joined.synced, std::slice::from_ref(&api.key));
     assert_eq!(
         joined.conflict.message().unwrap(),
         "Dependency policy conflict detected: ConflictResolution conflicted (Overwrite vs Abort); \
@@ -161,16 +161,16 @@ fn it_follows_and_is_left_and_whoever_wants_more_gets_it() {
     };
     assert_eq!(names(&both), ["web-deployment", "api-deployment"]);
     assert_eq!(both["spec"]["requiredBy"][1].get("clusters"), None);
-    // The first one goes.
+    // Without the first one.
     let (one, _) = after(&both, &[&api]);
     assert_eq!(names(&one), ["api-deployment"]);
     assert_eq!(
         one["metadata"]["labels"],
         json!({ (label("api")): "id-api" })
     );
-    // The last one goes.
+    // Without the last one.
     let (none, last) = after(&one, &[]);
-    assert!(last.informs.is_empty());
+    assert!(last.synced.is_empty());
     assert_eq!(none["metadata"]["labels"], json!({}));
     assert_eq!(
         none["spec"],
@@ -180,18 +180,18 @@ fn it_follows_and_is_left_and_whoever_wants_more_gets_it() {
 }
 
 #[test]
-fn edits_of_the_object_are_passed_on() {
-    let web = followed("web", json!([{ "name": "m1" }]), json!({}));
-    let stored = carried_out(None, &plan(&situation(None, &[&web])));
-    let mut situation = situation(Some(read(stored.clone())), &[&web]);
-    situation.object = Some(object("9"));
-    let stored = carried_out(Some(&stored), &plan(&situation));
+fn changes_of_the_object_are_passed_on() {
+    let web = independent("web", json!([{ "name": "m1" }]), json!({}));
+    let stored = carried_out(None, &plan(&input(None, &[&web])));
+    let mut input = input(Some(read(stored.clone())), &[&web]);
+    input.object = Some(object("9"));
+    let stored = carried_out(Some(&stored), &plan(&input));
     assert_eq!(stored["spec"]["resource"]["resourceVersion"], "9");
 }
 
 #[test]
-fn what_a_policy_decides_stays_its_own() {
-    let web = followed(
+fn fields_of_a_policy_are_not_changed() {
+    let web = independent(
         "web",
         json!([{ "name": "m1" }]),
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true }),
@@ -201,7 +201,7 @@ fn what_a_policy_decides_stays_its_own() {
         "spec": { "placement": {}, "clusters": [{ "name": "m3" }], "conflictResolution": "Abort",
             "resource": { "apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings",
                 "uid": "u-1", "resourceVersion": "1" } } });
-    let joined = plan(&situation(Some(read(stored.clone())), &[&web]));
+    let joined = plan(&input(Some(read(stored.clone())), &[&web]));
     let Some(Write::Patch(patch)) = &joined.write else {
         panic!("{joined:?}")
     };
@@ -212,40 +212,40 @@ fn what_a_policy_decides_stays_its_own() {
                 "clusters": [{ "name": "m1" }] }] } })
     );
     let both = carried_out(Some(&stored), &joined);
-    let left = plan(&situation(Some(read(both.clone())), &[]));
+    let left = plan(&input(Some(read(both.clone())), &[]));
     assert_eq!(carried_out(Some(&both), &left), stored);
 }
 
 #[test]
-fn what_others_have_attached_stays() {
+fn snapshots_of_others_are_kept() {
     let by_hand = json!({ "metadata": { "name": "settings-configmap", "namespace": "shop", "labels": {} },
         "spec": { "requiredBy": [{ "namespace": "shop", "name": "mine", "clusters": [{ "name": "m9" }] }],
             "conflictResolution": "Overwrite",
             "resource": { "apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings",
                 "uid": "u-1", "resourceVersion": "7" } } });
     let record = || Some(read(by_hand.clone()));
-    assert_eq!(plan(&situation(record(), &[])), Plan::default());
-    let web = followed("web", json!([{ "name": "m1" }]), json!({}));
-    let joined = carried_out(Some(&by_hand), &plan(&situation(record(), &[&web])));
-    let left = plan(&situation(Some(read(joined.clone())), &[]));
+    assert_eq!(plan(&input(record(), &[])), Plan::default());
+    let web = independent("web", json!([{ "name": "m1" }]), json!({}));
+    let joined = carried_out(Some(&by_hand), &plan(&input(record(), &[&web])));
+    let left = plan(&input(Some(read(joined.clone())), &[]));
     let left = carried_out(Some(&joined), &left);
     assert_eq!(left["spec"]["requiredBy"], by_hand["spec"]["requiredBy"]);
 }
 
 #[test]
-fn nobody_is_left_before_it_is_known_what_he_names() {
-    let web = followed("web", json!([{ "name": "m1" }]), json!({}));
-    let stored = carried_out(None, &plan(&situation(None, &[&web])));
-    let mut early = situation(Some(read(stored)), &[]);
-    early.unexplored.insert(label("web"));
-    early.named.insert(web.key.clone(), Arc::new(web));
+fn nothing_is_detached_before_dependencies_are_resolved() {
+    let web = independent("web", json!([{ "name": "m1" }]), json!({}));
+    let stored = carried_out(None, &plan(&input(None, &[&web])));
+    let mut early = input(Some(read(stored)), &[]);
+    early.unresolved.insert(label("web"));
+    early.referenced.insert(web.key.clone(), Arc::new(web));
     assert_eq!(plan(&early), Plan::default());
 }
 
 #[test]
-fn a_binding_of_an_older_object_or_of_another_one_is_left_alone() {
-    let web = followed("web", json!([{ "name": "m1" }]), json!({}));
-    let stored = carried_out(None, &plan(&situation(None, &[&web])));
+fn bindings_of_other_objects_and_terminating_bindings_are_not_changed() {
+    let web = independent("web", json!([{ "name": "m1" }]), json!({}));
+    let stored = carried_out(None, &plan(&input(None, &[&web])));
     let mut older = stored.clone();
     older["metadata"]["ownerReferences"][0]["uid"] = json!("u-0");
     let mut other = stored.clone();
@@ -253,8 +253,8 @@ fn a_binding_of_an_older_object_or_of_another_one_is_left_alone() {
     let mut deleting = stored;
     deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     for stored in [older, other, deleting] {
-        let moved = followed("web", json!([{ "name": "m2" }]), json!({}));
-        let plan = plan(&situation(Some(read(stored)), &[&moved]));
+        let moved = independent("web", json!([{ "name": "m2" }]), json!({}));
+        let plan = plan(&input(Some(read(stored)), &[&moved]));
         assert_eq!(plan, Plan::default());
     }
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn record(name: &str, labels: Value, annotation: Option<&str>, spec: Value) -> Arc<Record> {
+fn record(name: &str, labels: Value, annotation: Option<&str>, spec: Value) -> Arc<BindingRecord> {
     let mut whole = json!({ "resource": { "apiVersion": "apps/v1", "kind": "Deployment",
         "namespace": "shop", "name": name } });
     for (field, value) in spec.as_object().unwrap() {
@@ -17,10 +17,10 @@ fn record(name: &str, labels: Value, annotation: Option<&str>, spec: Value) -> A
     }
     let object: DynamicObject =
         serde_json::from_value(json!({ "metadata": metadata, "spec": whole })).unwrap();
-    Arc::new(Record::read(&object).unwrap())
+    Arc::new(BindingRecord::read(&object).unwrap())
 }
 
-fn followed(name: &str, annotation: Option<&str>) -> Arc<Record> {
+fn independent(name: &str, annotation: Option<&str>) -> Arc<BindingRecord> {
     let labels = json!({ "resourcebinding.karmada.io/permanent-id": name });
     let spec = json!({ "propagateDeps": true, "clusters": [{ "name": "m1" }] });
     record(name, labels, annotation, spec)
@@ -42,7 +42,7 @@ fn selecting(label: &str) -> DependentObjectReference {
 }
 
 fn key(name: &str) -> ObjectKey {
-    object_in(place_of(&named(name)), name)
+    object_in(kind_of(&named(name)), name)
 }
 
 fn object(name: &str, labels: Value, data: &str) -> Object {
@@ -52,87 +52,94 @@ fn object(name: &str, labels: Value, data: &str) -> Object {
     Object::read(&object)
 }
 
-fn followers(index: &Index, name: &str) -> Vec<String> {
-    let situation = index.situation(&key(name)).unwrap();
-    situation
-        .followed
+fn independent_of(index: &Index, name: &str) -> Vec<String> {
+    let input = index.attachment_input(&key(name)).unwrap();
+    input
+        .independent
         .into_values()
         .map(|record| record.resource.name.clone())
         .collect()
 }
 
 #[test]
-fn an_object_is_named_by_name_or_by_labels() {
+fn dependencies_are_found_by_name_and_by_labels() {
     let mut index = Index::default();
-    let (web, api) = (followed("web", None), followed("api", None));
-    index.keep_binding(Arc::clone(&web));
-    index.keep_binding(Arc::clone(&api));
-    index.names(&web.key, vec![named("settings"), named("other")]);
-    index.names(&api.key, vec![selecting("api")]);
+    let (web, api) = (independent("web", None), independent("api", None));
+    index.put_binding(Arc::clone(&web));
+    index.put_binding(Arc::clone(&api));
+    index.set_dependencies(&web.key, vec![named("settings"), named("other")]);
+    index.set_dependencies(&api.key, vec![selecting("api")]);
     assert!(
-        index.situation(&key("settings")).is_none(),
-        "the kind is not known yet"
+        index.attachment_input(&key("settings")).is_none(),
+        "the kind is not listed yet"
     );
     index.listed.insert(key("settings").kind);
-    assert_eq!(followers(&index, "settings"), ["web"]);
-    assert!(index.keep_object(
+    assert_eq!(independent_of(&index, "settings"), ["web"]);
+    assert!(index.put_object(
         &key("settings"),
         object("settings", json!({ "app": "api" }), "1")
     ));
-    assert_eq!(followers(&index, "settings"), ["api", "web"]);
-    assert_eq!(index.named_by(&api.key), [key("settings")]);
-    assert_eq!(index.named_by(&web.key), [key("settings"), key("other")]);
-    index.names(&web.key, vec![named("other")]);
-    assert_eq!(followers(&index, "settings"), ["api"]);
-    index.forget_object(&key("settings"));
-    assert_eq!(followers(&index, "settings"), [""; 0]);
-    index.forget_binding(&api.key);
-    assert!(!index.concerns(&key("settings")));
+    assert_eq!(independent_of(&index, "settings"), ["api", "web"]);
+    assert_eq!(index.dependencies_of(&api.key), [key("settings")]);
+    assert_eq!(
+        index.dependencies_of(&web.key),
+        [key("settings"), key("other")]
+    );
+    index.set_dependencies(&web.key, vec![named("other")]);
+    assert_eq!(independent_of(&index, "settings"), ["api"]);
+    index.remove_object(&key("settings"));
+    assert_eq!(independent_of(&index, "settings"), [""; 0]);
+    index.remove_binding(&api.key);
+    assert!(!index.is_relevant(&key("settings")));
 }
 
 #[test]
-fn an_object_that_says_the_same_keeps_its_version() {
+fn equal_content_is_no_change() {
     let mut index = Index::default();
-    assert!(index.keep_object(&key("a"), object("a", json!({}), "1")));
-    assert!(!index.keep_object(&key("a"), object("a", json!({}), "1")));
-    assert!(index.keep_object(&key("a"), object("a", json!({}), "2")));
-    assert!(index.keep_object(&key("a"), object("a", json!({ "app": "x" }), "2")));
+    assert!(index.put_object(&key("a"), object("a", json!({}), "1")));
+    assert!(!index.put_object(&key("a"), object("a", json!({}), "1")));
+    assert!(index.put_object(&key("a"), object("a", json!({}), "2")));
+    assert!(index.put_object(&key("a"), object("a", json!({ "app": "x" }), "2")));
 }
 
 #[test]
-fn what_was_noted_counts_until_somebody_looks() {
+fn stored_dependencies_are_used_until_they_are_resolved() {
     let mut index = Index::default();
-    let noted = serde_json::to_string(&[named("settings")]).unwrap();
-    let web = followed("web", Some(&noted));
-    index.keep_binding(Arc::clone(&web));
-    assert_eq!(index.named_by(&web.key), [key("settings")]);
-    // Without a note nobody who follows it is sent away.
-    let api = followed("api", None);
-    index.keep_binding(Arc::clone(&api));
-    let label = label_of(&api.key);
+    let stored = serde_json::to_string(&[named("settings")]).unwrap();
+    let web = independent("web", Some(&stored));
+    index.put_binding(Arc::clone(&web));
+    assert_eq!(index.dependencies_of(&web.key), [key("settings")]);
+    // Without stored dependencies, nothing is detached yet.
+    let api = independent("api", None);
+    index.put_binding(Arc::clone(&api));
+    let label = reference_label(&api.key);
     let mut attached = (*record("x", json!({ label.clone(): "api" }), None, json!({}))).clone();
     attached.key = key("lonely").binding();
-    index.keep_binding(Arc::new(attached));
-    let situation = index.situation(&key("lonely")).unwrap();
-    assert_eq!(situation.unexplored, BTreeSet::from([label]));
+    index.put_binding(Arc::new(attached));
+    let input = index.attachment_input(&key("lonely")).unwrap();
+    assert_eq!(input.unresolved, BTreeSet::from([label]));
     assert_eq!(index.attached_to(&api.key).count(), 1);
-    index.names(&api.key, Vec::new());
-    let situation = index.situation(&key("lonely")).unwrap();
-    assert!(situation.unexplored.is_empty());
+    index.set_dependencies(&api.key, Vec::new());
+    let input = index.attachment_input(&key("lonely")).unwrap();
+    assert!(input.unresolved.is_empty());
 }
 
 #[test]
-fn who_is_not_followed_names_nothing() {
+fn only_independent_bindings_have_dependencies() {
     let mut index = Index::default();
-    let noted = serde_json::to_string(&[named("settings")]).unwrap();
-    let web = followed("web", Some(&noted));
-    index.keep_binding(Arc::clone(&web));
-    let mut left = (*web).clone();
-    left.propagates = false;
-    assert_eq!(left.role(), Role::Left);
-    index.keep_binding(Arc::new(left));
-    assert!(!index.concerns(&key("settings")));
-    let mut alone = (*followed("api", None)).clone();
-    alone.clusters.clear();
-    assert_eq!(alone.role(), Role::Alone, "it was never scheduled");
+    let stored = serde_json::to_string(&[named("settings")]).unwrap();
+    let web = independent("web", Some(&stored));
+    index.put_binding(Arc::clone(&web));
+    let mut detaching = (*web).clone();
+    detaching.propagates = false;
+    assert_eq!(detaching.role(), Role::Detaching);
+    index.put_binding(Arc::new(detaching));
+    assert!(!index.is_relevant(&key("settings")));
+    let mut unscheduled = (*independent("api", None)).clone();
+    unscheduled.clusters.clear();
+    assert_eq!(
+        unscheduled.role(),
+        Role::Unrelated,
+        "it was never scheduled"
+    );
 }
