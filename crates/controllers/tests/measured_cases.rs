@@ -1,17 +1,16 @@
-//! The measured cases of Karmada's webhooks and detector, replayed on the pure functions: what a policy
-//! becomes, whether it is refused, which policy wins and what the binding says.
+//! Replays the recorded cases of Karmada's webhooks and detector on pure functions: defaults and validation of policies,
+//! the winning policy, and the binding.
 //!
-//! There is no server here: what a schema refuses, and what only happens in time, is for the end-to-end
-//! replay of the same cases.
+//! There is no server: refusals by the schema and timing are covered by the end-to-end replay of the same cases.
 
-#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::io::Read as _;
 use std::sync::Arc;
 
 use berth_api::admission::{self, GuardedKind, Operation, SystemEnvironment};
 use berth_controllers::detector::Gates;
-use berth_controllers::detector::binding_change::new_binding;
+use berth_controllers::detector::binding_patch::new_binding;
 use berth_controllers::detector::claim::PolicyKind;
 use berth_controllers::detector::decision::{Cause, Plan, decide};
 use berth_controllers::detector::desired_binding::binding_for;
@@ -50,13 +49,13 @@ fn guarded(kind: PolicyKind) -> GuardedKind {
     }
 }
 
-/// Whether the error text is the schema's, not the webhook's.
+/// Reports whether the schema refused an object, and not the webhook.
 fn is_schema_refusal(admitted: &Value) -> bool {
     let error = admitted["error"].as_str().unwrap_or_default();
     !error.contains("admission webhook")
 }
 
-/// The fields that a refusal of the webhook names.
+/// Returns the fields that an error of the webhook names.
 fn refused_fields(error: &str) -> Vec<&str> {
     error
         .split([' ', '['])
@@ -66,7 +65,7 @@ fn refused_fields(error: &str) -> Vec<&str> {
 }
 
 #[test]
-fn policies_are_admitted_as_measured() {
+fn policies_are_admitted_as_recorded() {
     let mut differences = Vec::new();
     for case in cases() {
         let id = &case["id"];
@@ -83,7 +82,7 @@ fn policies_are_admitted_as_measured() {
                 (true, Ok(())) => {
                     if stored["spec"] != admitted["spec"] {
                         differences.push(format!(
-                            "{id}: stored\n  {}\nmeasured\n  {}",
+                            "{id}: stored\n  {}\nrecorded\n  {}",
                             stored["spec"], admitted["spec"]
                         ));
                     }
@@ -104,7 +103,7 @@ fn policies_are_admitted_as_measured() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What kube-apiserver fills into templates where the interpreter looks.
+/// Adds the defaults of kube-apiserver that the interpreter reads.
 fn as_stored(mut object: Value) -> Value {
     let default = |value: &mut Value, preset: Value| {
         if value.is_null() {
@@ -155,14 +154,14 @@ fn template_of(case: &Value) -> Template {
     Template::from_object(&Arc::new(resource), serde_json::from_value(object).unwrap())
 }
 
-/// Applies the objects in order, as far as they are accepted: a template that is claimed stays claimed.
-fn replay(measured: &Value) -> Option<Value> {
-    let template = template_of(measured);
+/// Applies the accepted objects in order. A claim is never replaced.
+fn replay(case: &Value) -> Option<Value> {
+    let template = template_of(case);
     let mut index = Index::default();
     let mut present = false;
     let mut outcome = None;
-    let objects = measured["objects"].as_array().unwrap();
-    for (object, admitted) in objects.iter().zip(measured["admitted"].as_array().unwrap()) {
+    let objects = case["objects"].as_array().unwrap();
+    for (object, admitted) in objects.iter().zip(case["admitted"].as_array().unwrap()) {
         if admitted["accepted"] != true {
             continue;
         }
@@ -195,8 +194,8 @@ fn replay(measured: &Value) -> Option<Value> {
     Some(new_binding(&desired, "*"))
 }
 
-/// A binding as the measurements show it.
-fn as_measured(binding: &Value) -> Value {
+/// Formats a binding as recorded.
+fn as_recorded(binding: &Value) -> Value {
     let meta = &binding["metadata"];
     let mut labels = meta["labels"].clone();
     for value in labels.as_object_mut().unwrap().values_mut() {
@@ -214,14 +213,14 @@ fn as_measured(binding: &Value) -> Value {
 }
 
 #[test]
-fn bindings_are_as_measured() {
+fn bindings_equal_the_recorded_ones() {
     let mut differences = Vec::new();
     for case in cases() {
-        let ours: Vec<Value> = replay(&case).iter().map(as_measured).collect();
-        let measured = case["bindings"].as_array().unwrap();
-        if ours != *measured {
+        let ours: Vec<Value> = replay(&case).iter().map(as_recorded).collect();
+        let recorded = case["bindings"].as_array().unwrap();
+        if ours != *recorded {
             differences.push(format!(
-                "{}: ours\n  {}\nmeasured\n  {}",
+                "{}: ours\n  {}\nrecorded\n  {}",
                 case["id"],
                 json!(ours),
                 case["bindings"]

@@ -7,12 +7,12 @@ use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
 use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::DetectorOptions;
-use berth_controllers::detector::binding_change::{change, new_binding, release};
+use berth_controllers::detector::binding_patch::{binding_patch, new_binding, release_metadata};
 use berth_controllers::detector::claim::{Claim, PolicyKey, PolicyKind};
 use berth_controllers::detector::decision::{Cause, Plan};
 use berth_controllers::detector::desired_binding::binding_for;
-use berth_controllers::detector::policy::{Policy, PolicyRecord, Standing};
-use berth_controllers::detector::state::{State, Work};
+use berth_controllers::detector::policy::{Policy, PolicyRecord, PolicyState};
+use berth_controllers::detector::state::{QueueItem, State};
 use berth_controllers::detector::template::Template;
 use berth_controllers::resource_selector::Selector;
 use berth_controllers::resource_type::{ResourceType, TemplateKey};
@@ -84,7 +84,7 @@ impl Detector {
     pub(crate) fn policy_known(&mut self, kind: PolicyKind, object: Value) -> Vec<String> {
         match self.record(kind, object) {
             Ok((record, words)) => {
-                self.state.policy_known(record);
+                self.state.seed_policy(record);
                 words
             }
             Err(word) => vec![word],
@@ -113,17 +113,17 @@ impl Detector {
             serde_json::from_value(object).map_err(|error| error.to_string())?;
         let mut record = PolicyRecord::from_object(kind, &object);
         let mut words = Vec::new();
-        if let Standing::Refused(reason) = &record.standing {
+        if let PolicyState::Invalid(reason) = &record.state {
             match policy_as_it_is(&record.key, &object) {
                 Some(policy) if !self.validates => {
-                    record.standing = Standing::Ready(Arc::new(policy));
+                    record.state = PolicyState::Ready(Arc::new(policy));
                 }
                 _ => words.push(format!("{} is not applied: {reason}", record.key)),
             }
         }
         words.extend(
             record
-                .faults
+                .invalid_selectors
                 .iter()
                 .map(|fault| format!("{}: {fault}", record.key)),
         );
@@ -185,7 +185,7 @@ impl Detector {
                 self.holders.insert(template.key.clone(), policy);
             }
             self.state.serve(Arc::clone(kind));
-            self.state.template_known(template);
+            self.state.seed_template(template);
         }
     }
 
@@ -230,13 +230,13 @@ impl Detector {
 
     /// Decides what was enqueued, until nothing is left to do.
     pub(crate) fn settle(&mut self, bindings: &mut Bindings) {
-        while let Some(work) = self.state.next_work() {
-            let key = work.key();
-            if let Work::Template {
+        while let Some(item) = self.state.next_item() {
+            let key = item.key();
+            if let QueueItem::Template {
                 template,
                 cause,
                 plan,
-            } = work
+            } = item
             {
                 self.note_decided(&template.key);
                 self.carry_out(&template, &cause, plan, bindings);
@@ -254,8 +254,8 @@ impl Detector {
     ) {
         let key = &template.key;
         match plan {
-            Plan::Wait | Plan::AwaitOverrides => {}
-            Plan::Leave => {
+            Plan::AwaitPolicy | Plan::AwaitOverrides => {}
+            Plan::None => {
                 if cause.policy_changed
                     && let Some(policy) = self.holder(template)
                     && policy.is_lazy()
@@ -324,7 +324,7 @@ impl Detector {
             Some(binding) => {
                 let typed: DynamicObject =
                     serde_json::from_value(binding.clone()).map_err(|error| error.to_string())?;
-                let patch = change(&typed, &desired).map_err(|error| error.to_string())?;
+                let patch = binding_patch(&typed, &desired).map_err(|error| error.to_string())?;
                 if let Some(patch) = patch
                     && let Some(binding) = bindings.get_mut(&key)
                 {
@@ -372,22 +372,22 @@ impl Detector {
             return fault;
         };
         match self.state.plan(template, &Cause::default()) {
-            Plan::Wait => Some((true, "no policy selects it".to_owned())),
+            Plan::AwaitPolicy => Some((true, "no policy selects it".to_owned())),
             Plan::AwaitOverrides => Some((
                 false,
                 "waits for the overrides that its policy depends on".to_owned(),
             )),
-            Plan::Leave if template.is_taken() => {
+            Plan::None if template.is_reserved() => {
                 Some((false, "another controller has claimed it".to_owned()))
             }
-            Plan::Leave if self.holder(template).is_none() => template.claim.as_ref().map(|claim| {
+            Plan::None if self.holder(template).is_none() => template.claim.as_ref().map(|claim| {
                 let policy = &claim.policy;
                 let reason = format!(
                     "stays as it is under {policy}, which does not select it or cannot be applied"
                 );
                 (false, reason)
             }),
-            Plan::Leave | Plan::Release(_) | Plan::Apply(_) => fault,
+            Plan::None | Plan::Release(_) | Plan::Apply(_) => fault,
         }
     }
 }
@@ -410,7 +410,7 @@ fn release_binding(bindings: &mut Bindings, key: &BindingKey, claim: &Claim) {
     };
     let labels = typed.metadata.labels.as_ref();
     if labels.is_some_and(|labels| claim.is_on(labels)) {
-        let patch = serde_json::json!({ "metadata": release(claim, &typed) });
+        let patch = serde_json::json!({ "metadata": release_metadata(claim, &typed) });
         overlay::merge(binding, &patch);
     }
 }

@@ -1,4 +1,4 @@
-//! Claims: the marks by which a template, and its binding, belong to a policy.
+//! Claims: the labels and annotations that assign a template and its binding to a policy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
-    /// The kind under which the admission rules know it.
+    /// Returns the kind that the admission rules use.
     pub fn guarded(self) -> GuardedKind {
         match self {
             Self::Namespaced => GuardedKind::PropagationPolicy,
@@ -43,19 +43,19 @@ impl PolicyKind {
     }
 }
 
-/// Names a policy.
+/// The key of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PolicyKey {
-    /// Its kind.
+    /// The kind.
     pub kind: PolicyKind,
-    /// Its namespace, empty for a ClusterPropagationPolicy.
+    /// The namespace, empty for a ClusterPropagationPolicy.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 impl PolicyKey {
-    /// The name with the namespace, where there is one.
+    /// Returns the name, with the namespace of a PropagationPolicy.
     pub fn full_name(&self) -> String {
         match self.kind {
             PolicyKind::Namespaced => format!("{}/{}", self.namespace, self.name),
@@ -64,7 +64,7 @@ impl PolicyKey {
     }
 }
 
-/// As Karmada's events write it: `policy(shop/p)`, `cluster policy(p)`.
+/// Formats a policy as Karmada's events do: `policy(shop/p)`, `cluster policy(p)`.
 impl fmt::Display for PolicyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -75,17 +75,17 @@ impl fmt::Display for PolicyKey {
     }
 }
 
-/// A template belongs to a policy.
+/// The claim of a policy on a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The policy.
     pub policy: PolicyKey,
-    /// The permanent id of the policy that made the claim: a policy that was made anew has another one.
+    /// The permanent id of the policy. A recreated policy has another one.
     pub id: String,
 }
 
 impl Claim {
-    /// Reads a claim. That of a PropagationPolicy comes first; a claim with a part missing is none.
+    /// Reads a claim, first that of a PropagationPolicy. An incomplete claim is ignored.
     pub fn read(
         labels: &BTreeMap<String, String>,
         annotations: &BTreeMap<String, String>,
@@ -112,7 +112,7 @@ impl Claim {
         Some(claim(PolicyKind::Cluster, "", name, id))
     }
 
-    /// The labels that make the claim.
+    /// Returns the labels of the claim.
     pub fn labels(&self) -> Map<String, Value> {
         self.policy
             .kind
@@ -122,7 +122,7 @@ impl Claim {
             .collect()
     }
 
-    /// The annotations that make the claim.
+    /// Returns the annotations of the claim.
     pub fn annotations(&self) -> Map<String, Value> {
         let values = match self.policy.kind {
             PolicyKind::Namespaced => vec![&self.policy.namespace, &self.policy.name],
@@ -134,8 +134,7 @@ impl Claim {
             .collect()
     }
 
-    /// The metadata of a merge patch that makes the claim. That of a PropagationPolicy takes the place of
-    /// any other claim.
+    /// Returns the metadata of a merge patch that adds the claim. The claim of a PropagationPolicy replaces any other.
     pub fn patch(&self) -> Value {
         let (mut labels, mut annotations) = (self.labels(), self.annotations());
         if self.policy.kind == PolicyKind::Namespaced {
@@ -144,14 +143,14 @@ impl Claim {
         json!({ "labels": labels, "annotations": annotations })
     }
 
-    /// The metadata of a merge patch that takes the claim back.
+    /// Returns the metadata of a merge patch that removes the claim.
     pub fn release_patch(&self) -> Value {
         let (mut labels, mut annotations) = (Map::new(), Map::new());
         erase(self.policy.kind, &mut labels, &mut annotations);
         json!({ "labels": labels, "annotations": annotations })
     }
 
-    /// Whether these labels carry exactly this claim, so that taking it back hurts no other one.
+    /// Reports whether labels contain this claim, so that its removal affects no other claim.
     pub fn is_on(&self, labels: &BTreeMap<String, String>) -> bool {
         let mut keys = self.policy.kind.labels().iter();
         keys.all(|key| labels.get(*key) == Some(&self.id))

@@ -1,37 +1,37 @@
-//! What is to be done about one template: a pure function of what is known.
+//! Decides what to do about a template, as a pure function of the observed objects.
 
 use std::sync::Arc;
 
-use super::claim::{Claim, PolicyKey};
+use super::claim::{Claim, PolicyKey, PolicyKind};
 use super::index::Index;
 use super::options::Gates;
-use super::policy::{Policy, Standing};
-use super::preemption::{Contender, may_take};
+use super::policy::{Policy, PolicyState};
 use super::template::Template;
+use crate::reconciler::work_queue::Reason;
 
-/// Why a template is looked at.
+/// The reasons for examining a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// It is new or a user changed it. Under a lazy policy only that brings changes of the policy to the
-    /// binding.
+    /// The template is new, or a user changed it. A lazy policy updates the binding for this reason only.
     pub by_user: bool,
-    /// The policy that holds it changed: where it selects the template no longer, it lets it go.
+    /// Its policy changed: the template is released if the policy no longer selects it.
     pub policy_changed: bool,
-    /// Policies that want to take it from its owner.
+    /// Policies that may preempt its policy.
     pub challengers: Vec<PolicyKey>,
 }
 
 impl Cause {
-    /// The template is new or was changed by a user.
+    /// Returns the cause of a new template or of a change by a user.
     pub fn user() -> Self {
         Self {
             by_user: true,
             ..Self::default()
         }
     }
+}
 
-    /// Both causes.
-    pub fn merge(&mut self, other: Self) {
+impl Reason for Cause {
+    fn merge(&mut self, other: Self) {
         self.by_user |= other.by_user;
         self.policy_changed |= other.policy_changed;
         for challenger in other.challengers {
@@ -42,43 +42,43 @@ impl Cause {
     }
 }
 
-/// What is to be done.
+/// The decision about a template.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Nothing, until something changes that would be told.
-    Leave,
-    /// Nothing, until a policy comes that selects the template.
-    Wait,
-    /// Nothing, until the overrides exist on which the policy depends.
+    /// Nothing to do until something changes.
+    None,
+    /// Wait for a policy that selects the template.
+    AwaitPolicy,
+    /// Wait for the override policies that the policy depends on.
     AwaitOverrides,
-    /// The claim comes off: from the binding first, then from the template.
+    /// Remove the claim, first from the binding and then from the template.
     Release(Claim),
-    /// A policy is applied.
+    /// Apply a policy.
     Apply(Application),
 }
 
-/// How a policy is applied.
+/// The application of a policy to a template.
 #[derive(Clone, Debug)]
 pub struct Application {
     /// The policy.
     pub policy: Arc<Policy>,
-    /// Whether the template has to be marked first.
+    /// Whether to claim the template first.
     pub claim: bool,
-    /// Whether the binding is brought up to date.
+    /// Whether to update the binding.
     pub bind: bool,
-    /// The policy from which the template is taken.
-    pub taken_from: Option<PolicyKey>,
+    /// The policy that is preempted.
+    pub preempted: Option<PolicyKey>,
 }
 
-/// Decides.
+/// Decides what to do about a template.
 pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: Gates) -> Plan {
-    if template.is_taken() {
-        return Plan::Leave;
+    if template.is_reserved() {
+        return Plan::None;
     }
     let Some(claim) = &template.claim else {
         return match index.best_policy(template) {
             Some(policy) => apply(template, index, policy, cause, None),
-            None => Plan::Wait,
+            None => Plan::AwaitPolicy,
         };
     };
     let owner = index.policy(&claim.policy);
@@ -87,15 +87,16 @@ pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: Gates) -
     {
         return apply(template, index, challenger, cause, Some(&claim.policy));
     }
-    match owner.map(|record| &record.standing) {
-        None | Some(Standing::Leaving) => Plan::Release(claim.clone()),
-        Some(Standing::Ready(policy)) if policy.selects(template) => {
+    match owner.map(|record| &record.state) {
+        None | Some(PolicyState::Terminating) => Plan::Release(claim.clone()),
+        Some(PolicyState::Ready(policy)) if policy.selects(template) => {
             apply(template, index, policy, cause, None)
         }
-        // A template that changes away from its policy stays bound, as in Karmada; a policy that changes
-        // away from its templates lets them go.
-        Some(Standing::Ready(_)) if cause.policy_changed => Plan::Release(claim.clone()),
-        Some(Standing::Ready(_) | Standing::Incomplete(_) | Standing::Refused(_)) => Plan::Leave,
+        // As in Karmada, only a change of the policy releases templates that it no longer selects.
+        Some(PolicyState::Ready(_)) if cause.policy_changed => Plan::Release(claim.clone()),
+        Some(PolicyState::Ready(_) | PolicyState::Incomplete(_) | PolicyState::Invalid(_)) => {
+            Plan::None
+        }
     }
 }
 
@@ -104,33 +105,33 @@ fn apply(
     index: &Index,
     policy: &Arc<Policy>,
     cause: &Cause,
-    taken_from: Option<&PolicyKey>,
+    preempted: Option<&PolicyKey>,
 ) -> Plan {
-    // A policy that preempts takes its template at once; it is the next step that waits for overrides.
-    if taken_from.is_none() && !index.has_overrides_of(policy) {
+    // A preempting policy claims its template at once. The binding waits for the override policies.
+    if preempted.is_none() && !index.has_overrides_of(policy) {
         return Plan::AwaitOverrides;
     }
     let claim = needs_claim(template, policy);
     let bind = (cause.by_user || !policy.is_lazy()) && index.has_overrides_of(policy);
     if !claim && !bind {
-        return Plan::Leave;
+        return Plan::None;
     }
     Plan::Apply(Application {
         policy: Arc::clone(policy),
         claim,
         bind,
-        taken_from: taken_from.cloned(),
+        preempted: preempted.cloned(),
     })
 }
 
 fn needs_claim(template: &Template, policy: &Policy) -> bool {
     let own = policy.claim();
-    let stray = template.has_cluster_claim
+    let has_other_claim = template.has_cluster_claim
         && template
             .claim
             .as_ref()
-            .is_some_and(|claim| claim.policy.kind == super::claim::PolicyKind::Namespaced);
-    template.claim.as_ref() != Some(&own) || stray
+            .is_some_and(|claim| claim.policy.kind == PolicyKind::Namespaced);
+    template.claim.as_ref() != Some(&own) || has_other_claim
 }
 
 fn strongest_challenger<'a>(
@@ -143,16 +144,32 @@ fn strongest_challenger<'a>(
         return None;
     }
     let owner = index.policy(&claim.policy)?.ready()?;
-    let contender = |policy: &Policy| Contender {
-        kind: policy.key.kind,
-        priority: policy.priority(),
-    };
     cause
         .challengers
         .iter()
         .filter(|key| **key != claim.policy)
         .filter_map(|key| index.policy(key)?.ready())
         .filter(|policy| policy.preempts() && policy.selects(template))
-        .filter(|policy| may_take(contender(policy), contender(owner)))
+        .filter(|policy| may_preempt(rank(policy), rank(owner)))
         .max_by_key(|policy| (std::cmp::Reverse(policy.key.kind), policy.priority()))
 }
+
+/// The kind and the explicit priority of a policy.
+type Rank = (PolicyKind, i32);
+
+fn rank(policy: &Policy) -> Rank {
+    (policy.key.kind, policy.priority())
+}
+
+/// Reports whether a policy may preempt the owner of a template: PropagationPolicies precede ClusterPropagationPolicies,
+/// and among policies of one kind the strictly higher priority wins.
+fn may_preempt(challenger: Rank, owner: Rank) -> bool {
+    match (challenger.0, owner.0) {
+        (PolicyKind::Namespaced, PolicyKind::Cluster) => true,
+        (PolicyKind::Cluster, PolicyKind::Namespaced) => false,
+        _ => challenger.1 > owner.1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! The binding that a template has under a policy.
+//! The desired binding of a template under a policy.
 
 use std::collections::BTreeMap;
 
@@ -15,34 +15,33 @@ use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter::{InterpretError, interpret};
 
-/// What a binding should say.
+/// A desired binding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredBinding {
-    /// What it is called.
+    /// The key.
     pub key: BindingKey,
     /// The UID of the template that owns it.
     pub owner_uid: String,
-    /// The one owner reference.
+    /// The only owner reference.
     pub owner: Value,
     /// The labels of the claim.
     pub labels: Map<String, Value>,
     /// The annotations of the claim.
     pub annotations: Map<String, Value>,
-    /// The fields of the spec that the policy and the template decide; what is missing is to be absent.
+    /// The fields of the spec that policy and template decide. A missing field is removed.
     pub spec: Map<String, Value>,
-    /// Whether replicas were read from the template.
+    /// Whether the replicas were read from the template.
     pub interpreted: bool,
 }
 
 impl DesiredBinding {
-    /// The kind of binding.
+    /// Returns the kind of binding.
     pub fn kind(&self) -> BindingKind {
         BindingKind::of(&self.key)
     }
 }
 
-/// The binding of a template under a policy. `priority` is the value of the priority class that the policy
-/// names.
+/// Builds the binding of a template under a policy. `priority` is the value of the policy's priority class.
 ///
 /// # Errors
 /// When the template's replicas cannot be read.
@@ -54,7 +53,7 @@ pub fn binding_for(
 ) -> Result<DesiredBinding, InterpretError> {
     let key = template.key.binding();
     let kind = BindingKind::of(&key);
-    let mut spec = copied_from(policy);
+    let mut spec = policy_fields(policy);
     spec.insert("resource".to_owned(), reference(template));
     let interpreted = add_replicas(template, gates, &mut spec)?;
     if kind == BindingKind::Namespaced {
@@ -94,7 +93,7 @@ pub fn binding_for(
     })
 }
 
-fn copied_from(policy: &Policy) -> Map<String, Value> {
+fn policy_fields(policy: &Policy) -> Map<String, Value> {
     let mut raw = policy.raw_spec.clone();
     drop_empty_values(&mut raw, &policy.spec);
     let mut spec = Map::new();
@@ -149,7 +148,7 @@ fn add_replicas(
         spec.insert("replicas".to_owned(), json!(wanted.replicas));
     }
     if let Some(mut requirements) = wanted.requirements {
-        // The template's own tolerations and selectors are part of it.
+        // They include the tolerations and node selector of the template.
         if let Ok(typed) = ReplicaRequirements::deserialize(&requirements) {
             drop_empty_values(&mut requirements, &typed);
         }
@@ -190,14 +189,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_has_no_values_that_go_omits() {
+    fn values_that_go_omits_are_not_copied() {
         let raw_spec = json!({
             "resourceSelectors": [],
             "schedulerName": "",
             "conflictResolution": "Abort",
             "preserveResourcesOnDeletion": false,
             "placement": { "clusterTolerations": [{ "key": "", "operator": "Equal", "value": "x" }],
-                "spreadConstraints": [], "ofTomorrow": "kept" },
+                "spreadConstraints": [], "unknownField": "kept" },
             "suspension": { "dispatching": false, "dispatchingOnClusters": { "clusterNames": [] } },
             "failover": { "cluster": { "purgeMode": "" } },
         });
@@ -214,11 +213,11 @@ mod tests {
             preemptible: None,
         };
         assert_eq!(
-            Value::Object(copied_from(&policy)),
+            Value::Object(policy_fields(&policy)),
             json!({
                 "conflictResolution": "Abort",
                 "preserveResourcesOnDeletion": false,
-                "placement": { "clusterTolerations": [{ "operator": "Equal", "value": "x" }], "ofTomorrow": "kept" },
+                "placement": { "clusterTolerations": [{ "operator": "Equal", "value": "x" }], "unknownField": "kept" },
                 "suspension": { "dispatching": false, "dispatchingOnClusters": {} },
                 "failover": { "cluster": {} },
             })

@@ -1,5 +1,5 @@
-//! Finds out which kinds of resource the server serves: at the start, every 30 seconds, and as soon as a
-//! custom resource definition changes.
+//! Discovery of the resource types that the server serves: at the start, every 30 seconds, and after each change of a
+//! CustomResourceDefinition.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,31 +13,32 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::observation::Message;
+use super::watch_events::Event;
+use crate::api_error::is_outage;
 use crate::resource_type::ResourceType;
 
-/// How often to look without a reason.
+/// Interval between two discoveries.
 const PERIOD: Duration = Duration::from_secs(30);
-/// How soon to look again when it failed, or when the server does not serve a definition yet.
-const SOON: Duration = Duration::from_millis(250);
+/// Delay after a failure, or while the server does not serve an established definition yet.
+const SHORT_DELAY: Duration = Duration::from_millis(250);
 
-/// How often to look soon before settling for the period: what a server never serves is not chased.
-const SOON_LIMIT: u32 = 40;
+/// Maximum number of short delays in a row, for a definition that the server never serves.
+const SHORT_DELAY_LIMIT: u32 = 40;
 
-/// Group and plural of a definition that is established, and so should be served.
+/// Groups and plurals of the established definitions, which should be served.
 type Established = HashSet<(String, String)>;
 
-/// Tells the owner what is served, whenever that changes.
+/// Sends the served resource types whenever they change.
 pub(super) async fn discover(
     client: kube::Client,
-    sender: mpsc::Sender<Message>,
+    sender: mpsc::Sender<Event>,
     shutdown: CancellationToken,
 ) {
     let (established, mut changes) = watch::channel(Established::new());
     let work = async {
         tokio::join!(
             watch_definitions(client.clone(), established),
-            look(client.clone(), &mut changes, sender),
+            discover_repeatedly(client.clone(), &mut changes, sender),
         );
     };
     tokio::select! {
@@ -46,13 +47,13 @@ pub(super) async fn discover(
     }
 }
 
-async fn look(
+async fn discover_repeatedly(
     client: kube::Client,
     changes: &mut watch::Receiver<Established>,
-    sender: mpsc::Sender<Message>,
+    sender: mpsc::Sender<Event>,
 ) {
     let mut known = None;
-    let mut hurried = 0;
+    let mut short_delays = 0;
     loop {
         let expected = changes.borrow_and_update().clone();
         let pause = match served(&client).await {
@@ -63,36 +64,36 @@ async fn look(
                 });
                 if known.as_ref() != Some(&types) {
                     known = Some(types.clone());
-                    if sender.send(Message::Served(types)).await.is_err() {
+                    if sender.send(Event::Discovered(types)).await.is_err() {
                         return;
                     }
                 }
-                hurried = if missing { hurried + 1 } else { 0 };
-                if missing && hurried <= SOON_LIMIT {
-                    SOON
+                short_delays = if missing { short_delays + 1 } else { 0 };
+                if missing && short_delays <= SHORT_DELAY_LIMIT {
+                    SHORT_DELAY
                 } else {
                     PERIOD
                 }
             }
             Err(error) => {
-                if is_unreachable(&error) {
-                    tracing::debug!(%error, "discovery failed, trying again");
+                if is_outage(&error) {
+                    tracing::debug!(%error, "no response, trying discovery again");
                 } else {
                     tracing::warn!(%error, "discovery failed, trying again");
                 }
-                SOON
+                SHORT_DELAY
             }
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            // The other side never goes away before this one.
-            _ = changes.changed() => hurried = 0,
+            // The sender outlives this loop.
+            _ = changes.changed() => short_delays = 0,
         }
     }
 }
 
 async fn served(client: &kube::Client) -> Result<Vec<ResourceType>, kube::Error> {
-    // Servers without aggregated discovery are asked group by group.
+    // Servers without aggregated discovery need a request for each group.
     let discovery = match Discovery::new(client.clone()).run_aggregated().await {
         Ok(discovery) => discovery,
         Err(_) => Discovery::new(client.clone()).run().await?,
@@ -104,14 +105,14 @@ async fn served(client: &kube::Client) -> Result<Vec<ResourceType>, kube::Error>
     Ok(types)
 }
 
-/// Each resource of a group that can be listed, watched and deleted, in the group's preferred version
-/// where it has that version.
+/// Returns the resources of a group that can be listed, watched and deleted, in the preferred version of the group if it
+/// has them.
 fn preferred(group: &ApiGroup) -> Vec<ResourceType> {
-    let favourite = group.preferred_version_or_latest();
-    let others = group.versions().filter(|version| *version != favourite);
+    let preferred = group.preferred_version_or_latest();
+    let others = group.versions().filter(|version| *version != preferred);
     let mut seen = HashSet::new();
     let mut types = Vec::new();
-    for version in std::iter::once(favourite).chain(others) {
+    for version in std::iter::once(preferred).chain(others) {
         for (resource, capabilities) in group.versioned_resources(version) {
             let usable = [verbs::DELETE, verbs::LIST, verbs::WATCH]
                 .iter()
@@ -148,7 +149,9 @@ async fn watch_definitions(client: kube::Client, established: watch::Sender<Esta
                 known.remove(&names(&definition));
             }),
             Ok(watcher::Event::InitDone) => {}
-            Err(error) => tracing::debug!(%error, "watch of definitions failed, trying again"),
+            Err(error) => {
+                tracing::debug!(%error, "watch of CustomResourceDefinitions failed, trying again")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The events that tell users what the detector did: reasons and messages are Karmada's where it has them.
+//! Events of the detector. Reasons and messages are Karmada's where it has them.
 
 use berth_events::{Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -10,7 +10,7 @@ use super::template::Template;
 /// The source component of the detector's events.
 pub(super) const COMPONENT: &str = "resource-detector";
 
-/// A policy was applied to a template.
+/// Reports that a policy was applied to a template.
 pub(super) fn applied(template: &Template, policy: &Policy) -> Happening {
     about(
         template,
@@ -20,8 +20,8 @@ pub(super) fn applied(template: &Template, policy: &Policy) -> Happening {
     )
 }
 
-/// A policy could not be applied to a template.
-pub(super) fn not_applied(template: &Template, policy: &Policy, error: &str) -> Happening {
+/// Reports that a policy could not be applied to a template.
+pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) -> Happening {
     about(
         template,
         Severity::Warning,
@@ -30,7 +30,7 @@ pub(super) fn not_applied(template: &Template, policy: &Policy, error: &str) -> 
     )
 }
 
-/// Replicas were read from a template.
+/// Reports that the replicas of a template were read.
 pub(super) fn interpreted(template: &Template) -> Happening {
     about(
         template,
@@ -40,8 +40,8 @@ pub(super) fn interpreted(template: &Template) -> Happening {
     )
 }
 
-/// Replicas could not be read from a template.
-pub(super) fn not_interpreted(template: &Template, error: &str) -> Happening {
+/// Reports that the replicas of a template could not be read.
+pub(super) fn interpret_failed(template: &Template, error: &str) -> Happening {
     about(
         template,
         Severity::Warning,
@@ -50,22 +50,18 @@ pub(super) fn not_interpreted(template: &Template, error: &str) -> Happening {
     )
 }
 
-/// A policy took a template from another one.
-pub(super) fn taken(template: &Template, by: &PolicyKey, from: &PolicyKey) -> Happening {
+/// Reports that a policy preempted another one.
+pub(super) fn preempted(template: &Template, by: &PolicyKey, from: &PolicyKey) -> Happening {
     about(
         template,
         Severity::Normal,
         "PreemptPolicySucceed",
-        format!(
-            "{} preempted {} successfully",
-            capitalised(by),
-            in_text(from)
-        ),
+        format!("{} preempted {} successfully", at_begin(by), within(from)),
     )
 }
 
-/// A policy could not take a template from another one.
-pub(super) fn not_taken(
+/// Reports that a policy failed to preempt another one.
+pub(super) fn preempt_failed(
     template: &Template,
     by: &PolicyKey,
     from: &PolicyKey,
@@ -77,34 +73,34 @@ pub(super) fn not_taken(
         "PreemptPolicyFailed",
         format!(
             "{} failed to preempt {}: {error}",
-            capitalised(by),
-            in_text(from)
+            at_begin(by),
+            within(from)
         ),
     )
 }
 
-/// A policy that was stored although it breaks a rule.
-pub(super) fn refused(policy: &PolicyRecord, reason: &str) -> Happening {
+/// Reports a stored policy that is invalid.
+pub(super) fn invalid_policy(policy: &PolicyRecord, reason: &str) -> Happening {
     about_policy(policy, "InvalidPolicy", reason)
 }
 
-/// A selector of a policy, for templates or for clusters, that matches nothing because it is not valid.
-pub(super) fn faulty_selector(policy: &PolicyRecord, fault: &str) -> Happening {
-    let reason = if fault.starts_with("spec.placement.") {
+/// Reports an invalid selector of a policy, for templates or for clusters.
+pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Happening {
+    let reason = if problem.starts_with("spec.placement.") {
         "InvalidClusterAffinity"
     } else {
         "InvalidResourceSelector"
     };
-    about_policy(policy, reason, fault)
+    about_policy(policy, reason, problem)
 }
 
-/// A selector of a policy that names an API which the control plane does not serve.
-pub(super) fn unserved_api(policy: &PolicyRecord, fault: &str) -> Happening {
-    about_policy(policy, "APINotServed", fault)
+/// Reports a selector for an API that the control plane does not serve.
+pub(super) fn unserved_api(policy: &PolicyRecord, problem: &str) -> Happening {
+    about_policy(policy, "APINotServed", problem)
 }
 
-/// As a message begins with it.
-fn capitalised(key: &PolicyKey) -> String {
+/// Describes a policy at the beginning of a message.
+fn at_begin(key: &PolicyKey) -> String {
     let kind = match key.kind {
         PolicyKind::Namespaced => "Propagation policy",
         PolicyKind::Cluster => "Cluster propagation policy",
@@ -112,8 +108,8 @@ fn capitalised(key: &PolicyKey) -> String {
     format!("{kind}({})", key.full_name())
 }
 
-/// As a message goes on with it.
-fn in_text(key: &PolicyKey) -> String {
+/// Describes a policy within a message.
+fn within(key: &PolicyKey) -> String {
     let kind = match key.kind {
         PolicyKind::Namespaced => "propagation policy",
         PolicyKind::Cluster => "cluster propagation policy",

@@ -1,6 +1,4 @@
-//! What the detector knows of the control plane: templates, policies, overrides, bindings.
-//!
-//! The index answers questions about what was seen. It decides nothing, and it is owned by one task.
+//! The observed templates, policies, override policies and bindings.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,16 +6,15 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 
 use super::claim::{PolicyKey, PolicyKind};
-use super::policy::{Policy, PolicyRecord};
-use super::selection::winner;
+use super::policy::{Policy, PolicyRecord, winner};
 use super::template::Template;
 use crate::binding_key::BindingKey;
 use crate::resource_type::TemplateKey;
 
-/// The name of an override policy: kind, namespace, name.
+/// The key of an override policy: kind, namespace, name.
 pub type OverrideKey = (PolicyKind, String, String);
 
-/// What was seen of the control plane.
+/// The observed objects.
 #[derive(Debug, Default)]
 pub struct Index {
     templates: HashMap<TemplateKey, Arc<Template>>,
@@ -30,12 +27,12 @@ pub struct Index {
 }
 
 impl Index {
-    /// A template.
+    /// Returns a template.
     pub fn template(&self, key: &TemplateKey) -> Option<&Arc<Template>> {
         self.templates.get(key)
     }
 
-    /// Takes in a template; returns what it replaces.
+    /// Stores a template. Returns the replaced one.
     pub fn put_template(&mut self, template: &Arc<Template>) -> Option<Arc<Template>> {
         if let Some(claim) = &template.claim {
             let claimed = self.claimed.entry(claim.policy.clone()).or_default();
@@ -45,27 +42,27 @@ impl Index {
             .templates
             .insert(template.key.clone(), Arc::clone(template));
         if let Some(old) = &old {
-            let stays = |claim: &super::claim::Claim| {
+            let is_kept = |claim: &super::claim::Claim| {
                 template
                     .claim
                     .as_ref()
                     .is_some_and(|new| new.policy == claim.policy)
             };
-            if old.claim.as_ref().is_some_and(|claim| !stays(claim)) {
-                self.unclaim(old);
+            if old.claim.as_ref().is_some_and(|claim| !is_kept(claim)) {
+                self.remove_claim(old);
             }
         }
         old
     }
 
-    /// Forgets a template; returns it.
+    /// Removes and returns a template.
     pub fn remove_template(&mut self, key: &TemplateKey) -> Option<Arc<Template>> {
         let old = self.templates.remove(key)?;
-        self.unclaim(&old);
+        self.remove_claim(&old);
         Some(old)
     }
 
-    fn unclaim(&mut self, template: &Template) {
+    fn remove_claim(&mut self, template: &Template) {
         if let Some(claim) = &template.claim
             && let Some(claimed) = self.claimed.get_mut(&claim.policy)
         {
@@ -76,27 +73,27 @@ impl Index {
         }
     }
 
-    /// The templates that a policy of this name has claimed.
+    /// Returns the templates claimed by a policy of this name.
     pub fn claimed_by(&self, policy: &PolicyKey) -> impl Iterator<Item = &TemplateKey> {
         self.claimed.get(policy).into_iter().flatten()
     }
 
-    /// The keys of all templates.
+    /// Returns the keys of all templates.
     pub fn template_keys(&self) -> impl Iterator<Item = &TemplateKey> {
         self.templates.keys()
     }
 
-    /// A policy as it was seen.
+    /// Returns a policy.
     pub fn policy(&self, key: &PolicyKey) -> Option<&Arc<PolicyRecord>> {
         self.policies.get(key)
     }
 
-    /// All policies.
+    /// Returns all policies.
     pub fn policies(&self) -> impl Iterator<Item = &Arc<PolicyRecord>> {
         self.policies.values()
     }
 
-    /// Takes in a policy; returns what it replaces.
+    /// Stores a policy. Returns the replaced one.
     pub fn put_policy(&mut self, record: Arc<PolicyRecord>) -> Option<Arc<PolicyRecord>> {
         let key = record.key.clone();
         self.by_namespace
@@ -106,19 +103,19 @@ impl Index {
         self.policies.insert(key, record)
     }
 
-    /// Forgets a policy; returns it.
+    /// Removes and returns a policy.
     pub fn remove_policy(&mut self, key: &PolicyKey) -> Option<Arc<PolicyRecord>> {
-        let place = (key.kind, key.namespace.clone());
-        if let Some(neighbours) = self.by_namespace.get_mut(&place) {
-            neighbours.remove(key);
-            if neighbours.is_empty() {
-                self.by_namespace.remove(&place);
+        let namespace = (key.kind, key.namespace.clone());
+        if let Some(policies) = self.by_namespace.get_mut(&namespace) {
+            policies.remove(key);
+            if policies.is_empty() {
+                self.by_namespace.remove(&namespace);
             }
         }
         self.policies.remove(key)
     }
 
-    /// The policies that can be applied, of one kind and namespace.
+    /// Returns the applicable policies of a kind and namespace.
     pub fn ready_policies(
         &self,
         kind: PolicyKind,
@@ -130,11 +127,11 @@ impl Index {
             .filter_map(|key| self.policies.get(key)?.ready())
     }
 
-    /// The policy that wins an unclaimed template: any PropagationPolicy of its namespace comes before
-    /// every ClusterPropagationPolicy.
+    /// Returns the policy for an unclaimed template. Any PropagationPolicy of its namespace precedes every
+    /// ClusterPropagationPolicy.
     pub fn best_policy(&self, template: &Template) -> Option<&Arc<Policy>> {
         let namespace = &template.key.namespace;
-        let near = (!namespace.is_empty())
+        let namespaced = (!namespace.is_empty())
             .then(|| {
                 winner(
                     self.ready_policies(PolicyKind::Namespaced, namespace),
@@ -142,10 +139,10 @@ impl Index {
                 )
             })
             .flatten();
-        near.or_else(|| winner(self.ready_policies(PolicyKind::Cluster, ""), template))
+        namespaced.or_else(|| winner(self.ready_policies(PolicyKind::Cluster, ""), template))
     }
 
-    /// Whether all overrides exist on which a policy depends.
+    /// Reports whether all override policies exist that a policy depends on.
     pub fn has_overrides_of(&self, policy: &Policy) -> bool {
         policy.spec.dependent_overrides.iter().all(|name| {
             let key = &policy.key;
@@ -154,37 +151,37 @@ impl Index {
         })
     }
 
-    /// Takes in an override policy.
+    /// Stores an override policy. Reports whether it is new.
     pub fn put_override(&mut self, key: OverrideKey) -> bool {
         self.overrides.insert(key)
     }
 
-    /// Forgets an override policy.
+    /// Removes an override policy.
     pub fn remove_override(&mut self, key: &OverrideKey) {
         self.overrides.remove(key);
     }
 
-    /// The override policies of a kind.
+    /// Returns the override policies of a kind.
     pub fn overrides(&self, kind: PolicyKind) -> impl Iterator<Item = &OverrideKey> {
         self.overrides.iter().filter(move |key| key.0 == kind)
     }
 
-    /// A binding.
+    /// Returns a binding.
     pub fn binding(&self, key: &BindingKey) -> Option<&Arc<DynamicObject>> {
         self.bindings.get(key)
     }
 
-    /// The keys of all bindings.
+    /// Returns the keys of all bindings.
     pub fn binding_keys(&self) -> impl Iterator<Item = &BindingKey> {
         self.bindings.keys()
     }
 
-    /// Takes in a binding.
+    /// Stores a binding.
     pub fn put_binding(&mut self, key: BindingKey, binding: DynamicObject) {
         self.bindings.insert(key, Arc::new(binding));
     }
 
-    /// Forgets a binding.
+    /// Removes a binding. Reports whether it was known.
     pub fn remove_binding(&mut self, key: &BindingKey) -> bool {
         self.bindings.remove(key).is_some()
     }

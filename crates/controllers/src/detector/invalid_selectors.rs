@@ -1,35 +1,35 @@
-//! Selectors of a placement that match no cluster because they are not valid.
+//! Invalid cluster selectors of placements.
 //!
-//! They are stored, as in Karmada; the scheduler then finds no cluster, in Karmada's words, which do not
-//! say what is wrong.
+//! As in Karmada, they are accepted and match no cluster. The scheduler's message does not name the cause, so the detector
+//! reports it.
 
 use berth_api::placement::{ClusterAffinity, Placement};
 use berth_api::selector::{FieldSelector, LabelSelector};
 
-/// What is wrong, each with its field.
-pub(super) fn affinity_faults(placement: &Placement) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut look = |affinity: &ClusterAffinity, path: &str| {
+/// Returns the errors of all invalid selectors, each with its field.
+pub(super) fn invalid_cluster_selectors(placement: &Placement) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut check = |affinity: &ClusterAffinity, path: &str| {
         let labels = affinity.label_selector.as_ref();
         if let Some(Err(error)) = labels.map(LabelSelector::compile) {
-            faults.push(format!(
+            errors.push(format!(
                 "spec.placement.{path}labelSelector matches nothing: {error}"
             ));
         }
         let fields = affinity.field_selector.as_ref();
         if let Some(Err(error)) = fields.map(FieldSelector::compile) {
-            faults.push(format!(
+            errors.push(format!(
                 "spec.placement.{path}fieldSelector matches nothing: {error}"
             ));
         }
     };
     if let Some(affinity) = &placement.cluster_affinity {
-        look(affinity, "clusterAffinity.");
+        check(affinity, "clusterAffinity.");
     }
     for (index, term) in placement.cluster_affinities.iter().enumerate() {
-        look(&term.affinity, &format!("clusterAffinities[{index}]."));
+        check(&term.affinity, &format!("clusterAffinities[{index}]."));
         for (tier, overflow) in term.overflow_affinities.iter().enumerate() {
-            look(
+            check(
                 &overflow.affinity,
                 &format!("clusterAffinities[{index}].overflowAffinities[{tier}]."),
             );
@@ -42,12 +42,12 @@ pub(super) fn affinity_faults(placement: &Placement) -> Vec<String> {
         .map(|preference| preference.static_weight_list.as_slice())
         .unwrap_or_default();
     for (index, weight) in weights.iter().enumerate() {
-        look(
+        check(
             &weight.target_cluster,
             &format!("replicaScheduling.weightPreference.staticWeightList[{index}].targetCluster."),
         );
     }
-    faults
+    errors
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_is_named() {
+    fn each_invalid_selector_is_named() {
         let bad = json!({ "labelSelector": { "matchExpressions": [{ "key": "a", "operator": "Near" }] } });
         let term = |name: &str, more: serde_json::Value| {
             let mut term = bad.clone();
@@ -86,13 +86,13 @@ mod tests {
         ];
         for (placement, paths) in cases {
             let parsed: Placement = serde_json::from_value(placement.clone()).unwrap();
-            let faults = affinity_faults(&parsed);
-            assert_eq!(faults.len(), paths.len(), "{placement}: {faults:?}");
-            for (fault, path) in faults.iter().zip(paths) {
+            let errors = invalid_cluster_selectors(&parsed);
+            assert_eq!(errors.len(), paths.len(), "{placement}: {errors:?}");
+            for (error, path) in errors.iter().zip(paths) {
                 let start = format!("spec.placement.{path}labelSelector matches nothing: ");
                 assert!(
-                    fault.starts_with(&start) && fault.contains("Near"),
-                    "{fault}"
+                    error.starts_with(&start) && error.contains("Near"),
+                    "{error}"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! What an operator can set.
+//! Options of the detector.
 
 use std::num::NonZeroUsize;
 
@@ -7,8 +7,8 @@ use regex::Regex;
 use super::skipped_apis::{SkippedApis, SkippedApisError};
 
 /// The default of `--skipped-propagating-namespaces`.
-pub const DEFAULT_SKIPPED_NAMESPACES: &str = "kube-.*";
-/// How many writes may be on their way at once.
+const DEFAULT_SKIPPED_NAMESPACES: &str = "kube-.*";
+/// The default number of concurrent writes.
 const CONCURRENT_WRITES: NonZeroUsize = match NonZeroUsize::new(16) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
@@ -18,7 +18,7 @@ const CONCURRENT_WRITES: NonZeroUsize = match NonZeroUsize::new(16) {
     clippy::struct_excessive_bools,
     reason = "gates are independent switches"
 )]
-/// Feature gates that matter to the detector, with Karmada's defaults.
+/// Feature gates of the detector, with Karmada's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gates {
     /// PropagationPolicyPreemption: `preemption: Always` has effect.
@@ -42,20 +42,20 @@ impl Default for Gates {
     }
 }
 
-/// The settings of the detector.
+/// The options of the detector.
 #[derive(Clone, Debug)]
 pub struct DetectorOptions {
     /// APIs whose objects are never propagated.
     pub skipped_apis: SkippedApis,
-    /// Namespaces whose objects are never propagated: each expression matches whole names.
+    /// Namespaces whose objects are never propagated. An expression matches whole names.
     pub skipped_namespaces: Vec<Regex>,
     /// Feature gates.
     pub gates: Gates,
-    /// How many writes may be on their way at once.
+    /// Maximum number of concurrent writes.
     pub concurrent_writes: NonZeroUsize,
 }
 
-/// A flag that cannot be understood.
+/// An invalid flag.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// `--skipped-propagating-apis`.
@@ -66,16 +66,16 @@ pub enum OptionsError {
     SkippedNamespaces {
         /// The expression.
         expression: String,
-        /// What is wrong with it.
+        /// The cause.
         source: regex::Error,
     },
 }
 
 impl DetectorOptions {
-    /// Reads the two flags as Karmada writes them.
+    /// Parses the two flags in Karmada's syntax.
     ///
     /// # Errors
-    /// When one of them cannot be understood; the error names it.
+    /// When a flag is invalid. The error names it.
     pub fn parse<S: AsRef<str>>(
         skipped_apis: &str,
         skipped_namespaces: &[S],
@@ -99,7 +99,7 @@ impl DetectorOptions {
         })
     }
 
-    /// Whether objects of this namespace are left alone.
+    /// Reports whether objects of a namespace are never propagated.
     pub fn skips_namespace(&self, namespace: &str) -> bool {
         berth_api::names::is_reserved_namespace(namespace)
             || self
@@ -110,7 +110,7 @@ impl DetectorOptions {
 }
 
 impl Default for DetectorOptions {
-    /// Karmada's defaults.
+    /// Returns Karmada's defaults.
     fn default() -> Self {
         Self {
             skipped_apis: SkippedApis::default(),

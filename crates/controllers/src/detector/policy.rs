@@ -1,5 +1,6 @@
-//! A policy as the detector sees it: ready to be applied, or why it is not.
+//! Policies as the detector reads them, and their selection of templates.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use berth_api::admission::{self, Operation, SystemEnvironment};
@@ -9,31 +10,31 @@ use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::affinity_faults::affinity_faults;
 use super::claim::{Claim, PolicyKey, PolicyKind};
+use super::invalid_selectors::invalid_cluster_selectors;
+use super::template::Template;
 use crate::merge_diff::merge_diff;
-use crate::resource_selector::Selector;
+use crate::resource_selector::{Precision, Selector};
 
-/// A policy that can be applied.
+/// An applicable policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// What it is called.
+    /// The key.
     pub key: PolicyKey,
-    /// Its permanent id.
+    /// The permanent id.
     pub id: String,
-    /// The spec, for decisions.
+    /// The parsed spec.
     pub spec: PropagationSpec,
-    /// The spec as stored: what is copied to bindings comes from here, so that fields which this version
-    /// does not know arrive there too.
+    /// The spec as stored. Bindings are built from it, so that they get unknown fields, too.
     pub raw_spec: Value,
-    /// Its selectors, ready to match.
+    /// The compiled selectors.
     pub selectors: Vec<Selector>,
-    /// The value of its annotation `scheduling.berth/preemptible`, which its bindings get.
+    /// The value of the annotation `scheduling.berth/preemptible`, which is copied to bindings.
     pub preemptible: Option<String>,
 }
 
 impl Policy {
-    /// The claim that it makes on templates.
+    /// Returns the claim that it makes on templates.
     pub fn claim(&self) -> Claim {
         Claim {
             policy: self.key.clone(),
@@ -41,58 +42,84 @@ impl Policy {
         }
     }
 
-    /// Whether its changes wait for the next change of the template.
+    /// Reports whether its changes take effect only with the next change of a template.
     pub fn is_lazy(&self) -> bool {
         self.spec.activation_preference == Some(ActivationPreference::Lazy)
     }
 
-    /// Its explicit priority.
+    /// Returns the explicit priority.
     pub fn priority(&self) -> i32 {
         self.spec.priority.unwrap_or(0)
     }
 
-    /// Whether it may take templates from other policies.
+    /// Reports whether it may preempt other policies.
     pub fn preempts(&self) -> bool {
         self.spec.preemption == Some(Preemption::Always)
     }
+
+    /// Returns the highest precision with which its selectors match a template.
+    pub fn precision(&self, template: &Template) -> Option<Precision> {
+        let resource = template.identity();
+        let selectors = self.selectors.iter();
+        selectors.filter_map(|s| s.precision_of(&resource)).max()
+    }
+
+    /// Reports whether it selects a template.
+    pub fn selects(&self, template: &Template) -> bool {
+        self.precision(template).is_some()
+    }
 }
 
-/// Where a policy stands.
+/// Returns the policy that wins a template among policies of one kind, by explicit priority, then precision, then the
+/// smallest name.
+pub(super) fn winner<'a>(
+    candidates: impl Iterator<Item = &'a Arc<Policy>>,
+    template: &Template,
+) -> Option<&'a Arc<Policy>> {
+    candidates
+        .filter_map(|policy| Some((policy, policy.precision(template)?)))
+        .max_by_key(|(policy, precision)| {
+            (policy.priority(), *precision, Reverse(&policy.key.name))
+        })
+        .map(|(policy, _)| policy)
+}
+
+/// The state of a stored policy.
 #[derive(Clone, Debug)]
-pub enum Standing {
+pub enum PolicyState {
     /// It can be applied.
     Ready(Arc<Policy>),
-    /// It was stored without its id, finalizer or defaults; this merge patch completes it.
+    /// It lacks its id, finalizer or defaults. This merge patch adds them.
     Incomplete(Value),
-    /// It breaks a rule: nothing new is bound by it, and what is bound stays as it is.
-    Refused(String),
-    /// It is being deleted: what it has claimed is released.
-    Leaving,
+    /// It breaks a rule: it claims no new template, and existing bindings stay unchanged.
+    Invalid(String),
+    /// It is being deleted: its templates are released.
+    Terminating,
 }
 
 /// A stored policy.
 #[derive(Clone, Debug)]
 pub struct PolicyRecord {
-    /// What it is called.
+    /// The key.
     pub key: PolicyKey,
-    /// Its UID.
+    /// The UID.
     pub uid: String,
-    /// The version that was seen.
+    /// The resource version.
     pub resource_version: String,
-    /// Counts changes of the spec.
+    /// The generation.
     pub generation: Option<i64>,
-    /// Its finalizers.
+    /// The finalizers.
     pub finalizers: Vec<String>,
-    /// What can be done with it.
-    pub standing: Standing,
-    /// The kinds that it names, as `apiVersion` and `kind`.
+    /// The state.
+    pub state: PolicyState,
+    /// The selected kinds, as `apiVersion` and `kind`.
     pub kinds: Vec<(String, String)>,
-    /// Selectors that match nothing because they are not valid, with the reason.
-    pub faults: Vec<String>,
+    /// Errors of invalid selectors, which match nothing.
+    pub invalid_selectors: Vec<String>,
 }
 
 impl PolicyRecord {
-    /// Reads a policy. There is no policy that cannot be read: what is wrong with it becomes its standing.
+    /// Reads a policy. An unreadable one is invalid.
     pub fn from_object(kind: PolicyKind, object: &DynamicObject) -> Self {
         let meta = &object.metadata;
         let key = PolicyKey {
@@ -100,11 +127,11 @@ impl PolicyRecord {
             namespace: meta.namespace.clone().unwrap_or_default(),
             name: meta.name.clone().unwrap_or_default(),
         };
-        let mut faults = Vec::new();
-        let standing = if meta.deletion_timestamp.is_some() {
-            Standing::Leaving
+        let mut invalid_selectors = Vec::new();
+        let state = if meta.deletion_timestamp.is_some() {
+            PolicyState::Terminating
         } else {
-            stand(&key, object, &mut faults)
+            state_of(&key, object, &mut invalid_selectors)
         };
         Self {
             key,
@@ -112,21 +139,21 @@ impl PolicyRecord {
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation,
             finalizers: meta.finalizers.clone().unwrap_or_default(),
-            standing,
+            state,
             kinds: kinds_of(object),
-            faults,
+            invalid_selectors,
         }
     }
 
-    /// The policy, where it can be applied.
+    /// Returns the policy if it is applicable.
     pub fn ready(&self) -> Option<&Arc<Policy>> {
-        match &self.standing {
-            Standing::Ready(policy) => Some(policy),
+        match &self.state {
+            PolicyState::Ready(policy) => Some(policy),
             _ => None,
         }
     }
 
-    /// Whether the finalizer of its kind is on it.
+    /// Reports whether it has the finalizer of its kind.
     pub fn has_finalizer(&self) -> bool {
         let own = self.key.kind.guarded().policy_finalizer();
         self.finalizers
@@ -146,42 +173,46 @@ fn kinds_of(object: &DynamicObject) -> Vec<(String, String)> {
         .collect()
 }
 
-fn stand(key: &PolicyKey, object: &DynamicObject, faults: &mut Vec<String>) -> Standing {
+fn state_of(
+    key: &PolicyKey,
+    object: &DynamicObject,
+    invalid_selectors: &mut Vec<String>,
+) -> PolicyState {
     let kind = key.kind.guarded();
     let stored = match serde_json::to_value(object) {
         Ok(stored) => stored,
-        Err(error) => return Standing::Refused(error.to_string()),
+        Err(error) => return PolicyState::Invalid(error.to_string()),
     };
     let mut complete = stored.clone();
     admission::complete_policy(kind, &mut complete, &mut SystemEnvironment);
     if let Err(errors) = admission::validate(kind, Operation::Create, None, &complete) {
         let reasons: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        return Standing::Refused(reasons.join("; "));
+        return PolicyState::Invalid(reasons.join("; "));
     }
     if let Some(patch) = merge_diff(&stored, &complete) {
-        return Standing::Incomplete(patch);
+        return PolicyState::Incomplete(patch);
     }
     let raw_spec = stored.get("spec").cloned().unwrap_or_default();
     let spec = match PropagationSpec::deserialize(&raw_spec) {
         Ok(spec) => spec,
-        Err(error) => return Standing::Refused(format!("spec: {error}")),
+        Err(error) => return PolicyState::Invalid(format!("spec: {error}")),
     };
     let mut selectors = Vec::with_capacity(spec.resource_selectors.len());
     for (index, selector) in spec.resource_selectors.iter().enumerate() {
         match Selector::compile(selector) {
             Ok(selector) => selectors.push(selector),
-            Err(error) => faults.push(format!(
+            Err(error) => invalid_selectors.push(format!(
                 "spec.resourceSelectors[{index}].labelSelector matches nothing: {error}"
             )),
         }
     }
-    faults.extend(affinity_faults(&spec.placement));
+    invalid_selectors.extend(invalid_cluster_selectors(&spec.placement));
     let id = kind
         .permanent_id_label()
         .and_then(|label| object.metadata.labels.as_ref()?.get(label))
         .cloned()
         .unwrap_or_default();
-    Standing::Ready(Arc::new(Policy {
+    PolicyState::Ready(Arc::new(Policy {
         key: key.clone(),
         id,
         spec,

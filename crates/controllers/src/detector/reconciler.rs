@@ -1,154 +1,144 @@
-//! The task that owns the state: takes observations in, decides, and hands writes out.
-//!
-//! Everything that is known is in one place and changes in one task, so that no decision sees half a
-//! change. Writes are on their way concurrently, at most one for each key, and tell how they ended.
+//! The reconciler of the detector: dispatches the writes that the state decides.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use kube::api::{Api, DynamicObject};
-use kube::runtime::watcher;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use kube::core::ApiResource;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::DetectorError;
 use super::claim::PolicyKind;
 use super::decision::{Cause, Plan};
-use super::observation::{Message, Source};
 use super::options::DetectorOptions;
-use super::policy::{PolicyRecord, Standing};
-use super::state::{State, Work, WorkKey};
+use super::policy::{PolicyRecord, PolicyState};
+use super::state::{QueueItem, QueueKey, State};
 use super::template::Template;
 use super::unserved_apis::UnservedApis;
-use super::writer::{Versions, WriteError, Writer};
-use crate::informer::inform;
-use crate::queue::{Lane, until};
+use super::watch_events::{Event, Source};
+use super::writer::{VersionChanges, WriteError, Writer};
+use crate::binding_key::BindingKind;
+use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
-/// How many messages may wait for the owner; informers wait when it is full.
-pub(super) const INBOX: usize = 1024;
-/// How many messages are taken in before writes are handed out.
-const BATCH: usize = 256;
-
-/// How a piece of work ended.
+/// The result of a write.
 #[derive(Debug)]
-struct Done {
-    key: WorkKey,
+pub(super) struct Outcome {
+    key: QueueKey,
     cause: Cause,
     result: Result<(), WriteError>,
 }
 
-/// The state, and the tasks that it has started.
+/// The detector.
 #[derive(Debug)]
-pub(super) struct Owner {
+pub(super) struct Detector {
     pub(super) state: State,
     pub(super) unserved: UnservedApis,
-    /// The kinds whose objects are templates, each with the end of its informer.
+    /// The resource types of templates, each with the token that stops its informer.
     pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
-    /// Sources that have been listed completely.
+    /// Sources with a complete list.
     pub(super) listed: HashSet<Source>,
-    /// Whether the server has told what it serves.
-    pub(super) discovered: bool,
+    /// Whether the served resource types are known.
+    pub(super) is_discovered: bool,
     pub(super) writer: Writer,
-    sender: mpsc::Sender<Message>,
-    shutdown: CancellationToken,
-    informers: JoinSet<()>,
-    informed: HashSet<Source>,
-    writes: JoinSet<Done>,
+    /// Sources with an informer, except for templates.
+    watched: HashSet<Source>,
 }
 
-impl Owner {
-    pub(super) fn new(
-        options: DetectorOptions,
-        writer: Writer,
-        sender: mpsc::Sender<Message>,
-        shutdown: CancellationToken,
-    ) -> Self {
+impl Reconciler for Detector {
+    type Event = Event;
+    type Outcome = Outcome;
+
+    fn handle_event(&mut self, event: Event, inputs: &mut Inputs<Event>) {
+        match event {
+            Event::Discovered(types) => self.handle_discovery(types, inputs),
+            Event::Watch(source, event) => self.handle_watch_event(source, event),
+        }
+    }
+
+    fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Event>) {
+        let Outcome { key, cause, result } = outcome;
+        let Err(error) = result else {
+            self.state.finish(&key);
+            return;
+        };
+        if let (QueueKey::Template(key), WriteError::NoPriorityClass(_)) = (&key, &error) {
+            self.state.await_priority_class(key.clone());
+        }
+        self.state.queue.retry(&key, cause, &error);
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        let retry = self.state.queue.next_due();
+        retry.into_iter().chain(self.unserved.due()).min()
+    }
+
+    fn handle_due(&mut self) {
+        self.state.queue.requeue_due();
+        if self.unserved.due().is_some_and(|due| due <= Instant::now()) {
+            self.report_unserved_apis();
+        }
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        if !self.is_synced() {
+            return;
+        }
+        while workers.has_free() {
+            match self.state.next_item() {
+                Some(QueueItem::Template {
+                    template,
+                    cause,
+                    plan,
+                }) => self.write_template(template, cause, plan, workers),
+                Some(QueueItem::Policy(record)) => self.write_policy(record, workers),
+                None => return,
+            }
+        }
+    }
+}
+
+impl Detector {
+    pub(super) fn new(options: DetectorOptions, writer: Writer) -> Self {
         Self {
             state: State::new(options),
             unserved: UnservedApis::default(),
             types: HashMap::new(),
             listed: HashSet::new(),
-            discovered: false,
+            is_discovered: false,
             writer,
-            sender,
-            shutdown,
-            informers: JoinSet::new(),
-            informed: HashSet::new(),
-            writes: JoinSet::new(),
+            watched: HashSet::new(),
         }
     }
 
-    /// Runs until it is told to stop. Writes that are on their way then are given up.
-    pub(super) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<Message>,
-    ) -> Result<(), DetectorError> {
-        let shutdown = self.shutdown.clone();
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            let due = self.state.queue.next_due();
-            let check_due = self.unserved.due();
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => return Ok(()),
-                Some(done) = self.writes.join_next() => self.done(done?),
-                count = inbox.recv_many(&mut batch, BATCH) => {
-                    if count == 0 {
-                        return Ok(());
-                    }
-                    for message in batch.drain(..) {
-                        self.take_in(message);
-                    }
-                }
-                Some(ended) = self.informers.join_next() => ended?,
-                () = until(due) => self.bring_back(),
-                () = until(check_due) => self.report_unserved_apis(),
-            }
-            self.hand_out();
-        }
-    }
-
-    /// Starts an informer once for each source.
-    pub(super) fn watch(&mut self, source: Source, resource: kube::core::ApiResource) {
-        if self.informed.insert(source.clone()) {
-            self.start_informer(source, resource, self.shutdown.child_token());
+    /// Starts an informer, once for each source.
+    pub(super) fn watch(
+        &mut self,
+        source: Source,
+        resource: &ApiResource,
+        inputs: &mut Inputs<Event>,
+    ) {
+        if self.watched.insert(source.clone()) {
+            inputs.watch(resource, move |event| Event::Watch(source.clone(), event));
         }
     }
 
     /// Starts an informer for templates.
-    pub(super) fn watch_templates(&mut self, resource: Arc<ResourceType>) {
-        let end = self.shutdown.child_token();
-        let api = resource.api.clone();
-        self.types.insert(Arc::clone(&resource), end.clone());
-        self.state.serve(Arc::clone(&resource));
-        self.start_informer(Source::Templates(resource), api, end);
-    }
-
-    fn start_informer(
+    pub(super) fn watch_templates(
         &mut self,
-        source: Source,
-        resource: kube::core::ApiResource,
-        end: CancellationToken,
+        resource: Arc<ResourceType>,
+        inputs: &mut Inputs<Event>,
     ) {
-        let api: Api<DynamicObject> = Api::all_with(self.writer.client.clone(), &resource);
-        let sender = self.sender.clone();
-        let message = move |observation| Message::Observed(source.clone(), observation);
-        self.informers.spawn(inform(
-            api,
-            watcher::Config::default(),
-            message,
-            sender,
-            end,
-        ));
+        let source = Source::Templates(Arc::clone(&resource));
+        let stop = inputs.watch(&resource.api, move |event| {
+            Event::Watch(source.clone(), event)
+        });
+        self.types.insert(Arc::clone(&resource), stop);
+        self.state.serve(resource);
     }
 
-    /// Whether enough is known to decide: without all policies a claim would look abandoned, and without all
-    /// bindings each one would be created again.
-    fn can_decide(&self) -> bool {
-        use crate::binding_key::BindingKind;
+    /// Reports whether all policies and bindings are known. Without all policies, a claim might look abandoned; without
+    /// all bindings, each would be created again.
+    fn is_synced(&self) -> bool {
         let needed = [
             Source::Policies(PolicyKind::Namespaced),
             Source::Policies(PolicyKind::Cluster),
@@ -158,107 +148,72 @@ impl Owner {
         needed.iter().all(|source| self.listed.contains(source))
     }
 
-    fn bring_back(&mut self) {
-        let now = Instant::now();
-        let queue = &mut self.state.queue;
-        while let Some((key, cause)) = queue.take_due(now) {
-            queue.add(key, cause, Lane::Slow, Cause::merge);
-        }
-    }
-
-    fn done(&mut self, done: Done) {
-        let Done { key, cause, result } = done;
-        match result {
-            Ok(()) => self.state.finish(&key),
-            Err(error) => {
-                if let (WorkKey::Template(key), WriteError::NoPriorityClass(_)) = (&key, &error) {
-                    self.state.await_priority_class(key.clone());
-                }
-                let failures = self.state.queue.fail(&key, cause);
-                if error.is_stale() {
-                    tracing::debug!(?key, failures, %error, "based on an old version, trying again");
-                } else {
-                    tracing::warn!(?key, failures, %error, "write failed, trying again later");
-                }
-            }
-        }
-    }
-
-    /// Decides what waits, and starts writes as far as they may be on their way at once.
-    fn hand_out(&mut self) {
-        if !self.can_decide() {
-            return;
-        }
-        while self.writes.len() < self.state.options.concurrent_writes.get() {
-            match self.state.next_work() {
-                Some(Work::Template {
-                    template,
-                    cause,
-                    plan,
-                }) => self.carry_out(template, cause, plan),
-                Some(Work::Policy(record)) => self.work_on_policy(record),
-                None => return,
-            }
-        }
-    }
-
-    fn carry_out(&mut self, template: Arc<Template>, cause: Cause, plan: Plan) {
-        let key = WorkKey::Template(template.key.clone());
+    fn write_template(
+        &mut self,
+        template: Arc<Template>,
+        cause: Cause,
+        plan: Plan,
+        workers: &mut Workers<Outcome>,
+    ) {
+        let key = QueueKey::Template(template.key.clone());
         let binding = self.state.index.binding(&template.key.binding()).cloned();
         let writer = self.writer.clone();
         match plan {
-            Plan::Leave | Plan::Wait | Plan::AwaitOverrides => self.state.finish(&key),
+            Plan::None | Plan::AwaitPolicy | Plan::AwaitOverrides => self.state.finish(&key),
             Plan::Release(claim) => {
-                self.start(key, cause, async move {
+                self.start(key, cause, workers, async move {
                     writer.release(&template, &claim, binding).await
                 });
             }
             Plan::Apply(application) => {
-                let versions = if cause == Cause::default() {
-                    Versions::Ignored
+                let version_changes = if cause == Cause::default() {
+                    VersionChanges::Ignored
                 } else {
-                    Versions::Followed
+                    VersionChanges::Written
                 };
-                self.start(key, cause, async move {
+                self.start(key, cause, workers, async move {
                     writer
-                        .apply(&template, &application, binding, versions)
+                        .apply(&template, &application, binding, version_changes)
                         .await
                 });
             }
         }
     }
 
-    fn work_on_policy(&mut self, record: Arc<PolicyRecord>) {
-        let work = WorkKey::Policy(record.key.clone());
+    fn write_policy(&mut self, record: Arc<PolicyRecord>, workers: &mut Workers<Outcome>) {
+        let key = QueueKey::Policy(record.key.clone());
         let writer = self.writer.clone();
-        match &record.standing {
-            Standing::Incomplete(patch) => {
+        match &record.state {
+            PolicyState::Incomplete(patch) => {
                 let patch = patch.clone();
-                self.start(work, Cause::default(), async move {
-                    writer.complete(&record, &patch).await
+                self.start(key, Cause::default(), workers, async move {
+                    writer.complete_policy(&record, &patch).await
                 });
             }
-            Standing::Leaving if record.has_finalizer() && self.nothing_claimed_by(&record) => {
-                self.start(work, Cause::default(), async move {
-                    writer.drop_finalizer(&record).await
+            PolicyState::Terminating
+                if record.has_finalizer() && self.has_released_all(&record) =>
+            {
+                self.start(key, Cause::default(), workers, async move {
+                    writer.remove_finalizer(&record).await
                 });
             }
-            Standing::Leaving | Standing::Refused(_) | Standing::Ready(_) => {
-                self.state.finish(&work);
+            PolicyState::Terminating | PolicyState::Invalid(_) | PolicyState::Ready(_) => {
+                self.state.finish(&key);
             }
         }
     }
 
     fn start(
         &mut self,
-        key: WorkKey,
+        key: QueueKey,
         cause: Cause,
-        work: impl Future<Output = Result<(), WriteError>> + Send + 'static,
+        workers: &mut Workers<Outcome>,
+        write: impl Future<Output = Result<(), WriteError>> + Send + 'static,
     ) {
         self.state.queue.start(key.clone());
-        self.writes.spawn(async move {
-            let result = work.await;
-            Done { key, cause, result }
+        workers.start(async move {
+            let result = write.await;
+            Outcome { key, cause, result }
         });
     }
 }

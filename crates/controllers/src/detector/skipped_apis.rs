@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Groups that are the system's own.
+/// API groups of Karmada.
 const OWN_GROUPS: [&str; 8] = [
     "cluster.karmada.io",
     "policy.karmada.io",
@@ -24,17 +24,17 @@ pub struct SkippedApis {
     kinds: BTreeSet<(String, String)>,
 }
 
-/// A part of the flag that names no API.
+/// An invalid item of the flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{token:?} is none of <group>, <group>/<version> and <group>/<version>/<kind>,<kind>; the core group is written v1/<kind>"
+    "{token:?} is not an API; write <group>, <group>/<version> or <group>/<version>/<kind>,<kind>, for the core group v1/<kind>"
 )]
 pub struct SkippedApisError {
     token: String,
 }
 
 impl Default for SkippedApis {
-    /// What is never propagated, whatever the flag says.
+    /// Returns the APIs that are skipped regardless of the flag.
     fn default() -> Self {
         let mut groups: BTreeSet<String> = OWN_GROUPS.map(str::to_owned).into();
         groups.insert("events.k8s.io".to_owned());
@@ -47,10 +47,10 @@ impl Default for SkippedApis {
 }
 
 impl SkippedApis {
-    /// Reads a `;`-separated list and adds it to what is never propagated.
+    /// Parses a `;`-separated list and adds the default.
     ///
     /// # Errors
-    /// When a part names no API.
+    /// When an item is invalid.
     pub fn parse(list: &str) -> Result<Self, SkippedApisError> {
         let mut skipped = Self::default();
         for token in list.split(';').map(str::trim).filter(|t| !t.is_empty()) {
@@ -60,7 +60,7 @@ impl SkippedApis {
     }
 
     fn add(&mut self, token: &str) -> Result<(), SkippedApisError> {
-        let refuse = || SkippedApisError {
+        let invalid = || SkippedApisError {
             token: token.to_owned(),
         };
         let (first, others) = token
@@ -68,7 +68,7 @@ impl SkippedApis {
             .map_or((token, None), |(a, b)| (a, Some(b)));
         let parts: Vec<&str> = first.split('/').collect();
         if parts.iter().any(|part| part.is_empty()) {
-            return Err(refuse());
+            return Err(invalid());
         }
         let (api_version, kind) = match parts[..] {
             [group] if others.is_none() => {
@@ -81,20 +81,20 @@ impl SkippedApis {
                 return Ok(());
             }
             [group, version, kind] => (format!("{group}/{version}"), kind),
-            _ => return Err(refuse()),
+            _ => return Err(invalid()),
         };
         for kind in std::iter::once(kind).chain(others.into_iter().flat_map(|o| o.split(','))) {
-            // Karmada also reads `v1/A,v1/B`: only what follows the last slash is the kind.
+            // Karmada also accepts `v1/A,v1/B`: the kind follows the last slash.
             let kind = kind.rsplit('/').next().unwrap_or_default().trim();
             if kind.is_empty() {
-                return Err(refuse());
+                return Err(invalid());
             }
             self.kinds.insert((api_version.clone(), kind.to_owned()));
         }
         Ok(())
     }
 
-    /// Whether a kind is in the set.
+    /// Reports whether a kind is in the set.
     pub fn contains(&self, group: &str, version: &str, kind: &str) -> bool {
         let api_version = if group.is_empty() {
             version.to_owned()
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_names_its_kinds() {
+    fn each_form_contains_its_kinds() {
         let skipped = SkippedApis::parse(
             "batch;networking.k8s.io/v1;apps/v1/DaemonSet,ReplicaSet;v1/Pod,Secret",
         )
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_api_is_refused() {
+    fn invalid_items_are_refused() {
         for token in ["a/b/c/d", "/v1", "apps/v1/", "apps/v1/A,,B", "batch,apps"] {
             assert!(SkippedApis::parse(token).is_err(), "{token}");
         }

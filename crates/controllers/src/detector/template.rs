@@ -1,5 +1,5 @@
-//! A resource template as the detector remembers it: its marks, its fingerprints, and its content only
-//! where that is needed again.
+//! Resource templates as the detector stores them: their claim and fingerprints, and their content only for kinds that
+//! are interpreted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,28 +19,28 @@ use crate::resource_type::{ResourceType, TemplateKey};
 /// A resource template.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// What it is called.
+    /// The key.
     pub key: TemplateKey,
-    /// Its UID.
+    /// The UID.
     pub uid: String,
-    /// The version that was seen.
+    /// The resource version.
     pub resource_version: String,
-    /// Its labels.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// The policy that has claimed it, by its own marks.
+    /// The claim of a policy.
     pub claim: Option<Claim>,
-    /// Whether marks of a ClusterPropagationPolicy are on it, in force or not.
+    /// Whether it has labels or annotations of a ClusterPropagationPolicy, even incomplete ones.
     pub has_cluster_claim: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// What it says, for telling one change from another.
+    /// The fingerprints, to classify changes.
     pub fingerprints: Fingerprints,
-    /// Its content, for kinds that are interpreted.
+    /// The content, for interpreted kinds.
     pub body: Option<Arc<Value>>,
 }
 
 impl Template {
-    /// Keeps what matters of an object.
+    /// Reads a template.
     pub fn from_object(resource: &Arc<ResourceType>, object: DynamicObject) -> Self {
         let namespace = object.namespace().unwrap_or_default();
         let fingerprints = Fingerprints::of(&object);
@@ -62,7 +62,7 @@ impl Template {
         }
     }
 
-    /// Returns the template as it is once a policy has claimed it, for callers that do not store it on a server.
+    /// Returns the template with a claim, for callers without a server.
     #[must_use]
     pub fn claimed(&self, claim: &Claim) -> Self {
         let mut template = self.clone();
@@ -80,7 +80,7 @@ impl Template {
         template
     }
 
-    /// Returns the template as it is once a claim has been released, for callers that do not store it on a server.
+    /// Returns the template without a claim, for callers without a server.
     #[must_use]
     pub fn released(&self, claim: &Claim) -> Self {
         let mut template = self.clone();
@@ -95,7 +95,7 @@ impl Template {
         template
     }
 
-    /// What selectors look at in it.
+    /// Returns the fields that selectors read.
     pub fn identity(&self) -> ResourceIdentity<'_> {
         ResourceIdentity {
             api_version: self.key.api_version(),
@@ -106,8 +106,8 @@ impl Template {
         }
     }
 
-    /// Whether another controller has taken the template.
-    pub fn is_taken(&self) -> bool {
+    /// Reports whether another controller has claimed the template.
+    pub fn is_reserved(&self) -> bool {
         self.labels
             .get(well_known::CLAIMED_BY)
             .is_some_and(|owner| !owner.is_empty())

@@ -1,5 +1,4 @@
-//! Selectors of policies that name an API which the control plane does not serve: each is reported once, for as long as
-//! it is not served.
+//! Selectors of policies for APIs that the control plane does not serve. Each is reported once while the API is unserved.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,17 +7,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::PolicyKey;
-use super::policy::{PolicyRecord, Standing};
+use super::policy::{PolicyRecord, PolicyState};
 use crate::nearest::kind_hint;
 use crate::resource_type::ResourceType;
 
-/// The delay before a check: a definition that is applied together with a policy is discovered meanwhile.
+/// The delay before a check, in which a CustomResourceDefinition applied together with a policy is discovered.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// `apiVersion` and kind.
 type ApiKind = (String, String);
 
-/// The APIs that are served, and the selectors that have been reported.
+/// The served APIs and the reported selectors.
 #[derive(Debug, Default)]
 pub(super) struct UnservedApis {
     served: BTreeSet<ApiKind>,
@@ -27,7 +26,7 @@ pub(super) struct UnservedApis {
 }
 
 impl UnservedApis {
-    /// Replaces the APIs that are served.
+    /// Replaces the served APIs and schedules a check.
     pub(super) fn serve(&mut self, types: &[ResourceType]) {
         let kinds = types.iter().map(|resource| {
             let api = &resource.api;
@@ -37,7 +36,7 @@ impl UnservedApis {
         self.due.get_or_insert_with(|| Instant::now() + GRACE);
     }
 
-    /// Schedules a check where a policy came or changed that names an unserved API.
+    /// Schedules a check if a new or changed policy selects an unserved API.
     pub(super) fn policy_changed(&mut self, policy: &PolicyRecord) {
         let is_discovered = !self.served.is_empty();
         if is_discovered && policy.kinds.iter().any(|kind| !self.served.contains(kind)) {
@@ -45,24 +44,24 @@ impl UnservedApis {
         }
     }
 
-    /// Forgets a policy that was deleted.
+    /// Forgets a deleted policy.
     pub(super) fn forget(&mut self, policy: &PolicyKey) {
         self.reported.remove(policy);
     }
 
-    /// When the next check is due.
+    /// Returns the time of the next check.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Returns the selectors that name an unserved API and have not been reported since it is unserved.
+    /// Returns the selectors for unserved APIs that were not reported yet.
     pub(super) fn check<'a>(
         &mut self,
         policies: impl Iterator<Item = &'a Arc<PolicyRecord>>,
     ) -> Vec<(&'a PolicyRecord, String)> {
         self.due = None;
-        let mut news = Vec::new();
-        for policy in policies.filter(|policy| !matches!(policy.standing, Standing::Leaving)) {
+        let mut unreported = Vec::new();
+        for policy in policies.filter(|policy| !matches!(policy.state, PolicyState::Terminating)) {
             let mut unserved = BTreeSet::new();
             for (index, kind) in policy.kinds.iter().enumerate() {
                 if self.served.contains(kind) || !unserved.insert(kind.clone()) {
@@ -70,7 +69,7 @@ impl UnservedApis {
                 }
                 let reported = self.reported.get(&policy.key);
                 if !reported.is_some_and(|kinds| kinds.contains(kind)) {
-                    news.push((&**policy, self.fault(index, kind)));
+                    unreported.push((&**policy, self.message(index, kind)));
                 }
             }
             if unserved.is_empty() {
@@ -79,10 +78,10 @@ impl UnservedApis {
                 self.reported.insert(policy.key.clone(), unserved);
             }
         }
-        news
+        unreported
     }
 
-    fn fault(&self, index: usize, (api_version, kind): &ApiKind) -> String {
+    fn message(&self, index: usize, (api_version, kind): &ApiKind) -> String {
         let served = self.served.iter();
         let hint = kind_hint(
             api_version,
@@ -119,34 +118,34 @@ mod tests {
         ))
     }
 
-    fn faults(apis: &mut UnservedApis, policy: &Arc<PolicyRecord>) -> Vec<String> {
-        let news = apis.check(std::iter::once(policy));
-        news.into_iter().map(|(_, fault)| fault).collect()
+    fn messages(apis: &mut UnservedApis, policy: &Arc<PolicyRecord>) -> Vec<String> {
+        let unreported = apis.check(std::iter::once(policy));
+        unreported.into_iter().map(|(_, message)| message).collect()
     }
 
     #[tokio::test]
     async fn each_unserved_api_is_reported_once_until_it_is_served() {
         let mut apis = UnservedApis::default();
         let typo = policy(&["Deployment", "Deploymnt"]);
-        // What is served is not known yet.
+        // The served APIs are not known yet.
         apis.policy_changed(&typo);
         assert_eq!(apis.due(), None);
         apis.serve(&[(*ResourceType::deployments()).clone()]);
         assert!(apis.due().is_some());
         let expected = "spec.resourceSelectors[1] matches nothing: the control plane does not serve Deploymnt in apps/v1; \
              did you mean Deployment?";
-        assert_eq!(faults(&mut apis, &typo), [expected]);
+        assert_eq!(messages(&mut apis, &typo), [expected]);
         assert_eq!(apis.due(), None);
         apis.policy_changed(&typo);
-        assert!(faults(&mut apis, &typo).is_empty(), "reported already");
+        assert!(messages(&mut apis, &typo).is_empty(), "reported already");
         assert_eq!(
-            faults(&mut apis, &policy(&["Widget", "Deploymnt"])).len(),
+            messages(&mut apis, &policy(&["Widget", "Deploymnt"])).len(),
             1
         );
         // Served, and not served again.
-        assert!(faults(&mut apis, &policy(&["Deployment"])).is_empty());
-        assert_eq!(faults(&mut apis, &typo), [expected]);
+        assert!(messages(&mut apis, &policy(&["Deployment"])).is_empty());
+        assert_eq!(messages(&mut apis, &typo), [expected]);
         apis.forget(&typo.key);
-        assert_eq!(faults(&mut apis, &typo), [expected]);
+        assert_eq!(messages(&mut apis, &typo), [expected]);
     }
 }

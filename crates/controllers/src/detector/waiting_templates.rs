@@ -1,57 +1,58 @@
-//! Templates that wait for something to come: a policy, overrides, a priority class.
+//! Templates that wait for a policy, for override policies, or for a priority class.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decision::Cause;
 use super::policy::Policy;
+use crate::reconciler::work_queue::Reason as _;
 use crate::resource_type::{ResourceType, TemplateKey};
 
-/// Who waits for what.
+/// The waiting templates.
 #[derive(Debug, Default)]
-pub(super) struct WaitingList {
-    /// By kind, so that a new policy looks at templates of its kinds only.
-    unmatched: HashMap<Arc<ResourceType>, HashSet<TemplateKey>>,
-    /// With the reason for which they were looked at, which must not be lost.
-    blocked: HashMap<TemplateKey, Cause>,
-    classless: HashSet<TemplateKey>,
+pub(super) struct WaitingTemplates {
+    /// Templates without a policy, by resource type: a new policy examines those of its kinds only.
+    for_policy: HashMap<Arc<ResourceType>, HashSet<TemplateKey>>,
+    /// Templates that wait for override policies, with the causes to keep.
+    for_overrides: HashMap<TemplateKey, Cause>,
+    for_priority_class: HashSet<TemplateKey>,
 }
 
-impl WaitingList {
-    /// No policy selects the template.
+impl WaitingTemplates {
+    /// Adds a template that no policy selects.
     pub(super) fn await_policy(&mut self, key: TemplateKey) {
         let kind = Arc::clone(&key.resource);
-        self.unmatched.entry(kind).or_default().insert(key);
+        self.for_policy.entry(kind).or_default().insert(key);
     }
 
-    /// The template's policy depends on overrides that do not exist.
+    /// Adds a template whose policy depends on missing override policies.
     pub(super) fn await_overrides(&mut self, key: TemplateKey, cause: Cause) {
-        self.blocked.entry(key).or_default().merge(cause);
+        self.for_overrides.entry(key).or_default().merge(cause);
     }
 
-    /// The template's policy names a priority class that does not exist.
+    /// Adds a template whose policy names a missing priority class.
     pub(super) fn await_priority_class(&mut self, key: TemplateKey) {
-        self.classless.insert(key);
+        self.for_priority_class.insert(key);
     }
 
-    /// The template is looked at, or gone.
-    pub(super) fn forget(&mut self, key: &TemplateKey) {
-        if let Some(waiting) = self.unmatched.get_mut(&key.resource) {
+    /// Removes a template that is examined or was deleted.
+    pub(super) fn remove(&mut self, key: &TemplateKey) {
+        if let Some(waiting) = self.for_policy.get_mut(&key.resource) {
             waiting.remove(key);
             if waiting.is_empty() {
-                self.unmatched.remove(&key.resource);
+                self.for_policy.remove(&key.resource);
             }
         }
-        self.blocked.remove(key);
-        self.classless.remove(key);
+        self.for_overrides.remove(key);
+        self.for_priority_class.remove(key);
     }
 
-    /// Templates without a policy, of the kinds that a policy selects.
-    pub(super) fn of_kinds_of<'a>(
+    /// Returns the templates without a policy whose kind a policy selects.
+    pub(super) fn with_kinds_of<'a>(
         &'a self,
         policy: &'a Policy,
     ) -> impl Iterator<Item = &'a TemplateKey> {
-        self.unmatched
+        self.for_policy
             .iter()
             .filter(|(kind, _)| {
                 let mut selectors = policy.selectors.iter();
@@ -60,13 +61,13 @@ impl WaitingList {
             .flat_map(|(_, waiting)| waiting)
     }
 
-    /// Takes out what waits for overrides.
+    /// Removes and returns the templates that wait for override policies.
     pub(super) fn take_for_overrides(&mut self) -> Vec<(TemplateKey, Cause)> {
-        self.blocked.drain().collect()
+        self.for_overrides.drain().collect()
     }
 
-    /// Takes out what waits for a priority class.
+    /// Removes and returns the templates that wait for a priority class.
     pub(super) fn take_for_priority_class(&mut self) -> Vec<TemplateKey> {
-        self.classless.drain().collect()
+        self.for_priority_class.drain().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Hands observations to the state, and watches what the server serves.
+//! Events of the detector: applies watch events to the state, and watches the resources that the server serves.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,26 +7,44 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 
 use super::claim::{PolicyKey, PolicyKind};
-use super::happenings;
-use super::observation::{Message, Source};
-use super::owner::Owner;
-use super::policy::{PolicyRecord, Standing};
+use super::events;
+use super::policy::{PolicyRecord, PolicyState};
+use super::reconciler::Detector;
 use super::template::Template;
-use crate::binding_key::BindingKey;
-use crate::binding_key::BindingKind;
-use crate::informer::{Listing, Observation};
+use crate::binding_key::{BindingKey, BindingKind};
+use crate::reconciler::Inputs;
+use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::resource_type::ResourceType;
 
-impl Owner {
-    pub(super) fn take_in(&mut self, message: Message) {
-        match message {
-            Message::Served(types) => self.serve(types),
-            Message::Observed(source, observation) => self.observe(source, observation),
-        }
-    }
+/// A watched collection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// Resource templates of a type.
+    Templates(Arc<ResourceType>),
+    /// Policies of a kind.
+    Policies(PolicyKind),
+    /// Bindings of a kind.
+    Bindings(BindingKind),
+    /// Override policies of a kind.
+    Overrides(PolicyKind),
+}
 
-    /// Watches what is served and is to be propagated, and forgets what is served no longer.
-    fn serve(&mut self, served: Vec<ResourceType>) {
+/// An event of the detector.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// The resource types that the server serves now.
+    Discovered(Vec<ResourceType>),
+    /// An event of an informer.
+    Watch(Source, WatchEvent),
+}
+
+impl Detector {
+    /// Watches new resource types unless they are skipped, and forgets those that are not served any more.
+    pub(super) fn handle_discovery(
+        &mut self,
+        served: Vec<ResourceType>,
+        inputs: &mut Inputs<Event>,
+    ) {
         self.unserved.serve(&served);
         for resource in &served {
             let api = &resource.api;
@@ -35,7 +53,7 @@ impl Owner {
                 ("policy.karmada.io", "clusteroverridepolicies") => PolicyKind::Cluster,
                 _ => continue,
             };
-            self.watch(Source::Overrides(kind), api.clone());
+            self.watch(Source::Overrides(kind), api, inputs);
         }
         let wanted: HashSet<Arc<ResourceType>> = served
             .into_iter()
@@ -46,15 +64,15 @@ impl Owner {
             })
             .map(Arc::new)
             .collect();
-        let gone: Vec<Arc<ResourceType>> = self
+        let removed: Vec<Arc<ResourceType>> = self
             .types
             .keys()
             .filter(|known| !wanted.contains(*known))
             .cloned()
             .collect();
-        for resource in gone {
-            if let Some(end) = self.types.remove(&resource) {
-                end.cancel();
+        for resource in removed {
+            if let Some(stop) = self.types.remove(&resource) {
+                stop.cancel();
             }
             self.state.types.remove(&resource);
             let source = Source::Templates(resource);
@@ -63,33 +81,33 @@ impl Owner {
         }
         for resource in wanted {
             if !self.types.contains_key(&resource) {
-                self.watch_templates(resource);
+                self.watch_templates(resource, inputs);
             }
         }
-        self.discovered = true;
-        self.look_at_leaving_policies();
+        self.is_discovered = true;
+        self.enqueue_terminating_policies();
     }
 
-    fn observe(&mut self, source: Source, observation: Observation) {
-        // An informer that was ended may have sent something before.
+    pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
+        // A stopped informer may have sent events before.
         if let Source::Templates(resource) = &source
             && !self.types.contains_key(resource)
         {
             return;
         }
-        match observation {
-            Observation::Listed(listing) => {
+        match event {
+            WatchEvent::Listed(listing) => {
                 self.forget_unlisted(&source, &listing);
                 self.listed.insert(source);
-                self.look_at_leaving_policies();
+                self.enqueue_terminating_policies();
             }
-            Observation::Applied(object) => self.apply(&source, *object),
-            Observation::Deleted(object) => {
+            WatchEvent::Applied(object) => self.apply(&source, *object),
+            WatchEvent::Deleted(object) => {
                 let namespace = object.namespace().unwrap_or_default();
                 self.delete(&source, &namespace, &object.name_any());
             }
-            // It may be served again in a moment, and nothing leaves a member for less than a deletion.
-            Observation::Unserved => {}
+            // The resource may be served again soon. Only a deletion removes objects from members.
+            WatchEvent::Unserved => {}
         }
     }
 
@@ -131,8 +149,8 @@ impl Owner {
         }
     }
 
-    /// Objects that were known and did not turn up in a new list have been deleted meanwhile.
-    fn forget_unlisted(&mut self, source: &Source, seen: &Listing) {
+    /// Forgets the objects that are not in a new list: they were deleted meanwhile.
+    fn forget_unlisted(&mut self, source: &Source, listing: &Listing) {
         let known: Vec<(String, String)> = match source {
             Source::Templates(resource) => self
                 .state
@@ -163,34 +181,34 @@ impl Owner {
                 .collect(),
         };
         for (namespace, name) in known {
-            if !seen.contains(&namespace, &name) {
+            if !listing.contains(&namespace, &name) {
                 self.delete(source, &namespace, &name);
             }
         }
     }
 
-    fn look_at_leaving_policies(&mut self) {
-        let leaving: Vec<PolicyKey> = self
+    fn enqueue_terminating_policies(&mut self) {
+        let terminating: Vec<PolicyKey> = self
             .state
             .index
             .policies()
-            .filter(|record| matches!(record.standing, Standing::Leaving))
+            .filter(|record| matches!(record.state, PolicyState::Terminating))
             .map(|record| record.key.clone())
             .collect();
-        for key in leaving {
+        for key in terminating {
             self.state.enqueue_policy(key);
         }
     }
 
-    /// Whether a policy may go: all objects of its kinds were seen, and nothing is claimed. Kinds that are
-    /// not served, or not propagated, hold it up no more than others that it does not name.
-    pub(super) fn nothing_claimed_by(&self, policy: &PolicyRecord) -> bool {
-        let names = |kind: &ResourceType| {
+    /// Reports whether a policy has no claims left. All objects of its kinds have to be known, except for kinds that are
+    /// not served or skipped.
+    pub(super) fn has_released_all(&self, policy: &PolicyRecord) -> bool {
+        let is_selected = |kind: &ResourceType| {
             let mut kinds = policy.kinds.iter();
             kinds.any(|(version, name)| *version == kind.api.api_version && *name == kind.api.kind)
         };
-        let mut kinds = self.types.keys().filter(|kind| names(kind));
-        self.discovered
+        let mut kinds = self.types.keys().filter(|kind| is_selected(kind));
+        self.is_discovered
             && kinds.all(|kind| self.listed.contains(&Source::Templates(Arc::clone(kind))))
             && self.state.index.claimed_by(&policy.key).next().is_none()
     }
@@ -208,22 +226,25 @@ impl Owner {
         if !self.state.policy_applied(&record) {
             return;
         }
-        let events = &self.writer.events;
-        if let Standing::Refused(reason) = &record.standing {
-            events.record(happenings::refused(&record, reason));
+        let recorder = &self.writer.events;
+        if let PolicyState::Invalid(reason) = &record.state {
+            recorder.record(events::invalid_policy(&record, reason));
         }
-        for fault in &record.faults {
-            events.record(happenings::faulty_selector(&record, fault));
+        for fault in &record.invalid_selectors {
+            recorder.record(events::invalid_selector(&record, fault));
         }
         self.unserved.policy_changed(&record);
     }
 
-    /// Records an event for each policy that names an API which is not served, unless it has been recorded.
+    /// Records an event for each policy that selects an unserved API, unless it was recorded before.
     pub(super) fn report_unserved_apis(&mut self) {
         for (policy, fault) in self.unserved.check(self.state.index.policies()) {
             self.writer
                 .events
-                .record(happenings::unserved_api(policy, &fault));
+                .record(events::unserved_api(policy, &fault));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,4 @@
-//! Carries plans out. Every write names the version that it is based on, and nothing is written that says
-//! what is stored already.
+//! Writes of the detector. Each names the version that it is based on; objects that are up to date are not written.
 
 use std::sync::Arc;
 
@@ -10,25 +9,28 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use super::binding_change::{OtherOwner, change, is_version_alone, new_binding, release};
+use super::binding_patch::{
+    OtherOwner, binding_patch, changes_only_version, new_binding, release_metadata,
+};
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
 use super::desired_binding::{DesiredBinding, binding_for};
-use super::happenings;
+use super::events;
 use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
-use crate::binding_key::BindingKey;
-use crate::binding_key::BindingKind;
+use crate::api_error::{self, api_error_message, has_code};
+use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter::InterpretError;
+use crate::reconciler::work_queue::RetryableError;
 
-/// How often a write to a binding is tried when others write to it at the same time.
-const CONFLICT_TRIES: usize = 5;
+/// Maximum number of attempts to write a binding that others write to.
+const CONFLICT_ATTEMPTS: usize = 5;
 
-/// Why a plan was not carried out.
+/// An error of carrying out a plan.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
-    /// The server refused or did not answer.
+    /// A request failed.
     #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// The binding belongs to another object.
@@ -41,28 +43,30 @@ pub(super) enum WriteError {
     #[error("priorityclasses.scheduling.k8s.io {0:?} not found")]
     NoPriorityClass(String),
     /// Others kept writing to the binding.
-    #[error("binding {0:?} keeps changing")]
-    Busy(String),
+    #[error("gave up after repeated conflicts on binding {0:?}")]
+    Conflicts(String),
 }
 
-impl WriteError {
-    /// Whether something changed meanwhile: the plan was based on an old version, and that is no failure to
-    /// tell a user of.
-    pub(super) fn is_stale(&self) -> bool {
+impl RetryableError for WriteError {
+    fn is_stale(&self) -> bool {
         match self {
-            Self::Api(error) => has_code(error, 409) || has_code(error, 404),
-            Self::Busy(_) => true,
+            Self::Api(error) => api_error::is_stale(error),
+            Self::Conflicts(_) => true,
             _ => false,
         }
     }
+
+    fn is_outage(&self) -> bool {
+        matches!(self, Self::Api(error) if api_error::is_outage(error))
+    }
 }
 
-/// Writes to the control plane.
+/// A writer to the control plane.
 #[derive(Clone)]
 pub(super) struct Writer {
-    /// The server.
+    /// The client.
     pub client: kube::Client,
-    /// Tells users.
+    /// The recorder of events.
     pub events: EventRecorder,
     /// Feature gates.
     pub gates: Gates,
@@ -74,32 +78,32 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// Whether a binding is written for the version of its template alone: that tells the others that there is something
-/// new in the template.
+/// The handling of a template version that is the only difference of a binding. The version in the binding announces a
+/// change of the template to other controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Versions {
-    /// The template or its policy has changed.
-    Followed,
-    /// It is the binding that was looked at.
+pub(super) enum VersionChanges {
+    /// Write it: the template or its policy changed.
+    Written,
+    /// Ignore it: only the binding changed.
     Ignored,
 }
 
 impl Writer {
-    /// Applies a policy to a template, and tells of it.
+    /// Applies a policy to a template, and records events.
     pub(super) async fn apply(
         &self,
         template: &Template,
         application: &Application,
         binding: Option<Arc<DynamicObject>>,
-        versions: Versions,
+        version_changes: VersionChanges,
     ) -> Result<(), WriteError> {
         let policy = &application.policy;
         let claimed = if application.claim {
-            let claimed = self.mark(template, policy.claim().patch()).await;
-            if let Some(owner) = &application.taken_from {
+            let claimed = self.patch_claim(template, policy.claim().patch()).await;
+            if let Some(owner) = &application.preempted {
                 self.events.record(match &claimed {
-                    Ok(_) => happenings::taken(template, &policy.key, owner),
-                    Err(e) => happenings::not_taken(template, &policy.key, owner, &e.to_string()),
+                    Ok(_) => events::preempted(template, &policy.key, owner),
+                    Err(e) => events::preempt_failed(template, &policy.key, owner, &e.to_string()),
                 });
             }
             claimed
@@ -108,7 +112,7 @@ impl Writer {
         };
         let result = match claimed {
             Ok(template) if application.bind => {
-                self.bind(&template, policy, binding, versions).await
+                self.bind(&template, policy, binding, version_changes).await
             }
             Ok(_) => Ok(()),
             Err(error) => Err(error),
@@ -116,17 +120,14 @@ impl Writer {
         if let Err(error) = &result
             && !error.is_stale()
         {
-            self.events.record(happenings::not_applied(
-                template,
-                policy,
-                &error.to_string(),
-            ));
+            self.events
+                .record(events::apply_failed(template, policy, &error.to_string()));
         }
         result
     }
 
-    /// Takes a claim back: from the binding first. The other way round a failure in between would leave a
-    /// binding that nobody looks at again.
+    /// Removes a claim, from the binding first: otherwise a failure in between would leave a binding that is never
+    /// examined again.
     pub(super) async fn release(
         &self,
         template: &Template,
@@ -139,7 +140,7 @@ impl Writer {
         {
             let key = template.key.binding();
             let metadata = at_version(
-                release(claim, &binding),
+                release_metadata(claim, &binding),
                 binding.metadata.resource_version.as_deref(),
             );
             let patch = json!({ "metadata": metadata });
@@ -149,19 +150,19 @@ impl Writer {
                 .await
             {
                 Ok(_) => {}
-                // Gone is as good as released.
+                // A deleted binding needs no release.
                 Err(error) if has_code(&error, 404) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        match self.mark(template, claim.release_patch()).await {
+        match self.patch_claim(template, claim.release_patch()).await {
             Err(WriteError::Api(error)) if has_code(&error, 404) => Ok(()),
             other => other.map(drop),
         }
     }
 
-    /// Gives a policy what the mutating phase would have given it.
-    pub(super) async fn complete(
+    /// Adds what the mutating webhook would have added to a policy.
+    pub(super) async fn complete_policy(
         &self,
         policy: &PolicyRecord,
         patch: &Value,
@@ -171,8 +172,8 @@ impl Writer {
         self.patch_policy(policy, patch).await
     }
 
-    /// Lets a policy go that has nothing claimed any more.
-    pub(super) async fn drop_finalizer(&self, policy: &PolicyRecord) -> Result<(), WriteError> {
+    /// Removes the finalizer of a policy without claims.
+    pub(super) async fn remove_finalizer(&self, policy: &PolicyRecord) -> Result<(), WriteError> {
         let own = policy.key.kind.guarded().policy_finalizer();
         let others: Vec<&String> = policy
             .finalizers
@@ -205,16 +206,20 @@ impl Writer {
         }
     }
 
-    /// Changes the marks of a template, if it is still the version that was seen.
-    async fn mark(&self, template: &Template, metadata: Value) -> Result<Template, WriteError> {
+    /// Changes the claim of a template, unless the template changed meanwhile.
+    async fn patch_claim(
+        &self,
+        template: &Template,
+        metadata: Value,
+    ) -> Result<Template, WriteError> {
         let key = &template.key;
         let api = key.resource.api(self.client.clone(), &key.namespace);
         let version = Some(template.resource_version.as_str());
         let patch = json!({ "metadata": at_version(metadata, version) });
-        let marked = api
+        let patched = api
             .patch(&key.name, &params(), &Patch::Merge(patch))
             .await?;
-        Ok(Template::from_object(&key.resource, marked))
+        Ok(Template::from_object(&key.resource, patched))
     }
 
     async fn bind(
@@ -222,7 +227,7 @@ impl Writer {
         template: &Template,
         policy: &Policy,
         binding: Option<Arc<DynamicObject>>,
-        versions: Versions,
+        version_changes: VersionChanges,
     ) -> Result<(), WriteError> {
         let priority = self.priority_of(template, policy).await?;
         let desired = match binding_for(template, policy, priority, self.gates) {
@@ -230,25 +235,27 @@ impl Writer {
             Err(error) => {
                 let text = error.to_string();
                 self.events
-                    .record(happenings::not_interpreted(template, &text));
+                    .record(events::interpret_failed(template, &text));
                 return Err(error.into());
             }
         };
-        // What is being deleted gets no new binding: it would outlive its template.
+        // A new binding would outlive a template that is being deleted.
         if binding.is_none() && template.deleting {
             return Ok(());
         }
-        if self.write_binding(&desired, binding, versions).await? {
+        if self
+            .write_binding(&desired, binding, version_changes)
+            .await?
+        {
             if desired.interpreted {
-                self.events.record(happenings::interpreted(template));
+                self.events.record(events::interpreted(template));
             }
-            self.events.record(happenings::applied(template, policy));
+            self.events.record(events::applied(template, policy));
         }
         Ok(())
     }
 
-    /// The value of the policy's priority class. ClusterResourceBindings carry none, but the class has to
-    /// exist for namespaced templates only, as in Karmada.
+    /// Returns the value of the policy's priority class. As in Karmada, it is read for namespaced templates only.
     async fn priority_of(
         &self,
         template: &Template,
@@ -269,17 +276,17 @@ impl Writer {
         }
     }
 
-    /// Creates or changes a binding; whether anything had to be written.
+    /// Creates or patches a binding. Reports whether anything was written.
     async fn write_binding(
         &self,
         desired: &DesiredBinding,
-        seen: Option<Arc<DynamicObject>>,
-        versions: Versions,
+        observed: Option<Arc<DynamicObject>>,
+        version_changes: VersionChanges,
     ) -> Result<bool, WriteError> {
         let api = self.bindings(&desired.key);
         let name = &desired.key.name;
-        let mut current = seen.map(|binding| (*binding).clone());
-        for _ in 0..CONFLICT_TRIES {
+        let mut current = observed.map(|binding| (*binding).clone());
+        for _ in 0..CONFLICT_ATTEMPTS {
             let outcome = match &current {
                 None => {
                     let object = new_binding(desired, &uuid::Uuid::new_v4().to_string());
@@ -288,10 +295,10 @@ impl Writer {
                     api.create(&PostParams::default(), &object).await
                 }
                 Some(binding) => {
-                    let Some(mut patch) = change(binding, desired)? else {
+                    let Some(mut patch) = binding_patch(binding, desired)? else {
                         return Ok(false);
                     };
-                    if versions == Versions::Ignored && is_version_alone(&patch) {
+                    if version_changes == VersionChanges::Ignored && changes_only_version(&patch) {
                         return Ok(false);
                     }
                     patch["metadata"]["resourceVersion"] = json!(binding.metadata.resource_version);
@@ -305,7 +312,7 @@ impl Writer {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(WriteError::Busy(name.clone()))
+        Err(WriteError::Conflicts(name.clone()))
     }
 
     fn bindings(&self, key: &BindingKey) -> Api<DynamicObject> {
@@ -319,7 +326,7 @@ impl Writer {
     }
 }
 
-/// The API of a kind of policy.
+/// Returns the API resource of a kind of policy.
 pub(super) fn policy_resource(kind: PolicyKind) -> ApiResource {
     match kind {
         PolicyKind::Namespaced => ApiResource::erase::<berth_api::PropagationPolicy>(&()),
@@ -327,7 +334,7 @@ pub(super) fn policy_resource(kind: PolicyKind) -> ApiResource {
     }
 }
 
-/// The API of a kind of binding.
+/// Returns the API resource of a kind of binding.
 pub(super) fn binding_resource(kind: BindingKind) -> ApiResource {
     match kind {
         BindingKind::Namespaced => ApiResource::erase::<berth_api::ResourceBinding>(&()),

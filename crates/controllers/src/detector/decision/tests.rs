@@ -1,25 +1,17 @@
-//! Which policy wins, who claims, what waits: the rules as tables.
-
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::claim::{PolicyKey, PolicyKind};
-use super::decision::{Cause, Plan, decide};
-use super::desired_binding::binding_for;
-use super::index::Index;
-use super::options::Gates;
-use super::policy::{PolicyRecord, Standing};
-use super::template::Template;
+use super::*;
+use crate::detector::desired_binding::binding_for;
+use crate::detector::policy::PolicyRecord;
 use crate::resource_type::ResourceType;
 
-/// A policy of `default`, or with the prefix `c-` a ClusterPropagationPolicy, whose one selector is for
-/// Deployments and has these fields besides.
+/// A policy with one selector for Deployments with these fields: a PropagationPolicy in `default`, or with the prefix
+/// `c-` a ClusterPropagationPolicy.
 fn policy(name: &str, selector: &Value, spec: &Value) -> PolicyRecord {
     annotated_policy(name, selector, spec, &json!({}))
 }
 
-/// The same with annotations.
+/// The same policy with annotations.
 fn annotated_policy(
     name: &str,
     selector: &Value,
@@ -55,7 +47,7 @@ fn annotated_policy(
     PolicyRecord::from_object(kind, &serde_json::from_value(object).unwrap())
 }
 
-fn leaving(name: &str) -> PolicyRecord {
+fn terminating(name: &str) -> PolicyRecord {
     let object = json!({"metadata": {"name": name, "namespace": "default",
         "deletionTimestamp": "2026-01-01T00:00:00Z"}});
     PolicyRecord::from_object(kind_of(name), &serde_json::from_value(object).unwrap())
@@ -97,7 +89,7 @@ fn unclaimed() -> Template {
     deployment(&json!({"app": "web"}), &json!({}))
 }
 
-/// The template with the claim of a policy on it.
+/// The template with the claim of a policy.
 fn claimed(policy: &str) -> Template {
     claimed_with_id(policy, &format!("id-of-{policy}"))
 }
@@ -124,11 +116,11 @@ fn index(policies: Vec<PolicyRecord>) -> Index {
     index
 }
 
-/// A plan in a few words.
-fn in_words(plan: &Plan) -> String {
+/// Describes a plan.
+fn describe(plan: &Plan) -> String {
     match plan {
-        Plan::Leave => "leave".to_owned(),
-        Plan::Wait => "wait".to_owned(),
+        Plan::None => "none".to_owned(),
+        Plan::AwaitPolicy => "await policy".to_owned(),
         Plan::AwaitOverrides => "await overrides".to_owned(),
         Plan::Release(claim) => format!("release {}", claim.policy.name),
         Plan::Apply(application) => {
@@ -145,7 +137,7 @@ fn in_words(plan: &Plan) -> String {
 }
 
 fn decided(template: &Template, policies: Vec<PolicyRecord>, cause: &Cause) -> String {
-    in_words(&decide(template, &index(policies), cause, Gates::default()))
+    describe(&decide(template, &index(policies), cause, Gates::default()))
 }
 
 fn by_name() -> Value {
@@ -165,7 +157,7 @@ fn priority(priority: i32) -> Value {
 }
 
 #[test]
-fn the_policy_that_wins() {
+fn the_most_specific_policy_wins() {
     let none = json!({});
     for (rule, policies, winner) in [
         (
@@ -218,7 +210,7 @@ fn the_policy_that_wins() {
             "a",
         ),
         (
-            "a ClusterPropagationPolicy wins where nothing else selects",
+            "a ClusterPropagationPolicy wins if no PropagationPolicy selects the template",
             vec![
                 policy("a", &json!({"name": "other"}), &none),
                 policy("c-a", &by_kind(), &none),
@@ -226,7 +218,7 @@ fn the_policy_that_wins() {
             "c-a",
         ),
         (
-            "with a name the label selector does not count",
+            "with a name the label selector is ignored",
             vec![policy(
                 "a",
                 &json!({"name": "web", "labelSelector": {"matchLabels": {"app": "other"}}}),
@@ -245,7 +237,7 @@ fn the_policy_that_wins() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table is as long as its rules")]
-fn what_becomes_of_a_template() {
+fn claims_follow_the_policies() {
     let none = json!({});
     let user = Cause::user();
     let policy_changed = Cause {
@@ -253,25 +245,25 @@ fn what_becomes_of_a_template() {
         policy_changed: true,
         ..Cause::default()
     };
-    let taken = deployment(
+    let reserved = deployment(
         &json!({"resourcetemplate.karmada.io/claimed-by": "other-controller"}),
         &none,
     );
     let elsewhere = || policy("a", &json!({"name": "other"}), &none);
     for (situation, template, policies, cause, plan) in [
         (
-            "nothing selects it",
+            "no policy selects it",
             unclaimed(),
             vec![elsewhere()],
             &user,
-            "wait",
+            "await policy",
         ),
         (
-            "another controller has it",
-            taken,
+            "another controller has claimed it",
+            reserved,
             vec![policy("a", &by_kind(), &none)],
             &user,
-            "leave",
+            "none",
         ),
         (
             "its policy is unchanged",
@@ -281,7 +273,7 @@ fn what_becomes_of_a_template() {
             "bind a",
         ),
         (
-            "a better policy has come, but claims hold",
+            "a better policy was created, but the claim is kept",
             claimed("a"),
             vec![
                 policy("a", &by_kind(), &none),
@@ -291,7 +283,7 @@ fn what_becomes_of_a_template() {
             "bind a",
         ),
         (
-            "a PropagationPolicy has come, but the claim of the ClusterPropagationPolicy holds",
+            "a PropagationPolicy was created, but the claim of the ClusterPropagationPolicy is kept",
             claimed("c-a"),
             vec![
                 policy("b", &by_name(), &none),
@@ -301,42 +293,42 @@ fn what_becomes_of_a_template() {
             "bind c-a",
         ),
         (
-            "its policy is gone",
+            "its policy was deleted",
             claimed("a"),
             vec![],
             &user,
             "release a",
         ),
         (
-            "its policy is leaving",
+            "its policy is being deleted",
             claimed("a"),
-            vec![leaving("a")],
+            vec![terminating("a")],
             &user,
             "release a",
         ),
         (
-            "its policy was made anew",
+            "its policy was recreated",
             claimed_with_id("a", "old"),
             vec![policy("a", &by_name(), &none)],
             &user,
             "claim+bind a",
         ),
         (
-            "it has changed away from its policy",
+            "its policy does not select it after a change of the template",
             claimed("a"),
             vec![elsewhere()],
             &user,
-            "leave",
+            "none",
         ),
         (
-            "its policy has changed away from it",
+            "its policy does not select it after a change of the policy",
             claimed("a"),
             vec![elsewhere()],
             &policy_changed,
             "release a",
         ),
         (
-            "its policy breaks a rule",
+            "its policy is invalid",
             claimed("a"),
             vec![policy(
                 "a",
@@ -345,7 +337,7 @@ fn what_becomes_of_a_template() {
                 {"spreadByField": "region", "minGroups": 1}]}}),
             )],
             &policy_changed,
-            "leave",
+            "none",
         ),
     ] {
         assert_eq!(decided(&template, policies, cause), plan, "{situation}");
@@ -353,13 +345,13 @@ fn what_becomes_of_a_template() {
 }
 
 #[test]
-fn a_lazy_policy_claims_at_once_and_binds_when_the_user_acts() {
+fn a_lazy_policy_claims_at_once_and_binds_after_a_change_by_a_user() {
     let lazy = || policy("a", &by_name(), &json!({"activationPreference": "Lazy"}));
     let by_policy = Cause::default();
     for (template, cause, plan) in [
         (unclaimed(), Cause::user(), "claim+bind a"),
         (unclaimed(), by_policy.clone(), "claim a"),
-        (claimed("a"), by_policy, "leave"),
+        (claimed("a"), by_policy, "none"),
         (claimed("a"), Cause::user(), "bind a"),
     ] {
         assert_eq!(decided(&template, vec![lazy()], &cause), plan, "{cause:?}");
@@ -367,7 +359,7 @@ fn a_lazy_policy_claims_at_once_and_binds_when_the_user_acts() {
 }
 
 #[test]
-fn a_policy_waits_for_all_its_overrides_in_its_namespace() {
+fn a_policy_waits_for_all_its_override_policies_in_its_namespace() {
     let waiting = || {
         policy(
             "a",
@@ -378,7 +370,7 @@ fn a_policy_waits_for_all_its_overrides_in_its_namespace() {
     let mut index = index(vec![waiting(), policy("b", &by_kind(), &json!({}))]);
     let now = |index: &Index| {
         let plan = decide(&unclaimed(), index, &Cause::user(), Gates::default());
-        in_words(&plan)
+        describe(&plan)
     };
     let namespaced = |namespace: &str, name: &str| {
         (
@@ -387,7 +379,7 @@ fn a_policy_waits_for_all_its_overrides_in_its_namespace() {
             name.to_owned(),
         )
     };
-    // The policy that would win waits; no other one takes its place.
+    // The winning policy waits; no other one replaces it.
     assert_eq!(now(&index), "await overrides");
     index.put_override(namespaced("default", "one"));
     index.put_override(namespaced("elsewhere", "two"));
@@ -398,7 +390,7 @@ fn a_policy_waits_for_all_its_overrides_in_its_namespace() {
 }
 
 #[test]
-fn preemption_is_behind_its_gate_and_between_named_templates() {
+fn preemption_needs_its_gate_and_a_higher_rank() {
     let challenger = |priority: i32| {
         policy(
             "b",
@@ -426,12 +418,12 @@ fn preemption_is_behind_its_gate_and_between_named_templates() {
             challenger(challenging),
         ];
         let plan_made = decide(&claimed(owner), &index(policies), &cause, gates);
-        assert_eq!(in_words(&plan_made), plan, "{owner} {challenging}");
+        assert_eq!(describe(&plan_made), plan, "{owner} {challenging}");
     }
 }
 
 #[test]
-fn a_binding_gets_the_annotation_that_spares_it_from_its_policy() {
+fn a_binding_gets_the_preemptible_annotation_of_its_policy() {
     let name = "scheduling.berth/preemptible";
     for (annotations, expected) in [
         (json!({}), None),
@@ -440,11 +432,30 @@ fn a_binding_gets_the_annotation_that_spares_it_from_its_policy() {
         (json!({ name: "true" }), Some("true")),
     ] {
         let record = annotated_policy("a", &by_name(), &json!({}), &annotations);
-        let Standing::Ready(policy) = &record.standing else {
-            panic!("{:?}", record.standing);
+        let PolicyState::Ready(policy) = &record.state else {
+            panic!("{:?}", record.state);
         };
         let binding = binding_for(&claimed("a"), policy, None, Gates::default()).unwrap();
         let found = binding.annotations.get(name).and_then(Value::as_str);
         assert_eq!(found, expected, "{annotations}");
+    }
+}
+
+#[test]
+fn the_kind_of_policy_precedes_its_priority() {
+    use PolicyKind::{Cluster, Namespaced};
+    for (challenger, owner, expected) in [
+        ((Namespaced, 2), (Namespaced, 1), true),
+        ((Namespaced, 1), (Namespaced, 1), false),
+        ((Namespaced, -1), (Cluster, 9), true),
+        ((Cluster, 9), (Namespaced, -1), false),
+        ((Cluster, 2), (Cluster, 1), true),
+        ((Cluster, 1), (Cluster, 2), false),
+    ] {
+        assert_eq!(
+            may_preempt(challenger, owner),
+            expected,
+            "{challenger:?} {owner:?}"
+        );
     }
 }

@@ -1,0 +1,61 @@
+//! The effects of a new or changed policy on templates and other policies.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::claim::PolicyKey;
+use super::index::Index;
+use super::policy::{Policy, PolicyRecord, PolicyState};
+use crate::resource_selector::Objects;
+use crate::resource_type::{ResourceType, TemplateKey};
+
+/// Reports whether a change of a policy affects no template. Changes of metadata are irrelevant unless they complete the
+/// policy or are copied to bindings.
+pub(super) fn is_irrelevant(old: &PolicyRecord, new: &PolicyRecord) -> bool {
+    old.uid == new.uid
+        && old.generation == new.generation
+        && std::mem::discriminant(&old.state) == std::mem::discriminant(&new.state)
+        && preemptible(old) == preemptible(new)
+}
+
+fn preemptible(policy: &PolicyRecord) -> Option<&str> {
+    match &policy.state {
+        PolicyState::Ready(policy) => policy.preemptible.as_deref(),
+        _ => None,
+    }
+}
+
+/// Returns the templates that a policy selects by name. Only these can be preempted.
+pub(super) fn named_templates(
+    policy: &Policy,
+    types: &HashSet<Arc<ResourceType>>,
+) -> Vec<TemplateKey> {
+    let mut keys = Vec::new();
+    for selector in &policy.selectors {
+        if let Objects::Named(name) = &selector.objects {
+            let types = types.iter().filter(|resource| {
+                resource.api.api_version == selector.api_version
+                    && resource.api.kind == selector.kind
+            });
+            keys.extend(types.map(|resource| resource.key(&selector.namespace, name)));
+        }
+    }
+    keys
+}
+
+/// Returns the policies that may preempt a policy whose priority fell: those with a priority between the old and the new
+/// one, highest first.
+pub(super) fn challengers(index: &Index, policy: &Policy, old_priority: i32) -> Vec<PolicyKey> {
+    let key = &policy.key;
+    let mut between: Vec<(i32, PolicyKey)> = index
+        .ready_policies(key.kind, &key.namespace)
+        .filter(|other| {
+            other.preempts()
+                && other.priority() > policy.priority()
+                && other.priority() < old_priority
+        })
+        .map(|other| (other.priority(), other.key.clone()))
+        .collect();
+    between.sort_by(|a, b| b.cmp(a));
+    between.into_iter().map(|(_, key)| key).collect()
+}
