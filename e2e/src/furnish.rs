@@ -45,7 +45,7 @@ pub(crate) async fn furnish(client: &Client, members: usize, cancel: &Cancellati
         propagation,
         cancel.clone(),
     ));
-    tokio::spawn(berth::binding_controllers::run(
+    tokio::spawn(berth::controllers::controller_set::run_binding_controllers(
         client.clone(),
         ControllerGates::default(),
         cancel.clone(),

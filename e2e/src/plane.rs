@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use berth::cluster_controllers::{Choice, ClusterArgs};
-use berth::controllers::parts::ControllerFlags;
+use berth::controllers::cluster_flags::{ClusterArgs, Selection};
+use berth::controllers::controller_set::ControllerFlags;
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
@@ -105,7 +105,7 @@ impl Plane {
                 // The tests themselves say what members report.
                 controllers: ControllerFlags {
                     clusters: ClusterArgs {
-                        controllers: Choice::NONE,
+                        controllers: Selection::NONE,
                         ..ClusterArgs::default()
                     },
                     ..ControllerFlags::default()

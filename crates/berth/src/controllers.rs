@@ -1,9 +1,11 @@
 //! `berth controllers`: what surrounds the scheduler, for a control plane that has no controllers of its own.
 //! It must not work beside karmada-controller-manager, which does all of this itself; both stand for the same Lease.
 
+pub mod cluster_flags;
+pub mod controller_set;
 mod election;
+pub mod failover_flags;
 mod fence;
-pub mod parts;
 
 use std::path::PathBuf;
 
@@ -18,11 +20,11 @@ use futures::future::try_join_all;
 use kube::client::ClientBuilder;
 use tokio_util::sync::CancellationToken;
 
+use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
+use self::failover_flags::Setting;
 use self::fence::Fence;
-use self::parts::{ControllerFlags, Controllers, PartError};
 use crate::control_plane::kubeconfig_of;
-use crate::failover::Setting;
 
 /// Flags of the detector, shared with `berth up`.
 #[derive(Args, Clone, Debug)]
@@ -130,9 +132,9 @@ pub enum ControllersError {
     /// Another candidate leads now.
     #[error("lost the leader election")]
     LeadershipLost,
-    /// One of them cannot start, or ended.
+    /// A controller failed.
     #[error(transparent)]
-    Part(#[from] PartError),
+    Controllers(#[from] ControllerSetError),
 }
 
 /// Runs the controllers until the token is cancelled; where a leader is elected, while this one leads.
@@ -140,7 +142,7 @@ pub enum ControllersError {
 /// # Errors
 /// When they cannot begin, one of them fails, or another candidate leads: the process should end then.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
-    let controllers = Controllers::new(&args.controllers, args.feature_gates, Setting::Real)?;
+    let controllers = ControllerSet::new(&args.controllers, args.feature_gates, Setting::Real)?;
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     let target = Target {
@@ -173,14 +175,14 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
 
 async fn work(
     client: kube::Client,
-    controllers: Controllers,
+    controllers: ControllerSet,
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
-    // Where one of them fails, the others are not left alone.
+    // When one of them fails, the others are cancelled.
     let cancel = cancel.child_token();
     let _guard = cancel.clone().drop_guard();
-    let parts = controllers.parts(&client, &cancel);
-    try_join_all(parts.into_iter().map(|(_, part)| part)).await?;
+    let components = controllers.components(&client, &cancel);
+    try_join_all(components.into_iter().map(|(_, run)| run)).await?;
     Ok(())
 }
 

@@ -4,9 +4,7 @@
 
 pub mod admission;
 mod answer;
-pub mod binding_controllers;
 pub mod cli;
-pub mod cluster_controllers;
 pub mod cluster_proxy;
 pub mod clusters;
 mod columns;
@@ -14,7 +12,6 @@ pub mod completion;
 pub mod control_plane;
 pub mod controllers;
 pub mod down;
-pub mod failover;
 pub mod fleet;
 pub mod instance;
 pub mod join;

@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::KarmadaAdmission;
 use crate::cluster_proxy::ClusterProxy;
-use crate::controllers::parts::{self, Controllers};
-use crate::failover::Setting;
+use crate::controllers::controller_set::{self, ControllerSet};
+use crate::controllers::failover_flags::Setting;
 use crate::fleet;
 use crate::instance::{Claim, Record};
 use crate::join::{self, Endpoint};
@@ -104,7 +104,7 @@ impl ControlPlane {
             None => fleet::made_up(args.members),
         };
         let controllers =
-            Controllers::new(&args.controllers, args.feature_gates, Setting::Simulated)?;
+            ControllerSet::new(&args.controllers, args.feature_gates, Setting::Simulated)?;
         let listen = SocketAddr::new(args.bind_address, args.port);
         let kept = args.keeping.open()?;
         let server = Server::start(ServerConfig {
@@ -163,7 +163,7 @@ impl ControlPlane {
         fleet: &[Cluster],
         args: &UpArgs,
         kept: &keeping::Place,
-        controllers: Controllers,
+        controllers: ControllerSet,
     ) -> Result<(), UpError> {
         let client = connect::named(self.server.client(), Component::CommandLine);
         furnishing::definitions(&client).await?;
@@ -174,7 +174,7 @@ impl ControlPlane {
         self.simulate(&client);
         if !args.without.contains(&Part::Controllers) {
             let client = connect::named(self.server.client(), Component::Controllers);
-            for (name, part) in controllers.parts(&client, &self.cancel) {
+            for (name, part) in controllers.components(&client, &self.cancel) {
                 self.parts
                     .spawn(part.map(move |ended| (name, ended.map_err(UpError::from))));
             }
@@ -288,7 +288,7 @@ impl ControlPlane {
 fn components(without: &[Part]) -> Vec<String> {
     let mut components = Vec::new();
     if !without.contains(&Part::Controllers) {
-        components.extend(parts::NAMES);
+        components.extend(controller_set::NAMES);
     }
     if !without.contains(&Part::Scheduler) {
         components.push(SCHEDULER);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::{Cluster, ResourceBinding};
-use berth_controllers::failover::{self, FailoverError, FailoverOptions, TaintEviction};
+use berth_controllers::ControllerError;
+use berth_controllers::failover::{self, FailoverOptions, TaintEviction};
 use berth_e2e::{Bare, Running, eventually};
 use berth_scheduler::Options;
 use k8s_openapi::api::core::v1::Event;
@@ -29,7 +30,7 @@ pub(crate) fn quick() -> FailoverOptions {
 pub(crate) struct Scene {
     pub(crate) bare: Bare,
     scheduler: Running,
-    failover: JoinHandle<Result<(), FailoverError>>,
+    failover: JoinHandle<Result<(), ControllerError>>,
     cancel: CancellationToken,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use berth::admission::KarmadaAdmission;
-use berth::binding_controllers;
+use berth::controllers::controller_set::run_binding_controllers;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions};
@@ -176,9 +176,7 @@ impl Fleet {
         let (client, token) = (self.client.clone(), cancel.clone());
         let gates = ControllerGates::default();
         let following = tokio::spawn(async move {
-            binding_controllers::run(client, gates, token)
-                .await
-                .unwrap();
+            run_binding_controllers(client, gates, token).await.unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let scheduling = tokio::spawn(async move {

@@ -1,54 +1,48 @@
-//! The controllers that look after Clusters, as `berth up` and `berth controllers` run them.
+//! Flags of the cluster controllers.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::ClusterStatusOptions;
-use berth_controllers::detector::DetectorOptions;
-use berth_controllers::{cluster, cluster_status, namespace_sync, unified_auth};
 use berth_scheduler::go_duration::go_duration;
 use clap::Args;
-use tokio_util::sync::CancellationToken;
 
-/// What they are called where people look at what runs.
-pub const NAME: &str = "cluster controllers";
-
-/// Flags of the controllers that look after Clusters, with Karmada's names and defaults.
+/// Flags of the cluster controllers, with Karmada's names and defaults.
 #[derive(Args, Clone, Debug)]
 pub struct ClusterArgs {
-    /// Which controllers of clusters run: `*` for all, NAME for one, -NAME for all but one; they are `cluster`
-    /// (execution namespaces, taints), `clusterStatus`, `namespace` (namespaces get into all members) and `unifiedAuth`
-    /// (users of `clusters/proxy` can be impersonated in members)
+    /// Cluster controllers to run: `*` for all, NAME for one, -NAME for all but one; the names are `cluster` (execution
+    /// namespaces, taints), `clusterStatus`, `namespace` (namespaces in members) and `unifiedAuth` (impersonation of users
+    /// of `clusters/proxy` in members)
     #[arg(
         long,
         value_name = "LIST",
         default_value = "*",
         allow_hyphen_values = true
     )]
-    pub controllers: Choice,
+    pub controllers: Selection,
 
-    /// How often the status of clusters is collected
+    /// Interval between collections of the cluster status
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
     pub cluster_status_update_frequency: Duration,
 
-    /// How long a cluster must have been reachable to be ready again
+    /// Time for which a cluster must be reachable to become ready again
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
     pub cluster_success_threshold: Duration,
 
-    /// How long a cluster must have been unreachable to be not ready
+    /// Time for which a cluster must be unreachable to become not ready
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
     pub cluster_failure_threshold: Duration,
 
-    /// How often is looked for agents of Pull clusters that are silent
+    /// Interval between checks for silent Pull agents
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = go_duration)]
     pub cluster_monitor_period: Duration,
 
-    /// How long the agent of a Pull cluster may be silent before the cluster is not ready
+    /// Maximum silence of a Pull agent before its cluster becomes not ready
     #[arg(long, value_name = "DURATION", default_value = "40s", value_parser = go_duration)]
     pub cluster_monitor_grace_period: Duration,
 
-    /// The same for one that has never posted a status
+    /// Maximum silence of a Pull agent that has never posted a status
     #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = go_duration)]
     pub cluster_startup_grace_period: Duration,
 }
@@ -58,7 +52,7 @@ impl Default for ClusterArgs {
         let options = ClusterStatusOptions::default();
         let heartbeat = HeartbeatOptions::default();
         Self {
-            controllers: Choice::default(),
+            controllers: Selection::default(),
             cluster_status_update_frequency: options.update_frequency,
             cluster_success_threshold: options.success_threshold,
             cluster_failure_threshold: options.failure_threshold,
@@ -69,20 +63,42 @@ impl Default for ClusterArgs {
     }
 }
 
-/// A controller of clusters.
+impl ClusterArgs {
+    /// Returns the options of the cluster controller.
+    pub(super) fn heartbeat_options(&self) -> HeartbeatOptions {
+        HeartbeatOptions {
+            monitor_period: self.cluster_monitor_period.max(Duration::from_millis(1)),
+            grace_period: self.cluster_monitor_grace_period,
+            startup_grace_period: self.cluster_startup_grace_period,
+        }
+    }
+
+    /// Returns the options of the cluster status controller.
+    pub(super) fn status_options(&self) -> ClusterStatusOptions {
+        ClusterStatusOptions {
+            update_frequency: self
+                .cluster_status_update_frequency
+                .max(Duration::from_millis(1)),
+            success_threshold: self.cluster_success_threshold,
+            failure_threshold: self.cluster_failure_threshold,
+        }
+    }
+}
+
+/// A cluster controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Controller {
-    /// Execution namespaces, taints, farewell.
+pub enum ClusterController {
+    /// Execution namespaces, taints, cleanup.
     Cluster,
     /// The status of Push clusters.
     ClusterStatus,
-    /// Namespaces get into all members.
+    /// Namespaces in members.
     Namespace,
-    /// Users of `clusters/proxy` can be impersonated in members.
+    /// Impersonation of users of `clusters/proxy` in members.
     UnifiedAuth,
 }
 
-impl Controller {
+impl ClusterController {
     const ALL: [Self; 4] = [
         Self::Cluster,
         Self::ClusterStatus,
@@ -100,32 +116,32 @@ impl Controller {
     }
 }
 
-/// Which of the controllers run.
+/// The selected controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice([bool; Controller::ALL.len()]);
+pub struct Selection([bool; ClusterController::ALL.len()]);
 
-impl Default for Choice {
-    /// All of them.
+impl Default for Selection {
+    /// Selects all controllers.
     fn default() -> Self {
-        Self([true; Controller::ALL.len()])
+        Self([true; ClusterController::ALL.len()])
     }
 }
 
-impl Choice {
-    /// None of them.
-    pub const NONE: Self = Self([false; Controller::ALL.len()]);
+impl Selection {
+    /// No controllers.
+    pub const NONE: Self = Self([false; ClusterController::ALL.len()]);
 
-    fn has(self, controller: Controller) -> bool {
+    pub(super) fn has(self, controller: ClusterController) -> bool {
         self.0[controller as usize]
     }
 }
 
-impl FromStr for Choice {
+impl FromStr for Selection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
-        let mut choice = if words.contains(&"*") {
+        let mut selection = if words.contains(&"*") {
             Self::default()
         } else {
             Self::NONE
@@ -138,61 +154,21 @@ impl FromStr for Choice {
             if matches!(name, "*" | "") {
                 continue;
             }
-            let known = Controller::ALL.into_iter().find(|one| one.name() == name);
+            let known = ClusterController::ALL
+                .into_iter()
+                .find(|one| one.name() == name);
             let Some(controller) = known else {
-                let names = Controller::ALL.map(Controller::name).join(", ");
+                let names = ClusterController::ALL
+                    .map(ClusterController::name)
+                    .join(", ");
                 return Err(format!(
                     "there is no controller {name:?}; the controllers are {names}"
                 ));
             };
-            choice.0[controller as usize] = wanted;
+            selection.0[controller as usize] = wanted;
         }
-        Ok(choice)
+        Ok(selection)
     }
-}
-
-/// Runs those that were chosen until the token is cancelled. The namespaces that the detector skips stay.
-pub async fn run(
-    client: kube::Client,
-    args: ClusterArgs,
-    detector: &DetectorOptions,
-    cancel: CancellationToken,
-) {
-    let skipped = detector.skipped_namespaces.clone();
-    let options = ClusterStatusOptions {
-        update_frequency: args
-            .cluster_status_update_frequency
-            .max(Duration::from_millis(1)),
-        success_threshold: args.cluster_success_threshold,
-        failure_threshold: args.cluster_failure_threshold,
-    };
-    let heartbeat = HeartbeatOptions {
-        monitor_period: args.cluster_monitor_period.max(Duration::from_millis(1)),
-        grace_period: args.cluster_monitor_grace_period,
-        startup_grace_period: args.cluster_startup_grace_period,
-    };
-    let life = async {
-        if args.controllers.has(Controller::Cluster) {
-            Box::pin(cluster::run(client.clone(), heartbeat, cancel.clone())).await;
-        }
-    };
-    let status = async {
-        if args.controllers.has(Controller::ClusterStatus) {
-            cluster_status::run(client.clone(), options, cancel.clone()).await;
-        }
-    };
-    let namespaces = async {
-        if args.controllers.has(Controller::Namespace) {
-            namespace_sync::run(client.clone(), skipped, cancel.clone()).await;
-        }
-    };
-    let impersonation = async {
-        if args.controllers.has(Controller::UnifiedAuth) {
-            unified_auth::run(client.clone(), cancel.clone()).await;
-        }
-    };
-    // Keeps the component running where none was chosen.
-    tokio::join!(life, status, namespaces, impersonation, cancel.cancelled());
 }
 
 #[cfg(test)]
@@ -200,23 +176,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_chooses_as_in_karmada() {
-        let all = Choice::default();
-        let without = Choice([true, false, true, true]);
-        let only = Choice([false, true, false, false]);
+    fn a_list_selects_as_in_karmada() {
+        let all = Selection::default();
+        let without = Selection([true, false, true, true]);
+        let only = Selection([false, true, false, false]);
         for (text, expected) in [
             ("*", all),
             ("*,-clusterStatus", without),
             ("-clusterStatus,*", without),
             ("clusterStatus", only),
-            ("", Choice::NONE),
-            ("-cluster", Choice::NONE),
+            ("", Selection::NONE),
+            ("-cluster", Selection::NONE),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         assert!(
             "*,nothing"
-                .parse::<Choice>()
+                .parse::<Selection>()
                 .unwrap_err()
                 .contains("nothing")
         );

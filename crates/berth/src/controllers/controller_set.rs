@@ -1,8 +1,16 @@
-//! What karmada-controller-manager does elsewhere, as parts that each have a name: `berth controllers` and `berth up`
-//! run the same ones. They must not know which of the two it is, nor where the API server is.
+//! The set of controllers that `berth controllers` and `berth up` run, and its wiring: each controller with its options,
+//! grouped into the components that users see.
+//!
+//! The set does not depend on the command that runs it, nor on where the API server is.
 
-use berth_controllers::detector::{self, DetectorError, DetectorOptions, OptionsError};
+use berth_controllers::cluster_status;
+use berth_controllers::detector::{self, DetectorOptions, OptionsError};
+use berth_controllers::failover::{self, FailoverOptions};
 use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
+use berth_controllers::{
+    ControllerError, cluster, dependencies, namespace_sync, taint_policy, unified_auth,
+    workload_rebalancer,
+};
 use berth_scheduler::gates::{ControllerGates, FeatureGates};
 use clap::Args;
 use futures::FutureExt as _;
@@ -11,22 +19,17 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::DetectorArgs;
-use crate::binding_controllers::{self, BindingControllersError};
-use crate::cluster_controllers::{self, ClusterArgs};
-use crate::failover::{self, FailoverArgs, FailoverFailure, Setting};
+use super::cluster_flags::{ClusterArgs, ClusterController};
+use super::failover_flags::{FailoverArgs, Setting};
 
 const DETECTOR: &str = "detector";
 const PROPAGATION: &str = "propagation";
+const BINDINGS: &str = "binding controllers";
+const CLUSTERS: &str = "cluster controllers";
 const FAILOVER: &str = "failover";
 
-/// What the parts are called, in the order in which people read them.
-pub const NAMES: [&str; 5] = [
-    DETECTOR,
-    PROPAGATION,
-    binding_controllers::NAME,
-    cluster_controllers::NAME,
-    FAILOVER,
-];
+/// The names of the components, in display order.
+pub const NAMES: [&str; 5] = [DETECTOR, PROPAGATION, BINDINGS, CLUSTERS, FAILOVER];
 
 /// Flags of the controllers.
 #[derive(Args, Clone, Debug, Default)]
@@ -35,50 +38,49 @@ pub struct ControllerFlags {
     #[command(flatten)]
     pub detector: DetectorArgs,
 
-    /// Flags of failover.
+    /// Flags of the failover controllers.
     #[command(flatten)]
     pub failover: FailoverArgs,
 
-    /// Flags of the controllers of clusters.
+    /// Flags of the cluster controllers.
     #[command(flatten)]
     pub clusters: ClusterArgs,
 }
 
-/// Why a part has failed.
+/// An error that ended a controller.
 #[derive(Debug, thiserror::Error)]
-pub enum PartError {
-    /// The detector cannot start, or ended.
-    #[error("the detector: {0}")]
-    Detector(#[from] DetectorError),
-    /// The propagation to members has ended.
+pub enum ControllerSetError {
+    /// A controller failed.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    /// The propagation failed.
     #[error(transparent)]
     Propagation(#[from] PropagationError),
-    /// Failover has ended.
-    #[error(transparent)]
-    Failover(#[from] FailoverFailure),
-    /// What works on bindings has ended.
-    #[error(transparent)]
-    Bindings(#[from] BindingControllersError),
 }
 
-/// A part that runs as long as it is polled, and ends after its token was cancelled.
-pub type Part = (&'static str, BoxFuture<'static, Result<(), PartError>>);
+/// The name of a component, and the future that runs it until the token is cancelled.
+pub type Component = (
+    &'static str,
+    BoxFuture<'static, Result<(), ControllerSetError>>,
+);
 
-/// All controllers, ready to run.
+/// All controllers with their options.
 #[derive(Clone, Debug)]
-pub struct Controllers {
+pub struct ControllerSet {
     detector: DetectorOptions,
     propagation: PropagationOptions,
     clusters: ClusterArgs,
-    failover: failover::Parts,
+    failover: FailoverOptions,
+    /// Whether ClusterTaintPolicies take effect.
+    taint_policies: bool,
     gates: ControllerGates,
 }
 
-impl Controllers {
-    /// What the flags say.
+impl ControllerSet {
+    /// Reads the options of all controllers.
     ///
     /// # Errors
-    /// When a flag cannot be understood.
+    /// When a flag is invalid.
     pub fn new(
         flags: &ControllerFlags,
         gates: FeatureGates,
@@ -92,46 +94,115 @@ impl Controllers {
                 ..PropagationOptions::default()
             },
             clusters: flags.clusters.clone(),
-            failover: flags.failover.parts(controllers, setting),
+            failover: flags.failover.options(controllers, setting),
+            taint_policies: setting.enables_failover(controllers),
             gates: controllers,
         })
     }
 
-    /// The parts, in the order of [`NAMES`].
-    pub fn parts(self, client: &Client, cancel: &CancellationToken) -> [Part; NAMES.len()] {
-        let Self {
-            detector,
-            propagation,
-            clusters,
-            failover,
-            gates,
-        } = self;
-        let given = || (client.clone(), cancel.clone());
-        let skipped = detector.clone();
-        let (client, token) = given();
-        let detecting =
-            detector::run(client, detector, token).map(|ended| ended.map_err(PartError::from));
-        let (client, token) = given();
-        let propagating = propagation::run(client, propagation, token)
-            .map(|ended| ended.map_err(PartError::from));
-        let (client, token) = given();
-        let binding = binding_controllers::run(client, gates, token)
-            .map(|ended| ended.map_err(PartError::from));
-        let (client, token) = given();
-        let looking_after = async move {
-            cluster_controllers::run(client, clusters, &skipped, token).await;
-            Ok(())
-        };
-        let (client, token) = given();
-        let failing_over = failover
-            .run(client, token)
-            .map(|ended| ended.map_err(PartError::from));
+    /// Returns the components, in the order of [`NAMES`].
+    pub fn components(
+        self,
+        client: &Client,
+        cancel: &CancellationToken,
+    ) -> [Component; NAMES.len()] {
+        let inputs = || (client.clone(), cancel.clone());
+        let detector_options = self.detector.clone();
+        let (client, cancel) = inputs();
+        let detector = async move { Ok(detector::run(client, self.detector, cancel).await?) };
+        let (client, cancel) = inputs();
+        let propagation =
+            async move { Ok(propagation::run(client, self.propagation, cancel).await?) };
+        let (client, cancel) = inputs();
+        let bindings = run_binding_controllers(client, self.gates, cancel);
+        let (client, cancel) = inputs();
+        let clusters = run_cluster_controllers(client, self.clusters, detector_options, cancel);
+        let (client, cancel) = inputs();
+        let failover = run_failover(client, self.failover, self.taint_policies, cancel);
         [
-            (DETECTOR, detecting.boxed()),
-            (PROPAGATION, propagating.boxed()),
-            (binding_controllers::NAME, binding.boxed()),
-            (cluster_controllers::NAME, looking_after.boxed()),
-            (FAILOVER, failing_over.boxed()),
+            (DETECTOR, detector.boxed()),
+            (PROPAGATION, propagation.boxed()),
+            (BINDINGS, bindings.boxed()),
+            (CLUSTERS, clusters.boxed()),
+            (FAILOVER, failover.boxed()),
         ]
     }
+}
+
+/// Runs the dependencies distributor, if its gate is on, and the workload rebalancer until the token is cancelled.
+///
+/// # Errors
+/// When one of them fails.
+pub async fn run_binding_controllers(
+    client: Client,
+    gates: ControllerGates,
+    cancel: CancellationToken,
+) -> Result<(), ControllerSetError> {
+    let dependencies = async {
+        if gates.propagate_deps {
+            dependencies::run(client.clone(), cancel.clone()).await?;
+        }
+        Ok(())
+    };
+    let rebalancer = workload_rebalancer::run(client.clone(), cancel.clone());
+    tokio::try_join!(dependencies, rebalancer)?;
+    Ok(())
+}
+
+/// Runs the selected cluster controllers until the token is cancelled. Namespaces that the detector skips are not synced.
+async fn run_cluster_controllers(
+    client: Client,
+    args: ClusterArgs,
+    detector: DetectorOptions,
+    cancel: CancellationToken,
+) -> Result<(), ControllerSetError> {
+    let is_selected = |controller| args.controllers.has(controller);
+    let cluster = async {
+        if is_selected(ClusterController::Cluster) {
+            let options = args.heartbeat_options();
+            Box::pin(cluster::run(client.clone(), options, cancel.clone())).await?;
+        }
+        Ok(())
+    };
+    let status = async {
+        if is_selected(ClusterController::ClusterStatus) {
+            cluster_status::run(client.clone(), args.status_options(), cancel.clone()).await;
+        }
+        Ok(())
+    };
+    let namespaces = async {
+        if is_selected(ClusterController::Namespace) {
+            let skipped = detector.skipped_namespaces;
+            namespace_sync::run(client.clone(), skipped, cancel.clone()).await?;
+        }
+        Ok(())
+    };
+    let impersonation = async {
+        if is_selected(ClusterController::UnifiedAuth) {
+            unified_auth::run(client.clone(), cancel.clone()).await?;
+        }
+        Ok(())
+    };
+    // Keeps the component running without selected controllers.
+    let cancelled = cancel.cancelled().map(Ok::<(), ControllerError>);
+    tokio::try_join!(cluster, status, namespaces, impersonation, cancelled)?;
+    Ok(())
+}
+
+/// Runs the failover and, if enabled, the taint policy controllers until the token is cancelled.
+async fn run_failover(
+    client: Client,
+    options: FailoverOptions,
+    taint_policies: bool,
+    cancel: CancellationToken,
+) -> Result<(), ControllerSetError> {
+    let tainting = async {
+        if taint_policies {
+            taint_policy::run(client.clone(), cancel.clone()).await?;
+        }
+        Ok(())
+    };
+    let failover = failover::run(client.clone(), options, cancel.clone());
+    tokio::try_join!(tainting, failover)?;
+    Ok(())
 }

@@ -1,26 +1,22 @@
-//! Failover and its flags, shared by `berth controllers` and `berth up`. Names and defaults are
-//! karmada-controller-manager's where it has them.
+//! Flags of the failover controllers. Names and defaults are karmada-controller-manager's where it has them.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
-use berth_controllers::failover::{self, FailoverError, FailoverOptions, TaintEviction};
-use berth_controllers::taint_policy::{self, TaintPolicyError};
+use berth_controllers::failover::{FailoverOptions, TaintEviction};
 use berth_scheduler::gates::ControllerGates;
 use berth_scheduler::go_duration::go_duration;
 use clap::{Args, ValueEnum};
-use kube::Client;
-use tokio_util::sync::CancellationToken;
 
-/// Flags of failover.
+/// Flags of the failover controllers.
 #[derive(Args, Clone, Debug)]
 pub struct FailoverArgs {
-    /// Let NoExecute taints of clusters evict what does not tolerate them; needs the gate Failover
+    /// Evict bindings that do not tolerate the NoExecute taints of their clusters; needs the gate Failover
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub enable_no_execute_taint_eviction: Option<bool>,
 
-    /// What becomes of the old copies, where the policy does not say
+    /// Default purge mode of old copies
     #[arg(
         long,
         value_name = "MODE",
@@ -29,40 +25,47 @@ pub struct FailoverArgs {
     )]
     pub no_execute_taint_eviction_purge_mode: Purge,
 
-    /// Evictions by taints each second; 0 for one in half an hour
+    /// Evictions by taints per second; 0 for one in 30 minutes
     #[arg(long, value_name = "RATE", default_value_t = 0.5)]
     pub resource_eviction_rate: f32,
 
-    /// How long old copies wait for the new ones, where the policy does not say
+    /// Default time for which old copies wait for the new ones
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = go_duration)]
     pub graceful_eviction_timeout: Duration,
 
-    /// At most so many bindings leave clusters within a minute; 0 for no limit
+    /// Maximum bindings evicted per minute; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub move_budget: u32,
 }
 
-/// What becomes of old copies.
+/// A purge mode of old copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Purge {
-    /// They go when the new ones are healthy, or the grace period is over
+    /// Delete old copies when the new ones are healthy or the grace period is over
     Gracefully,
-    /// They go before the new ones come
+    /// Delete old copies before new ones are created
     Directly,
 }
 
-/// Where failover runs, which says what is on without a flag.
+/// The kind of members, which sets the defaults of the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// Beside real members: as in Karmada nothing is evicted unasked.
+    /// Real members: as in Karmada, nothing is evicted by default.
     Real,
-    /// Beside simulated ones, whose failures are there to be looked at.
+    /// Simulated members: failover is on by default.
     Simulated,
 }
 
+impl Setting {
+    /// Reports whether the gate `Failover` is on.
+    pub(super) fn enables_failover(self, gates: ControllerGates) -> bool {
+        gates.failover.unwrap_or(self == Self::Simulated)
+    }
+}
+
 impl Default for FailoverArgs {
-    /// What no flag at all says.
+    /// Returns the values without flags.
     fn default() -> Self {
         Self {
             enable_no_execute_taint_eviction: None,
@@ -75,12 +78,12 @@ impl Default for FailoverArgs {
 }
 
 impl FailoverArgs {
-    /// What the flags say.
-    pub fn parts(&self, gates: ControllerGates, setting: Setting) -> Parts {
-        let simulated = setting == Setting::Simulated;
-        let gate = gates.failover.unwrap_or(simulated);
-        let evicts = gate && self.enable_no_execute_taint_eviction.unwrap_or(simulated);
-        let options = FailoverOptions {
+    /// Returns the options of the failover controllers.
+    pub(super) fn options(&self, gates: ControllerGates, setting: Setting) -> FailoverOptions {
+        let by_default = setting == Setting::Simulated;
+        let evicts = setting.enables_failover(gates)
+            && self.enable_no_execute_taint_eviction.unwrap_or(by_default);
+        FailoverOptions {
             taint_eviction: evicts.then_some(TaintEviction {
                 purge_mode: match self.no_execute_taint_eviction_purge_mode {
                     Purge::Gracefully => PurgeMode::Gracefully,
@@ -93,53 +96,7 @@ impl FailoverArgs {
             graceful_eviction_timeout: self.graceful_eviction_timeout,
             state_preservation: gates.stateful_failover_injection,
             move_budget: NonZeroU32::new(self.move_budget),
-        };
-        Parts {
-            options,
-            taint_policies: gate,
         }
-    }
-}
-
-/// What of failover runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parts {
-    options: FailoverOptions,
-    /// Whether ClusterTaintPolicies have an effect.
-    taint_policies: bool,
-}
-
-/// Why failover ended.
-#[derive(Debug, thiserror::Error)]
-pub enum FailoverFailure {
-    /// Evictions have ended.
-    #[error(transparent)]
-    Failover(#[from] FailoverError),
-    /// ClusterTaintPolicies have no effect any more.
-    #[error(transparent)]
-    TaintPolicy(#[from] TaintPolicyError),
-}
-
-impl Parts {
-    /// Runs until the token is cancelled.
-    ///
-    /// # Errors
-    /// When a part fails.
-    pub async fn run(
-        self,
-        client: Client,
-        cancel: CancellationToken,
-    ) -> Result<(), FailoverFailure> {
-        let tainting = async {
-            if self.taint_policies {
-                taint_policy::run(client.clone(), cancel.clone()).await?;
-            }
-            Ok::<_, FailoverFailure>(())
-        };
-        let evicting =
-            async { Ok(failover::run(client.clone(), self.options, cancel.clone()).await?) };
-        tokio::try_join!(tainting, evicting)?;
-        Ok(())
     }
 }
 
@@ -162,11 +119,11 @@ mod tests {
         let flags = std::iter::once(&"test").chain(flags);
         let command = Command::try_parse_from(flags).unwrap();
         let gates = command.feature_gates.controllers;
-        command.failover.parts(gates, setting).options
+        command.failover.options(gates, setting)
     }
 
     #[test]
-    fn nothing_is_evicted_unasked_from_real_members() {
+    fn taints_do_not_evict_from_real_members_by_default() {
         let (gate, flag) = (
             "--feature-gates=Failover=true",
             "--enable-no-execute-taint-eviction",
@@ -199,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_karmadas() {
+    fn defaults_equal_karmadas() {
         assert_eq!(options(Setting::Real, &[]), FailoverOptions::default());
         assert_eq!(
             options(Setting::Simulated, &[]).taint_eviction,

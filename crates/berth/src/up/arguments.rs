@@ -7,7 +7,7 @@ use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 
 use super::{Keeping, Part};
-use crate::controllers::parts::ControllerFlags;
+use crate::controllers::controller_set::ControllerFlags;
 
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]

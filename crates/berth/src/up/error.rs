@@ -7,7 +7,7 @@ use berth_apiserver::{DataDirError, StartError, StorageError};
 use berth_controllers::detector::OptionsError;
 use berth_scheduler::ServiceError;
 
-use crate::controllers::parts::PartError;
+use crate::controllers::controller_set::ControllerSetError;
 use crate::fleet::FleetError;
 use crate::instance::InstanceError;
 use crate::join::JoinError;
@@ -72,7 +72,7 @@ pub enum UpError {
     Options(#[from] OptionsError),
     /// One of the controllers cannot start, or ended.
     #[error(transparent)]
-    Controllers(#[from] PartError),
+    Controllers(#[from] ControllerSetError),
     /// The scheduler cannot start, or ended.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
