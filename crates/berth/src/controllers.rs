@@ -1,11 +1,11 @@
-//! `berth controllers`: what surrounds the scheduler, for a control plane that has no controllers of its own.
-//! It must not work beside karmada-controller-manager, which does all of this itself; both stand for the same Lease.
+//! `berth controllers`: the controllers around the scheduler, for a control plane without karmada-controller-manager,
+//! which runs the same controllers. Both compete for the same Lease.
 
 pub mod cluster_flags;
 pub mod controller_set;
 mod election;
 pub mod failover_flags;
-mod fence;
+mod leader_gate;
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
 use self::failover_flags::Setting;
-use self::fence::Fence;
+use self::leader_gate::LeaderGate;
 use crate::control_plane::kubeconfig_of;
 
 /// Flags of the detector, shared with `berth up`.
@@ -58,10 +58,10 @@ impl Default for DetectorArgs {
 }
 
 impl DetectorArgs {
-    /// The options that the flags say.
+    /// Returns the options of the detector.
     ///
     /// # Errors
-    /// When a flag cannot be understood.
+    /// When a flag is invalid.
     pub fn options(&self, gates: FeatureGates) -> Result<DetectorOptions, OptionsError> {
         let options = DetectorOptions::parse(
             &self.skipped_propagating_apis,
@@ -117,19 +117,19 @@ pub struct ControllersArgs {
     controllers: ControllerFlags,
 }
 
-/// Why the controllers ended, or could not begin.
+/// An error that prevents or ends the controllers.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllersError {
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A flag of the detector cannot be understood.
+    /// A flag of the detector is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The flags of leader election make no sense together.
+    /// The flags of leader election contradict each other.
     #[error(transparent)]
     Lease(#[from] LeaseOptionsError),
-    /// Another candidate leads now.
+    /// Another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
     /// A controller failed.
@@ -137,16 +137,16 @@ pub enum ControllersError {
     Controllers(#[from] ControllerSetError),
 }
 
-/// Runs the controllers until the token is cancelled; where a leader is elected, while this one leads.
+/// Runs the controllers until the token is cancelled, with leader election unless it is disabled.
 ///
 /// # Errors
-/// When they cannot begin, one of them fails, or another candidate leads: the process should end then.
+/// When they cannot start, one of them fails, or the leadership is lost. The process should then end.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
     let controllers = ControllerSet::new(&args.controllers, args.feature_gates, Setting::Real)?;
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     let target = Target {
-        // With --master alone, nothing else says where the control plane is.
+        // With --master, only an explicit kubeconfig is read.
         kubeconfig: match &args.master {
             Some(_) => args.kubeconfig.clone(),
             None => kubeconfig_of(args.kubeconfig.clone()),
@@ -159,10 +159,10 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     let Some(lease) = lease else {
         return Box::pin(work(client, controllers, cancel)).await;
     };
-    let (fenced, namespace) = (client.clone(), client.default_namespace().to_owned());
-    let working = async |fence: Fence, cancel| {
-        let client = ClientBuilder::new(connect::over(fenced), namespace)
-            .with_layer(&fence)
+    let (inner, namespace) = (client.clone(), client.default_namespace().to_owned());
+    let working = async |gate: LeaderGate, cancel| {
+        let client = ClientBuilder::new(connect::over(inner), namespace)
+            .with_layer(&gate)
             .build();
         Box::pin(work(client, controllers, cancel)).await
     };

@@ -1,5 +1,5 @@
-//! The dependencies distributor: propagates the objects that a template refers to (ConfigMaps, Secrets, ServiceAccounts,
-//! volume claims) together with the template, where the policy sets `propagateDeps`.
+//! The dependencies distributor: propagates the objects that a template refers to (ConfigMaps, Secrets,
+//! ServiceAccounts, volume claims) together with the template, where the policy sets `propagateDeps`.
 //!
 //! ```text
 //! ResourceBindings ─────────┐
@@ -10,12 +10,12 @@
 //!
 //! As in Karmada, a binding with `propagateDeps` is *independent*. The dependencies of its template are stored in an
 //! annotation of the binding. Each of them gets a binding of its own, the *attached* one, which has no placement; its
-//! `requiredBy` lists the independent bindings with their clusters, and the propagation creates Works from it. The content
-//! of an attached binding is a pure function ([`attachment`]) of all independent bindings that need it, so their order does
-//! not matter.
+//! `requiredBy` lists the independent bindings with their clusters, and the propagation creates Works from it. The
+//! content of an attached binding is a pure function ([`attachment`]) of all independent bindings that need it, so
+//! their order does not matter.
 //!
-//! An independent binding keeps a finalizer until no attached binding refers to it. The distributor knows no scheduler, no
-//! Work and no member.
+//! An independent binding keeps a finalizer until no attached binding refers to it. The distributor knows no scheduler,
+//! no Work and no member.
 
 mod attachment;
 mod events;

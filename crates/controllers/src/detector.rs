@@ -7,12 +7,12 @@
 //!               overrides, bindings ──────┘
 //! ```
 //!
-//! [`decision`] is a pure function of [`state`]. Writes are concurrent, but never two for one object, and each names the
-//! version that it is based on. After a restart or a new list every object is examined again; an object that is up to date
-//! is not written.
+//! [`decision`] is a pure function of [`state`]. Writes are concurrent, but never two for one object, and each names
+//! the version that it is based on. After a restart or a new list every object is examined again; an object that is up
+//! to date is not written.
 //!
-//! The detector knows no scheduler: it never writes `spec.clusters` or a status. On a server without Karmada's webhooks it
-//! defaults policies itself, and reports an invalid policy with an event.
+//! The detector knows no scheduler: it never writes `spec.clusters` or a status. On a server without Karmada's webhooks
+//! it defaults policies itself, and reports an invalid policy with an event.
 
 pub mod binding_patch;
 pub mod claim;

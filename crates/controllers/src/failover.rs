@@ -8,9 +8,9 @@
 //!                              └─> graceful_eviction of gracefulEvictionTasks ──────────────────┘
 //! ```
 //!
-//! An eviction removes a cluster from `spec.clusters` and adds a task to `spec.gracefulEvictionTasks`. The scheduler then
-//! places the missing replicas elsewhere, and the binding controller keeps the old Work for as long as the task exists.
-//! With Karmada's gate `StatefulFailoverInjection`, the task holds the state that the policy wants to preserve
+//! An eviction removes a cluster from `spec.clusters` and adds a task to `spec.gracefulEvictionTasks`. The scheduler
+//! then places the missing replicas elsewhere, and the binding controller keeps the old Work for as long as the task
+//! exists. With Karmada's gate `StatefulFailoverInjection`, the task holds the state that the policy wants to preserve
 //! ([`state_preservation`]). Decisions are pure functions of what [`cache`] has observed; only writes are concurrent.
 //!
 //! The modules know no scheduler, no Work and no member.

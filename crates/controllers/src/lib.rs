@@ -1,5 +1,5 @@
-//! The controllers around the scheduler: from policies and resource templates to bindings, from bindings into the member
-//! clusters, and status back.
+//! The controllers around the scheduler: from policies and resource templates to bindings, from bindings into the
+//! member clusters, and status back.
 //!
 //! | module | controller |
 //! |---|---|
@@ -14,14 +14,15 @@
 //! | [`namespace_sync`] | creates namespaces in members |
 //! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
 //!
-//! Shared modules: `reconciler` is the runtime of the controllers; [`interpreter`] knows the replicas, status and health of
-//! kinds; [`overrides`] applies override policies; [`member_client`] connects to members; [`owned_work`] writes Works
-//! without a binding; `rest_mapper` finds resources by kind; `api_error` reads errors of requests. [`resource_selector`],
-//! [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`, `condition`, `timestamp`,
-//! `merge_diff` and `json_size` are leaves.
+//! Shared modules: `reconciler` is the runtime of the controllers; [`interpreter`] knows the replicas, status and
+//! health of kinds; [`overrides`] applies override policies; [`member_client`] connects to members; [`owned_work`]
+//! writes Works without a binding; `rest_mapper` finds resources by kind; `api_error` reads errors of requests.
+//! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
+//! `condition`, `timestamp`, `merge_diff` and `json_size` are leaves.
 //!
-//! The controllers reach API servers only through clients that they are given, or make from a Cluster object. They know no
-//! scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's behaviour.
+//! The controllers reach API servers only through clients that they are given, or make from a Cluster object. They know
+//! no scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's
+//! behaviour.
 
 mod api_error;
 pub mod binding;

@@ -10,11 +10,11 @@ use serde_json::Value;
 /// The precision of a match. Among policies of equal explicit priority, the more precise one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
-    /// By kind alone.
+    /// All objects of the kind match.
     All,
-    /// By labels.
+    /// The labels match.
     Labels,
-    /// By name.
+    /// The name matches.
     Name,
 }
 

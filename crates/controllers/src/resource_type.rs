@@ -13,7 +13,7 @@ use crate::binding_key::BindingKey;
 pub struct ResourceType {
     /// Group, version, kind and plural.
     pub api: ApiResource,
-    /// Whether its objects are namespaced.
+    /// True if its objects are namespaced.
     pub namespaced: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The ClusterTaintPolicy controller: adds and removes taints of clusters as their conditions change.
 //!
-//! The desired taints are a pure function, [`desired`]. The controller must not run beside karmada-controller-manager with
-//! the gate `Failover`, which does the same.
+//! The desired taints are a pure function, [`desired`]. The controller must not run beside karmada-controller-manager
+//! with the gate `Failover`, which does the same.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The unified-auth controller: lets the impersonator of each member act for the users, groups and service accounts that
-//! may use `clusters/proxy` of the cluster or `proxying/proxy`, and for no others.
+//! The unified-auth controller: lets the impersonator of each member act for the users, groups and service accounts
+//! that may use `clusters/proxy` of the cluster or `proxying/proxy`, and for no others.
 //!
 //! Two Works for each cluster create a ClusterRole and a ClusterRoleBinding in the member. The Cluster owns them. Their
 //! content is decided in [`impersonation`].
@@ -84,7 +84,7 @@ struct UnifiedAuth {
     /// Sources with a complete list. Without all of them, the grants are unknown.
     listed: HashSet<Source>,
     grants: Grants,
-    /// Whether something changed since the grants were computed.
+    /// True if something changed since the grants were computed.
     is_outdated: bool,
     /// The last written Works of each cluster.
     written: BTreeMap<String, Vec<OwnedWork>>,

@@ -1,5 +1,5 @@
-//! The WorkloadRebalancer controller: triggers a new scheduling of the listed workloads once, records the results in the
-//! status, and deletes the rebalancer when its time to live is over.
+//! The WorkloadRebalancer controller: triggers a new scheduling of the listed workloads once, records the results in
+//! the status, and deletes the rebalancer when its time to live is over.
 //!
 //! The next action follows from the status alone ([`progress`]), so a restart continues where it stopped. The scheduler
 //! is triggered through the field `spec.rescheduleTriggeredAt` of bindings.

@@ -1,5 +1,5 @@
-//! Replays the recorded cases of Karmada's webhooks and detector on pure functions: defaults and validation of policies,
-//! the winning policy, and the binding.
+//! Replays the recorded cases of Karmada's webhooks and detector on pure functions: defaults and validation of
+//! policies, the winning policy, and the binding.
 //!
 //! There is no server: refusals by the schema and timing are covered by the end-to-end replay of the same cases.
 

@@ -12,8 +12,8 @@ use clap::Args;
 #[derive(Args, Clone, Debug)]
 pub struct ClusterArgs {
     /// Cluster controllers to run: `*` for all, NAME for one, -NAME for all but one; the names are `cluster` (execution
-    /// namespaces, taints), `clusterStatus`, `namespace` (namespaces in members) and `unifiedAuth` (impersonation of users
-    /// of `clusters/proxy` in members)
+    /// namespaces, taints), `clusterStatus`, `namespace` (namespaces in members) and `unifiedAuth` (impersonation of
+    /// users of `clusters/proxy` in members)
     #[arg(
         long,
         value_name = "LIST",

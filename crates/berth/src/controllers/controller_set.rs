@@ -1,5 +1,5 @@
-//! The set of controllers that `berth controllers` and `berth up` run, and its wiring: each controller with its options,
-//! grouped into the components that users see.
+//! The set of controllers that `berth controllers` and `berth up` run, and its wiring: each controller with its
+//! options, grouped into the components that users see.
 //!
 //! The set does not depend on the command that runs it, nor on where the API server is.
 
@@ -71,7 +71,7 @@ pub struct ControllerSet {
     propagation: PropagationOptions,
     clusters: ClusterArgs,
     failover: FailoverOptions,
-    /// Whether ClusterTaintPolicies take effect.
+    /// True if ClusterTaintPolicies take effect.
     taint_policies: bool,
     gates: ControllerGates,
 }
@@ -149,7 +149,8 @@ pub async fn run_binding_controllers(
     Ok(())
 }
 
-/// Runs the selected cluster controllers until the token is cancelled. Namespaces that the detector skips are not synced.
+/// Runs the selected cluster controllers until the token is cancelled. Namespaces that the detector skips are not
+/// synced.
 async fn run_cluster_controllers(
     client: Client,
     args: ClusterArgs,

@@ -1,31 +1,30 @@
-//! Several `berth controllers`, of which one works at a time: with the Lease of karmada-controller-manager, so that ours
-//! and Karmada's never work side by side where both elect.
+//! Leader election of `berth controllers`, with the Lease of karmada-controller-manager: the two never run at the same time
+//! when both elect.
 
 use berth_scheduler::lease::{Candidate, LeaseOptions};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::fence::Fence;
+use super::leader_gate::LeaderGate;
 
-/// How a term of office ended.
+/// The outcome of a leadership.
 #[derive(Debug)]
 pub(super) enum Term<E> {
-    /// It never began: we were told to end before.
+    /// It never began: the token was cancelled before.
     Never,
-    /// The work ended, as it did.
+    /// The work ended with this result.
     Worked(Result<(), E>),
-    /// Another one leads, or nobody knows who.
+    /// The leadership was lost.
     Lost,
 }
 
-/// Waits until we lead, and then works until the work ends, the token is cancelled, or the office is lost. The work gets
-/// a fence that lets writes through while we lead, and a token that says when to end. It is given up in the middle where
-/// the office is lost.
+/// Acquires the leadership, and works until the work ends, the token is cancelled, or the leadership is lost. The work gets
+/// a gate for its writes and a token that stops it. It is abandoned when the leadership is lost.
 pub(super) async fn lead<E, F>(
     client: Client,
     lease: LeaseOptions,
     cancel: &CancellationToken,
-    work: impl FnOnce(Fence, CancellationToken) -> F,
+    work: impl FnOnce(LeaderGate, CancellationToken) -> F,
 ) -> Term<E>
 where
     F: Future<Output = Result<(), E>>,
@@ -35,7 +34,7 @@ where
         return Term::Never;
     }
     let ending = cancel.child_token();
-    let mut working = Box::pin(work(Fence::new(leadership), ending.clone()));
+    let mut working = Box::pin(work(LeaderGate::new(leadership), ending.clone()));
     let worked = tokio::select! {
         worked = working.as_mut() => Some(worked),
         held = candidate.hold(&ending) => {
@@ -45,7 +44,7 @@ where
             None
         }
     };
-    // The writes in flight are over before another one is let in.
+    // Writes in flight finish before the Lease is released.
     let worked = match worked {
         Some(worked) => worked,
         None => working.await,

@@ -1,4 +1,5 @@
-//! Reconciliation of one Cluster: ensures its execution namespace, taints and finalizer, and cleans up when it is deleted.
+//! Reconciliation of one Cluster: ensures its execution namespace, taints and finalizer, and cleans up when it is
+//! deleted.
 
 use std::collections::HashMap;
 

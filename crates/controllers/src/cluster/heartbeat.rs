@@ -1,7 +1,7 @@
 //! Detection of Pull clusters with a silent agent, which neither posts the status nor renews its Lease.
 //!
-//! Time is measured from when a change was observed, with the monotonic clock: the clock of an agent may be wrong. Reading
-//! and writing is left to the caller.
+//! Time is measured from when a change was observed, with the monotonic clock: the clock of an agent may be wrong.
+//! Reading and writing is left to the caller.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -74,8 +74,8 @@ impl Heartbeats {
         }
     }
 
-    /// Checks a Pull cluster whose Lease was last renewed at `renewed`. Returns its new condition `Ready` if it has been
-    /// silent for too long.
+    /// Checks a Pull cluster whose Lease was last renewed at `renewed`. Returns its new condition `Ready` if it has
+    /// been silent for too long.
     pub(super) fn check(
         &mut self,
         cluster: &Cluster,
@@ -84,8 +84,8 @@ impl Heartbeats {
     ) -> Option<Condition> {
         let current = ready(cluster);
         let sign = self.signs.entry(cluster.name_any()).or_insert_with(|| {
-            // When the controller starts, a cluster that has posted its status counts as alive. The silence of any other
-            // cluster began with its registration.
+            // When the controller starts, a cluster that has posted its status counts as alive. The silence of any
+            // other cluster began with its registration.
             let silent = match (current, cluster.creation_timestamp()) {
                 (None, Some(created)) => now.clock.duration_since(created.0),
                 _ => jiff::SignedDuration::ZERO,

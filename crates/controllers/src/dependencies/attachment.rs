@@ -60,8 +60,8 @@ pub(super) fn plan(input: &AttachmentInput) -> Plan {
     }
 }
 
-/// Reports whether a binding belongs to the object and is or becomes attached. The binding of a deleted object of the same
-/// name is garbage-collected first.
+/// Reports whether a binding belongs to the object and is or becomes attached. The binding of a deleted object of the
+/// same name is garbage-collected first.
 fn is_attachable(
     existing: &BindingRecord,
     object: Option<&Object>,
@@ -166,7 +166,8 @@ fn change(existing: &BindingRecord, object: Option<&Object>, input: &AttachmentI
     }
 }
 
-/// Returns the desired snapshots in their stored order. A snapshot without a label was added by another controller and is kept.
+/// Returns the desired snapshots in their stored order. A snapshot without a label was added by another controller and
+/// is kept.
 fn required_by(
     existing: &BindingRecord,
     input: &AttachmentInput,

@@ -40,7 +40,7 @@ impl Index {
         self.bindings.keys()
     }
 
-    /// Stores a binding. Returns the renamespaced_kindd one.
+    /// Stores a binding. Returns the replaced one.
     pub(super) fn put_binding(&mut self, record: Arc<BindingRecord>) -> Option<Arc<BindingRecord>> {
         let key = record.key.clone();
         let old = self.bindings.insert(key.clone(), Arc::clone(&record));
@@ -142,8 +142,8 @@ impl Index {
         }
     }
 
-    /// Returns the dependencies of an independent binding: those by name even if they do not exist, and the existing ones
-    /// by labels.
+    /// Returns the dependencies of an independent binding: those by name even if they do not exist, and the existing
+    /// ones by labels.
     pub(super) fn dependencies_of(&self, key: &BindingKey) -> Vec<ObjectKey> {
         let mut all = Vec::new();
         for reference in self.dependencies.get(key).into_iter().flatten() {

@@ -46,7 +46,7 @@ pub(super) struct BindingRecord {
     pub(super) owner: Option<String>,
     pub(super) resource: ObjectReference,
     pub(super) propagates: bool,
-    /// Whether it has a placement, and so belongs to a policy as well.
+    /// True if it has a placement, and so belongs to a policy as well.
     pub(super) is_placed: bool,
     /// `spec.clusters` as stored.
     pub(super) clusters: Vec<Value>,

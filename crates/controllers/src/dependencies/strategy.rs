@@ -11,9 +11,9 @@ pub(super) const ABORT: &str = "Abort";
 /// The settings of an attached binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strategy {
-    /// Whether existing objects in members are taken over.
+    /// True if existing objects in members are taken over.
     pub(super) overwrite: bool,
-    /// Whether objects in members are preserved on deletion.
+    /// True if objects in members are preserved on deletion.
     pub(super) preserve: bool,
     /// The settings that differ between the independent bindings.
     pub(super) conflict: Conflict,

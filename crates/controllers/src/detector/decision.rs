@@ -62,9 +62,9 @@ pub enum Plan {
 pub struct Application {
     /// The policy.
     pub policy: Arc<Policy>,
-    /// Whether to claim the template first.
+    /// True to claim the template first.
     pub claim: bool,
-    /// Whether to update the binding.
+    /// True to update the binding.
     pub bind: bool,
     /// The policy that is preempted.
     pub preempted: Option<PolicyKey>,
@@ -161,8 +161,8 @@ fn rank(policy: &Policy) -> Rank {
     (policy.key.kind, policy.priority())
 }
 
-/// Reports whether a policy may preempt the owner of a template: PropagationPolicies precede ClusterPropagationPolicies,
-/// and among policies of one kind the strictly higher priority wins.
+/// Reports whether a policy may preempt the owner of a template: PropagationPolicies precede
+/// ClusterPropagationPolicies, and among policies of one kind the strictly higher priority wins.
 fn may_preempt(challenger: Rank, owner: Rank) -> bool {
     match (challenger.0, owner.0) {
         (PolicyKind::Namespaced, PolicyKind::Cluster) => true,

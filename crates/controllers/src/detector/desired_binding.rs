@@ -30,7 +30,7 @@ pub struct DesiredBinding {
     pub annotations: Map<String, Value>,
     /// The fields of the spec that policy and template decide. A missing field is removed.
     pub spec: Map<String, Value>,
-    /// Whether the replicas were read from the template.
+    /// True if the replicas were read from the template.
     pub interpreted: bool,
 }
 

@@ -105,8 +105,8 @@ async fn served(client: &kube::Client) -> Result<Vec<ResourceType>, kube::Error>
     Ok(types)
 }
 
-/// Returns the resources of a group that can be listed, watched and deleted, in the preferred version of the group if it
-/// has them.
+/// Returns the resources of a group that can be listed, watched and deleted, in the preferred version of the group if
+/// it has them.
 fn preferred(group: &ApiGroup) -> Vec<ResourceType> {
     let preferred = group.preferred_version_or_latest();
     let others = group.versions().filter(|version| *version != preferred);

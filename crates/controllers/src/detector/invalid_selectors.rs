@@ -1,7 +1,7 @@
 //! Invalid cluster selectors of placements.
 //!
-//! As in Karmada, they are accepted and match no cluster. The scheduler's message does not name the cause, so the detector
-//! reports it.
+//! As in Karmada, they are accepted and match no cluster. The scheduler's message does not name the cause, so the
+//! detector reports it.
 
 use berth_api::placement::{ClusterAffinity, Placement};
 use berth_api::selector::{FieldSelector, LabelSelector};

@@ -37,7 +37,7 @@ pub(super) struct Detector {
     pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
     /// Sources with a complete list.
     pub(super) listed: HashSet<Source>,
-    /// Whether the served resource types are known.
+    /// True if the served resource types are known.
     pub(super) is_discovered: bool,
     pub(super) writer: Writer,
     /// Sources with an informer, except for templates.

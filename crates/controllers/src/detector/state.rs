@@ -1,7 +1,7 @@
 //! The state of the detector: the observed objects, and the queue of templates and policies to examine.
 //!
-//! A running detector fills it from informers and writes the decisions to a server. A simulation fills it from manifests
-//! and applies the decisions to copies. The state knows no clients, tasks or events.
+//! A running detector fills it from informers and writes the decisions to a server. A simulation fills it from
+//! manifests and applies the decisions to copies. The state knows no clients, tasks or events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -299,8 +299,8 @@ impl State {
         }
     }
 
-    /// Queues the templates that a new or changed policy affects: those that it has claimed, those that wait for a policy,
-    /// and those that it may preempt.
+    /// Queues the templates that a new or changed policy affects: those that it has claimed, those that wait for a
+    /// policy, and those that it may preempt.
     fn enqueue_affected_by(&mut self, policy: &Policy) {
         let by_user = !policy.is_lazy();
         let claimed: Vec<TemplateKey> = self.index.claimed_by(&policy.key).cloned().collect();
@@ -360,8 +360,8 @@ impl State {
             fields.remove("status");
         }
         let key = BindingKey::of(&object);
-        // A delayed write of an earlier process may undo newer decisions. The detector's own writes are examined as well:
-        // a running write may have compared with the version before.
+        // A delayed write of an earlier process may undo newer decisions. The detector's own writes are examined as
+        // well: a running write may have compared with the version before.
         if self.is_relevant_change(&key, &object)
             && let Some(template) = self.template_of(&key, &object)
         {

@@ -29,9 +29,9 @@ pub struct Template {
     pub labels: BTreeMap<String, String>,
     /// The claim of a policy.
     pub claim: Option<Claim>,
-    /// Whether it has labels or annotations of a ClusterPropagationPolicy, even incomplete ones.
+    /// True if it has labels or annotations of a ClusterPropagationPolicy, even incomplete ones.
     pub has_cluster_claim: bool,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
     /// The fingerprints, to classify changes.
     pub fingerprints: Fingerprints,

@@ -1,4 +1,5 @@
-//! Selectors of policies for APIs that the control plane does not serve. Each is reported once while the API is unserved.
+//! Selectors of policies for APIs that the control plane does not serve. Each is reported once while the API is
+//! unserved.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -200,8 +200,8 @@ impl Detector {
         }
     }
 
-    /// Reports whether a policy has no claims left. All objects of its kinds have to be known, except for kinds that are
-    /// not served or skipped.
+    /// Reports whether a policy has no claims left. All objects of its kinds have to be known, except for kinds that
+    /// are not served or skipped.
     pub(super) fn has_released_all(&self, policy: &PolicyRecord) -> bool {
         let is_selected = |kind: &ResourceType| {
             let mut kinds = policy.kinds.iter();

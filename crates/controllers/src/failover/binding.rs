@@ -30,7 +30,7 @@ pub(super) struct Binding {
     /// The placement that the scheduler applied last, if it can be read.
     pub placement: Option<Placement>,
     generation: Option<i64>,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
 }
 

@@ -81,8 +81,8 @@ fn is_healthy_everywhere(binding: &Binding) -> bool {
     })
 }
 
-/// Reports whether a status covers the assigned replicas. A status from before the cluster got more replicas is healthy,
-/// too, but counts fewer. A status without a replica count always covers them.
+/// Reports whether a status covers the assigned replicas. A status from before the cluster got more replicas is
+/// healthy, too, but counts fewer. A status without a replica count always covers them.
 fn covers_replicas(status: Option<&Value>, assigned: i32) -> bool {
     let reported = status.and_then(|status| status.get("replicas")?.as_i64());
     reported.is_none_or(|reported| reported >= i64::from(assigned))

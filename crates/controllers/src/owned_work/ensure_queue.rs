@@ -1,5 +1,5 @@
-//! The queue of a reconciler that ensures owned Works: each key is retried every second until its Works are written, and
-//! a lasting error is reported once.
+//! The queue of a reconciler that ensures owned Works: each key is retried every second until its Works are written,
+//! and a lasting error is reported once.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};

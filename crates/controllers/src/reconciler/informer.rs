@@ -25,7 +25,7 @@ pub(crate) enum WatchEvent {
 /// The names of the listed objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
-    /// By namespace, empty for cluster-scoped objects.
+    /// The names in each namespace, empty for cluster-scoped objects.
     names: HashMap<String, HashSet<String>>,
 }
 

@@ -1,5 +1,5 @@
-//! A client that writes only while we lead: a process that was paused, and has lost its office meanwhile, does not write
-//! when it wakes up.
+//! A client layer that rejects writes without the leadership: a process that was paused and lost the Lease meanwhile does
+//! not write when it resumes.
 
 use std::task::{Context, Poll};
 
@@ -8,43 +8,43 @@ use futures::future::{BoxFuture, Either, Ready, ready};
 use http::{Method, Request};
 use tower::{BoxError, Layer, Service};
 
-/// Lets writes through while we lead. Cheap to clone.
+/// A gate for writes that is open during the leadership. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Fence {
+pub(super) struct LeaderGate {
     leadership: Leadership,
 }
 
-/// A write that was held back.
+/// The error of a rejected write.
 #[derive(Debug, thiserror::Error)]
-#[error("not sent: another one leads by now")]
-struct HeldBack;
+#[error("write rejected: no longer the leader")]
+struct NotLeader;
 
-impl Fence {
-    /// A fence that is open as long as this leadership holds.
+impl LeaderGate {
+    /// Returns a gate that is open while the leadership is valid.
     pub(super) fn new(leadership: Leadership) -> Self {
         Self { leadership }
     }
 }
 
-impl<S> Layer<S> for Fence {
-    type Service = Fenced<S>;
+impl<S> Layer<S> for LeaderGate {
+    type Service = Gated<S>;
 
-    fn layer(&self, inner: S) -> Fenced<S> {
-        Fenced {
+    fn layer(&self, inner: S) -> Gated<S> {
+        Gated {
             inner,
-            fence: self.clone(),
+            gate: self.clone(),
         }
     }
 }
 
-/// A client behind a fence.
+/// A client behind a gate.
 #[derive(Clone, Debug)]
-pub(super) struct Fenced<S> {
+pub(super) struct Gated<S> {
     inner: S,
-    fence: Fence,
+    gate: LeaderGate,
 }
 
-impl<S, B> Service<Request<B>> for Fenced<S>
+impl<S, B> Service<Request<B>> for Gated<S>
 where
     S: Service<Request<B>>,
     S::Error: Into<BoxError>,
@@ -64,10 +64,10 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        if !reads && !self.fence.leadership.holds() {
-            return Either::Right(ready(Err(HeldBack.into())));
+        if !reads && !self.gate.leadership.holds() {
+            return Either::Right(ready(Err(NotLeader.into())));
         }
-        let answer = self.inner.call(request);
-        Either::Left(Box::pin(async move { answer.await.map_err(Into::into) }))
+        let response = self.inner.call(request);
+        Either::Left(Box::pin(async move { response.await.map_err(Into::into) }))
     }
 }
