@@ -174,8 +174,8 @@ impl Reconciler for ClusterController {
             };
             self.queue.start(name.clone());
             workers.start(async move {
-                let reconciled = reconciler.reconcile(&cluster).await;
-                Outcome::Reconciled(name, reconciled)
+                let progress = reconciler.reconcile(&cluster).await;
+                Outcome::Reconciled(name, progress)
             });
         }
     }

@@ -62,7 +62,7 @@ mod queue {
     pub(crate) use crate::reconciler::work_queue::{Lane, WorkQueue as Queue};
 }
 mod said {
-    pub(crate) use crate::api_error::{api_error_message as said, has_code};
+    pub(crate) use crate::api_error::api_error_message as said;
 }
 mod kinds {
     pub(crate) use crate::rest_mapper::{KindError, RestMapper as Kinds};

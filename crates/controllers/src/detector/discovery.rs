@@ -150,7 +150,7 @@ async fn watch_definitions(client: kube::Client, established: watch::Sender<Esta
             }),
             Ok(watcher::Event::InitDone) => {}
             Err(error) => {
-                tracing::debug!(%error, "watch of CustomResourceDefinitions failed, trying again")
+                tracing::debug!(%error, "watch of CustomResourceDefinitions failed, trying again");
             }
         }
     }

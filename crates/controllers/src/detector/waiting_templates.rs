@@ -12,39 +12,39 @@ use crate::resource_type::{ResourceType, TemplateKey};
 #[derive(Debug, Default)]
 pub(super) struct WaitingTemplates {
     /// Templates without a policy, by resource type: a new policy examines those of its kinds only.
-    for_policy: HashMap<Arc<ResourceType>, HashSet<TemplateKey>>,
+    without_policy: HashMap<Arc<ResourceType>, HashSet<TemplateKey>>,
     /// Templates that wait for override policies, with the causes to keep.
-    for_overrides: HashMap<TemplateKey, Cause>,
-    for_priority_class: HashSet<TemplateKey>,
+    blocked: HashMap<TemplateKey, Cause>,
+    without_priority_class: HashSet<TemplateKey>,
 }
 
 impl WaitingTemplates {
     /// Adds a template that no policy selects.
     pub(super) fn await_policy(&mut self, key: TemplateKey) {
         let kind = Arc::clone(&key.resource);
-        self.for_policy.entry(kind).or_default().insert(key);
+        self.without_policy.entry(kind).or_default().insert(key);
     }
 
     /// Adds a template whose policy depends on missing override policies.
     pub(super) fn await_overrides(&mut self, key: TemplateKey, cause: Cause) {
-        self.for_overrides.entry(key).or_default().merge(cause);
+        self.blocked.entry(key).or_default().merge(cause);
     }
 
     /// Adds a template whose policy names a missing priority class.
     pub(super) fn await_priority_class(&mut self, key: TemplateKey) {
-        self.for_priority_class.insert(key);
+        self.without_priority_class.insert(key);
     }
 
     /// Removes a template that is examined or was deleted.
     pub(super) fn remove(&mut self, key: &TemplateKey) {
-        if let Some(waiting) = self.for_policy.get_mut(&key.resource) {
+        if let Some(waiting) = self.without_policy.get_mut(&key.resource) {
             waiting.remove(key);
             if waiting.is_empty() {
-                self.for_policy.remove(&key.resource);
+                self.without_policy.remove(&key.resource);
             }
         }
-        self.for_overrides.remove(key);
-        self.for_priority_class.remove(key);
+        self.blocked.remove(key);
+        self.without_priority_class.remove(key);
     }
 
     /// Returns the templates without a policy whose kind a policy selects.
@@ -52,7 +52,7 @@ impl WaitingTemplates {
         &'a self,
         policy: &'a Policy,
     ) -> impl Iterator<Item = &'a TemplateKey> {
-        self.for_policy
+        self.without_policy
             .iter()
             .filter(|(kind, _)| {
                 let mut selectors = policy.selectors.iter();
@@ -63,11 +63,11 @@ impl WaitingTemplates {
 
     /// Removes and returns the templates that wait for override policies.
     pub(super) fn take_for_overrides(&mut self) -> Vec<(TemplateKey, Cause)> {
-        self.for_overrides.drain().collect()
+        self.blocked.drain().collect()
     }
 
     /// Removes and returns the templates that wait for a priority class.
     pub(super) fn take_for_priority_class(&mut self) -> Vec<TemplateKey> {
-        self.for_priority_class.drain().collect()
+        self.without_priority_class.drain().collect()
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn next_action(
                 Tolerated::Forever => {}
                 Tolerated::Until(end) if end > clocks.wall => examine_at(clocks.after(end)),
                 Tolerated::Until(_) | Tolerated::No => {
-                    evictions.push((target.name.clone(), Reason::Taint))
+                    evictions.push((target.name.clone(), Reason::Taint));
                 }
             }
         }

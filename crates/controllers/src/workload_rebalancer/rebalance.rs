@@ -144,7 +144,7 @@ impl Writer {
             match patched {
                 Ok(_) => return Ok(()),
                 Err(error) if has_code(&error, 409) && attempts < CONFLICT_ATTEMPTS => {
-                    attempts += 1
+                    attempts += 1;
                 }
                 Err(error) => return Err(error),
             }
