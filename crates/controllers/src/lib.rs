@@ -15,17 +15,16 @@
 //! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
 //!
 //! Shared modules: `reconciler` is the runtime of the controllers; [`interpreter`] knows the replicas, status and
-//! health of kinds; [`overrides`] applies override policies; [`member_client`] connects to members; [`owned_work`]
+//! health of kinds; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
 //! writes Works without a binding; `rest_mapper` finds resources by kind; `api_error` reads errors of requests.
 //! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
-//! `condition`, `timestamp`, `merge_diff` and `json_size` are leaves.
+//! `condition`, `timestamp`, `object_reference`, `merge_diff`, `json_fields` and `json_size` are leaves.
 //!
 //! The controllers reach API servers only through clients that they are given, or make from a Cluster object. They know
 //! no scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's
 //! behaviour.
 
 mod api_error;
-pub mod binding;
 pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;
@@ -56,43 +55,3 @@ pub mod unified_auth;
 pub mod workload_rebalancer;
 
 pub use reconciler::ControllerError;
-
-mod queue {
-    pub(crate) use crate::reconciler::until;
-    pub(crate) use crate::reconciler::work_queue::{Lane, WorkQueue as Queue};
-}
-mod said {
-    pub(crate) use crate::api_error::api_error_message as said;
-}
-mod kinds {
-    pub(crate) use crate::rest_mapper::{KindError, RestMapper as Kinds};
-}
-mod informer {
-    use kube::api::{Api, DynamicObject};
-    use kube::runtime::watcher;
-    use tokio::sync::mpsc;
-    use tokio_util::sync::CancellationToken;
-
-    use crate::reconciler::informer::{AfterOutage, inform as watch};
-    pub(crate) use crate::reconciler::informer::{Listing, WatchEvent as Observation};
-
-    pub(crate) async fn inform_of_member<M: Send>(
-        api: Api<DynamicObject>,
-        config: watcher::Config,
-        message: impl Fn(Observation) -> M + Send,
-        sender: mpsc::Sender<M>,
-        shutdown: CancellationToken,
-    ) {
-        watch(api, AfterOutage::List, config, message, sender, shutdown).await;
-    }
-
-    pub(crate) async fn inform<M: Send>(
-        api: Api<DynamicObject>,
-        config: watcher::Config,
-        message: impl Fn(Observation) -> M + Send,
-        sender: mpsc::Sender<M>,
-        shutdown: CancellationToken,
-    ) {
-        watch(api, AfterOutage::Resume, config, message, sender, shutdown).await;
-    }
-}

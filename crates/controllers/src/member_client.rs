@@ -21,6 +21,8 @@ use kube::runtime::watcher;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
+use crate::api_error::api_error_message;
+
 /// The time limit of a request to a member, as in Karmada.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);
 /// The time limit of connecting to a member.

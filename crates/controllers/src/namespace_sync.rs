@@ -19,8 +19,8 @@ use regex::Regex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::happenings;
-use crate::overrides::{Applied, OverrideError, OverridePolicy, OverrideSet};
+use crate::overrides::events as override_events;
+use crate::overrides::{AppliedOverrides, OverrideError, OverridePolicy, OverrideSet};
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
 use crate::owned_work::{Ensured, WriteError, ensure};
 use crate::reconciler::informer::WatchEvent;
@@ -103,7 +103,7 @@ struct NamespaceController {
 struct Outcome {
     pair: Pair,
     namespace: Arc<Namespace>,
-    applied: Applied,
+    applied: AppliedOverrides,
     result: Result<Ensured, WriteError>,
 }
 
@@ -143,7 +143,7 @@ impl Reconciler for NamespaceController {
             result,
         } = outcome;
         if let Some(Report::Written) = self.queue.finish(&pair, result) {
-            happenings::overridden(&self.events, &namespace.object_ref(&()), &pair.1, &applied);
+            override_events::applied(&self.events, &namespace.object_ref(&()), &pair.1, &applied);
         }
     }
 
@@ -261,7 +261,7 @@ impl NamespaceController {
     fn override_failed(&mut self, pair: &Pair, namespace: &Namespace, error: OverrideError) {
         if let Some(Report::Failed(error)) = self.queue.finish(pair, Err(error)) {
             let object = namespace.object_ref(&());
-            happenings::not_overridden(&self.events, &object, &pair.1, &error);
+            override_events::failed(&self.events, &object, &pair.1, &error);
         }
     }
 }

@@ -11,14 +11,14 @@ use kube::{Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::api_error::{api_error_message, is_stale};
-use crate::binding::desired_work::DesiredWork;
-use crate::binding::work_change;
+use crate::propagation::binding::desired_work::DesiredWork;
+use crate::propagation::binding::work_patch;
 
 /// A desired Work and its owner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnedWork {
+pub(crate) struct OwnedWork {
     /// The content of the Work.
-    pub work: DesiredWork,
+    pub(crate) work: DesiredWork,
     owner: OwnerReference,
 }
 
@@ -58,14 +58,14 @@ impl OwnedWork {
     }
 
     /// Returns the Work to create, with a permanent id.
-    pub fn new_work(&self, id: &str) -> Value {
-        let mut work = work_change::new_work(&self.work, id);
+    pub(crate) fn new_work(&self, id: &str) -> Value {
+        let mut work = work_patch::new_work(&self.work, id);
         work["metadata"]["ownerReferences"] = json!([self.owner]);
         work
     }
 
     /// Reports whether a Work has this owner, and not an earlier one of the same name.
-    pub fn owns(&self, work: &Work) -> bool {
+    pub(crate) fn owns(&self, work: &Work) -> bool {
         let owners = work.owner_references();
         owners.iter().any(|owner| owner.uid == self.owner.uid)
     }

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use self::binding::sync::WorkSyncer;
 use self::reconciler::{CHANNEL_CAPACITY, Reconciler, Source};
 use self::status::writer::StatusWriter;
-use crate::kinds::Kinds;
+use crate::rest_mapper::RestMapper;
 
 /// Concurrency and feature gates of the propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub async fn run(
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
     let event_task = tokio::spawn(event_writer.run(shutdown.clone()));
-    let kinds = Kinds::new(client.clone());
+    let kinds = RestMapper::new(client.clone());
     let execution_events = events.of("execution-controller");
     let status_writer = StatusWriter::new(kinds.clone(), events.clone());
     let syncer = WorkSyncer::new(kinds, events, options.inject_state);

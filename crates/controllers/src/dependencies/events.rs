@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 
 use super::record::BindingRecord;
-use crate::binding::sync::reference;
+use crate::object_reference::object_reference;
 
 /// The component that events name.
 pub(super) const COMPONENT: &str = "dependencies-distributor";

@@ -23,6 +23,7 @@ use super::{
     CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, proxy_tunnel,
     secret, token,
 };
+use crate::api_error::root_cause;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";

@@ -17,7 +17,7 @@ use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
 /// Reports whether a namespace is created in members.
-pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
+pub(crate) fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
     let name = namespace.name_any();
     let opts_out = namespace.labels().get(SKIP_AUTO_PROPAGATION);
     name != "default"
@@ -29,11 +29,11 @@ pub fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
 
 /// The desired Work of a namespace in a cluster.
 #[derive(Clone, Debug)]
-pub struct Desired {
+pub(crate) struct Desired {
     /// The Work.
-    pub owned: OwnedWork,
+    pub(crate) owned: OwnedWork,
     /// The overrides applied to it.
-    pub applied: Applied,
+    pub(crate) applied: AppliedOverrides,
 }
 
 impl Desired {
@@ -41,7 +41,7 @@ impl Desired {
     ///
     /// # Errors
     /// When an override cannot be applied to the namespace.
-    pub fn of(
+    pub(crate) fn of(
         namespace: &Namespace,
         cluster: &Cluster,
         overrides: &OverrideSet,

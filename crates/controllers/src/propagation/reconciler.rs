@@ -11,7 +11,6 @@ use kube::core::ApiResource;
 use kube::runtime::watcher;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::binding::api_resource;
@@ -21,9 +20,10 @@ use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use super::{PropagationError, PropagationOptions};
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::informer::{Observation, inform};
 use crate::overrides::OverrideKind;
-use crate::queue::{Lane, Queue, until};
+use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
+use crate::reconciler::until;
+use crate::reconciler::work_queue::{Lane, WorkQueue};
 
 /// Capacity of the channel from the informers, which wait while it is full.
 pub(super) const CHANNEL_CAPACITY: usize = 1024;
@@ -68,7 +68,7 @@ impl Source {
 }
 
 /// A watch event and the kind that it concerns.
-pub(super) type SourceEvent = (Source, Observation);
+pub(super) type SourceEvent = (Source, WatchEvent);
 
 /// A queued unit of work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -111,7 +111,7 @@ pub(super) struct Reconciler {
     status_writer: StatusWriter,
     execution_events: EventRecorder,
     pub(super) index: Index,
-    queue: Queue<Job, ()>,
+    queue: WorkQueue<Job, ()>,
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
     /// Sources whose first list is complete.
     pub(super) listed: HashSet<Source>,
@@ -142,7 +142,7 @@ impl Reconciler {
             status_writer,
             execution_events,
             index: Index::default(),
-            queue: Queue::default(),
+            queue: WorkQueue::default(),
             concurrent_events: HashMap::new(),
             listed: HashSet::new(),
             members: HashMap::new(),
@@ -162,6 +162,7 @@ impl Reconciler {
         let (sender, shutdown) = (self.sender.clone(), self.shutdown.clone());
         self.informers.spawn(inform(
             api,
+            AfterOutage::Resume,
             watcher::Config::default(),
             message,
             sender,
@@ -192,7 +193,7 @@ impl Reconciler {
                 }
                 Some(ended) = self.informers.join_next() => ended?,
                 Some(ended) = self.member_tasks.join_next() => ended??,
-                () = until(due) => self.requeue_due(),
+                () = until(due) => self.queue.requeue_due(),
             }
             self.flush_outbox().await;
             self.dispatch();
@@ -210,7 +211,7 @@ impl Reconciler {
             Job::Sync(_) => Lane::Fast,
             Job::Status(_) => Lane::Slow,
         };
-        self.queue.add(job, (), lane, |(), ()| ());
+        self.queue.push(job, (), lane);
     }
 
     /// Queues the status of a binding after [`STATUS_BATCH_DELAY`].
@@ -251,13 +252,6 @@ impl Reconciler {
         ));
         self.members.insert(name.to_owned(), sender.clone());
         sender
-    }
-
-    fn requeue_due(&mut self) {
-        let now = Instant::now();
-        while let Some((job, ())) = self.queue.take_due(now) {
-            self.queue.add(job, (), Lane::Slow, |(), ()| ());
-        }
     }
 
     fn finish_job(&mut self, result: JobResult) {

@@ -13,13 +13,13 @@ use super::execution::member::Message;
 use super::index::WorkKey;
 use super::reconciler::{Job, Reconciler, Source};
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::informer::Observation;
 use crate::overrides::{OverrideKind, OverridePolicy};
+use crate::reconciler::informer::WatchEvent;
 
 impl Reconciler {
-    pub(super) fn handle_watch_event(&mut self, source: Source, event: Observation) {
+    pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
         match event {
-            Observation::Listed(listing) => {
+            WatchEvent::Listed(listing) => {
                 for (namespace, name) in self.indexed_names(source) {
                     if !listing.contains(&namespace, &name) {
                         self.handle_deleted(source, &namespace, &name);
@@ -29,12 +29,12 @@ impl Reconciler {
                     self.start_members();
                 }
             }
-            Observation::Applied(object) => self.handle_applied(source, *object),
-            Observation::Deleted(object) => {
+            WatchEvent::Applied(object) => self.handle_applied(source, *object),
+            WatchEvent::Deleted(object) => {
                 let (namespace, name) = names(&object);
                 self.handle_deleted(source, &namespace, &name);
             }
-            Observation::Unserved => {}
+            WatchEvent::Unserved => {}
         }
     }
 

@@ -119,10 +119,6 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         }
     }
 
-    pub(crate) fn add(&mut self, key: K, reason: R, lane: Lane, _: impl FnOnce(&mut R, R)) {
-        self.push(key, reason, lane);
-    }
-
     /// Removes and returns the next key that is not running, with its reasons.
     pub(crate) fn next(&mut self) -> Option<(K, R)> {
         for lane in [&mut self.fast, &mut self.slow] {
@@ -214,7 +210,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         }
     }
 
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
+    fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
         let Reverse((due, ticket)) = *self.later.peek()?;
         if due > now {
             return None;

@@ -134,7 +134,7 @@ fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
 
 /// Returns the Works that grant the rights of the impersonator in a member. A Cluster that is being deleted or has no
 /// impersonator gets none.
-pub fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
+pub(crate) fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
     if cluster.metadata.deletion_timestamp.is_some() {
         return None;
     }

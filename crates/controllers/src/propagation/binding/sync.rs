@@ -16,10 +16,11 @@ use super::preserved_state::preserved_labels;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
 use super::{Binding, events};
-use crate::kinds::{KindError, Kinds};
+use crate::api_error::{api_error_message, has_code};
 use crate::object_reference::object_reference;
 use crate::overrides::events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};
+use crate::rest_mapper::{KindError, RestMapper};
 
 /// Attempts per write while other clients change the same object.
 const CONFLICT_TRIES: usize = 5;
@@ -93,7 +94,7 @@ impl SyncError {
 /// A writer of Works. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkSyncer {
-    kinds: Kinds,
+    kinds: RestMapper,
     events: EventRecorder,
     /// Adds preserved state as labels; Karmada's gate `StatefulFailoverInjection`.
     inject_state: bool,
@@ -101,7 +102,7 @@ pub(crate) struct WorkSyncer {
 
 impl WorkSyncer {
     /// Creates a syncer for the control plane behind `kinds`.
-    pub(crate) fn new(kinds: Kinds, events: EventRecorder, inject_state: bool) -> Self {
+    pub(crate) fn new(kinds: RestMapper, events: EventRecorder, inject_state: bool) -> Self {
         Self {
             kinds,
             events,

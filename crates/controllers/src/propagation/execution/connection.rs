@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
 
-use crate::kinds::Kinds;
+use crate::rest_mapper::RestMapper;
 
 /// The state of the connection.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) enum Connection {
     /// The last attempt failed for this reason.
     Failed(String),
     /// A client exists.
-    Established(Kinds),
+    Established(RestMapper),
 }
 
 /// The fields of a Cluster that a connection depends on. A change requires a new connection.

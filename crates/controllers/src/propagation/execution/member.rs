@@ -13,7 +13,6 @@ use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Address, Connection};
@@ -21,12 +20,13 @@ use super::object_cache::{KindKey, ObjectCache};
 use super::work_action::{ClusterState, action_for};
 use super::work_record::WorkRecord;
 use super::worker::{WorkJob, WorkResult, Worker};
-use crate::informer::{Observation, inform_of_member};
 use crate::json_fields::kind_of;
-use crate::kinds::Kinds;
 use crate::member_client;
-use crate::queue::{Lane, Queue, until};
+use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
+use crate::reconciler::until;
+use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::resource_type::ResourceType;
+use crate::rest_mapper::RestMapper;
 
 /// Capacity of the channel to a member's task.
 pub(crate) const CHANNEL_CAPACITY: usize = 1024;
@@ -55,7 +55,7 @@ struct MemberEvent {
     /// The connection it came from; events of former connections are ignored.
     connection_id: u64,
     kind: KindKey,
-    event: Observation,
+    event: WatchEvent,
 }
 
 /// A queued unit of work.
@@ -87,7 +87,7 @@ struct Member {
     connection_id: u64,
     works: HashMap<String, WorkRecord>,
     objects: ObjectCache,
-    queue: Queue<Job, ()>,
+    queue: WorkQueue<Job, ()>,
     jobs: JoinSet<JobResult>,
     watches: JoinSet<()>,
     event_sender: mpsc::Sender<MemberEvent>,
@@ -122,7 +122,7 @@ pub(crate) async fn run(
         connection_id: 0,
         works: HashMap::new(),
         objects: ObjectCache::default(),
-        queue: Queue::with_longest_delay(MAX_RETRY_DELAY),
+        queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY),
         jobs: JoinSet::new(),
         watches: JoinSet::new(),
         event_sender,
@@ -150,7 +150,7 @@ pub(crate) async fn run(
                 }
             }
             Some(ended) = member.watches.join_next() => ended?,
-            () = until(due) => member.requeue_due(),
+            () = until(due) => member.queue.requeue_due(),
         }
         member.dispatch();
     }
@@ -209,7 +209,7 @@ impl Member {
     }
 
     fn enqueue(&mut self, work: String, lane: Lane) {
-        self.queue.add(Job::Work(work), (), lane, |(), ()| ());
+        self.queue.push(Job::Work(work), (), lane);
     }
 
     fn enqueue_all(&mut self) {
@@ -225,7 +225,7 @@ impl Member {
         if event.connection_id != self.connection_id {
             return;
         }
-        let listed = matches!(event.event, Observation::Listed(_));
+        let listed = matches!(event.event, WatchEvent::Listed(_));
         let changed = self.objects.handle_watch_event(&event.kind, event.event);
         let Some(changed) = changed else {
             return;
@@ -251,19 +251,12 @@ impl Member {
         }
     }
 
-    fn requeue_due(&mut self) {
-        let now = Instant::now();
-        while let Some((job, ())) = self.queue.take_due(now) {
-            self.queue.add(job, (), Lane::Slow, |(), ()| ());
-        }
-    }
-
     fn finish_job(&mut self, result: JobResult) {
         match result {
             JobResult::Connect(Ok(client)) => {
                 // Keep the count of failures: the member may still reject the credentials.
                 self.queue.release(&Job::Connect);
-                self.connection = Connection::Established(Kinds::new(client));
+                self.connection = Connection::Established(RestMapper::new(client));
                 self.enqueue_all();
             }
             JobResult::Connect(Err(reason)) => self.fail_connection(&reason),
@@ -344,8 +337,14 @@ impl Member {
             event,
         };
         let sender = self.event_sender.clone();
-        self.watches
-            .spawn(inform_of_member(api, config, message, sender, shutdown));
+        self.watches.spawn(inform(
+            api,
+            AfterOutage::List,
+            config,
+            message,
+            sender,
+            shutdown,
+        ));
     }
 
     /// Starts queued jobs up to the concurrency limit.
@@ -389,7 +388,7 @@ impl Member {
             // The end of the attempt to connect enqueues the Work again.
             Connection::None if action.needs_member() => {
                 self.queue.finish(&job);
-                self.queue.add(Job::Connect, (), Lane::Fast, |(), ()| ());
+                self.queue.push(Job::Connect, (), Lane::Fast);
                 return;
             }
             Connection::None => Err(String::new()),

@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
 use super::object_cache::{Cached, MemberObject};
+use crate::api_error::{api_error_message, has_code};
 use crate::interpreter::retain;
 use crate::json_fields::{is_deleting, kind_of, text_at};
-use crate::kinds::{KindError, Kinds};
 use crate::resource_type::ResourceType;
+use crate::rest_mapper::{KindError, RestMapper};
 
 /// Attempts per write while other clients change the same object.
 pub(super) const CONFLICT_TRIES: usize = 5;
@@ -71,7 +72,7 @@ impl Applied {
 
 /// Applies a manifest, starting from its cached object.
 pub(super) async fn apply(
-    member: &Kinds,
+    member: &RestMapper,
     manifest: &Value,
     cached: Cached,
     applied: Option<AppliedState>,
@@ -155,7 +156,7 @@ fn is_namespace_missing(status: &Status) -> bool {
 
 /// Deletes a managed object.
 pub(super) async fn delete(
-    member: &Kinds,
+    member: &RestMapper,
     manifest: &Value,
     cached: &Cached,
 ) -> Result<(), ObjectError> {
@@ -198,7 +199,7 @@ pub(super) async fn delete(
 }
 
 /// Removes our marks from an object and leaves it in the member.
-pub(super) async fn release(member: &Kinds, manifest: &Value) -> Result<(), ObjectError> {
+pub(super) async fn release(member: &RestMapper, manifest: &Value) -> Result<(), ObjectError> {
     let resource = match resource_type(member, manifest).await {
         Ok(resource) => resource,
         Err(error) if error.is_unserved() => return Ok(()),
@@ -227,7 +228,7 @@ pub(super) async fn release(member: &Kinds, manifest: &Value) -> Result<(), Obje
 
 /// Returns the resource type of a manifest.
 pub(super) async fn resource_type(
-    member: &Kinds,
+    member: &RestMapper,
     manifest: &Value,
 ) -> Result<Arc<ResourceType>, KindError> {
     let (api_version, kind) = kind_of(manifest);
@@ -235,7 +236,7 @@ pub(super) async fn resource_type(
 }
 
 fn api_for(
-    member: &Kinds,
+    member: &RestMapper,
     resource: &ResourceType,
     manifest: &Value,
 ) -> (Api<DynamicObject>, String) {

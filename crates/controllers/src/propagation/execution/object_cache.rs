@@ -9,8 +9,8 @@ use kube::core::TypeMeta;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::informer::{Listing, Observation};
 use crate::json_fields::{kind_of, text_at};
+use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::resource_type::ResourceType;
 
 /// An object in a member.
@@ -128,7 +128,7 @@ impl ObjectCache {
     pub(super) fn handle_watch_event(
         &mut self,
         kind: &KindKey,
-        event: Observation,
+        event: WatchEvent,
     ) -> Option<Vec<Arc<MemberObject>>> {
         Some(self.0.get_mut(kind)?.handle_watch_event(event))
     }
@@ -182,9 +182,9 @@ impl KindCache {
     }
 
     /// Handles a watch event. Returns the objects that it changed or deleted.
-    fn handle_watch_event(&mut self, event: Observation) -> Vec<Arc<MemberObject>> {
+    fn handle_watch_event(&mut self, event: WatchEvent) -> Vec<Arc<MemberObject>> {
         match event {
-            Observation::Listed(listing) => {
+            WatchEvent::Listed(listing) => {
                 self.listed = true;
                 let objects = &mut self.objects;
                 let deleted =
@@ -198,14 +198,12 @@ impl KindCache {
                 deleted.into_iter().map(|(_, object)| object).collect()
             }
             // A kind that is not served has no objects; their deletion may have gone unobserved.
-            Observation::Unserved => {
-                self.handle_watch_event(Observation::Listed(Listing::default()))
-            }
-            Observation::Applied(object) => MemberObject::new(&self.resource, *object)
+            WatchEvent::Unserved => self.handle_watch_event(WatchEvent::Listed(Listing::default())),
+            WatchEvent::Applied(object) => MemberObject::new(&self.resource, *object)
                 .and_then(|object| self.store(object))
                 .into_iter()
                 .collect(),
-            Observation::Deleted(object) => MemberObject::new(&self.resource, *object)
+            WatchEvent::Deleted(object) => MemberObject::new(&self.resource, *object)
                 .and_then(|object| self.remove(&object))
                 .into_iter()
                 .collect(),
@@ -280,10 +278,10 @@ mod tests {
     fn no_object_is_absent_before_the_first_list() {
         let mut cache = cache();
         assert!(matches!(cache.get(&key("a")), Cached::Unknown));
-        cache.handle_watch_event(Observation::Applied(object("a", "1", "1")));
+        cache.handle_watch_event(WatchEvent::Applied(object("a", "1", "1")));
         assert!(matches!(cache.get(&key("b")), Cached::Unknown));
         let listing = [&*object("a", "1", "1")].into_iter().collect();
-        cache.handle_watch_event(Observation::Listed(listing));
+        cache.handle_watch_event(WatchEvent::Listed(listing));
         assert!(matches!(cache.get(&key("a")), Cached::Present(_)));
         assert!(matches!(cache.get(&key("b")), Cached::Absent));
     }
@@ -291,8 +289,8 @@ mod tests {
     #[test]
     fn objects_missing_from_a_new_list_are_deleted_and_returned() {
         let mut cache = cache();
-        cache.handle_watch_event(Observation::Applied(object("a", "1", "1")));
-        let nothing = Observation::Listed(Listing::default());
+        cache.handle_watch_event(WatchEvent::Applied(object("a", "1", "1")));
+        let nothing = WatchEvent::Listed(Listing::default());
         assert_eq!(cache.handle_watch_event(nothing).len(), 1);
         assert!(matches!(cache.get(&key("a")), Cached::Absent));
     }
@@ -303,9 +301,9 @@ mod tests {
         for uid in ["1", "2"] {
             let response = MemberObject::new(&cache.resource, *object("a", uid, "1")).unwrap();
             cache.store_response(response);
-            assert_eq!(cache.handle_watch_event(Observation::Unserved).len(), 1);
+            assert_eq!(cache.handle_watch_event(WatchEvent::Unserved).len(), 1);
             assert!(matches!(cache.get(&key("a")), Cached::Absent));
-            assert!(cache.handle_watch_event(Observation::Unserved).is_empty());
+            assert!(cache.handle_watch_event(WatchEvent::Unserved).is_empty());
         }
     }
 
@@ -314,13 +312,13 @@ mod tests {
         let mut cache = cache();
         let response =
             |cache: &KindCache| MemberObject::new(&cache.resource, *object("a", "1", "5")).unwrap();
-        cache.handle_watch_event(Observation::Applied(object("a", "1", "4")));
-        cache.handle_watch_event(Observation::Listed(Listing::default()));
+        cache.handle_watch_event(WatchEvent::Applied(object("a", "1", "4")));
+        cache.handle_watch_event(WatchEvent::Listed(Listing::default()));
         let late = response(&cache);
         cache.store_response(late);
         assert!(matches!(cache.get(&key("a")), Cached::Absent));
-        cache.handle_watch_event(Observation::Applied(object("b", "2", "6")));
-        cache.handle_watch_event(Observation::Deleted(object("b", "2", "7")));
+        cache.handle_watch_event(WatchEvent::Applied(object("b", "2", "6")));
+        cache.handle_watch_event(WatchEvent::Deleted(object("b", "2", "7")));
         let late = MemberObject::new(&cache.resource, *object("b", "2", "6")).unwrap();
         cache.store_response(late);
         assert!(matches!(cache.get(&key("b")), Cached::Absent));
@@ -334,36 +332,36 @@ mod tests {
         let mut cache = cache();
         assert_eq!(
             cache
-                .handle_watch_event(Observation::Applied(object("a", "1", "5")))
+                .handle_watch_event(WatchEvent::Applied(object("a", "1", "5")))
                 .len(),
             1
         );
         assert!(
             cache
-                .handle_watch_event(Observation::Applied(object("a", "1", "5")))
+                .handle_watch_event(WatchEvent::Applied(object("a", "1", "5")))
                 .is_empty()
         );
         assert!(
             cache
-                .handle_watch_event(Observation::Applied(object("a", "1", "4")))
+                .handle_watch_event(WatchEvent::Applied(object("a", "1", "4")))
                 .is_empty()
         );
         // The object was recreated before the deletion of the former one is reported.
         assert_eq!(
             cache
-                .handle_watch_event(Observation::Applied(object("a", "2", "7")))
+                .handle_watch_event(WatchEvent::Applied(object("a", "2", "7")))
                 .len(),
             1
         );
         assert!(
             cache
-                .handle_watch_event(Observation::Deleted(object("a", "1", "6")))
+                .handle_watch_event(WatchEvent::Deleted(object("a", "1", "6")))
                 .is_empty()
         );
         assert!(matches!(cache.get(&key("a")), Cached::Present(_)));
         assert_eq!(
             cache
-                .handle_watch_event(Observation::Deleted(object("a", "2", "8")))
+                .handle_watch_event(WatchEvent::Deleted(object("a", "2", "8")))
                 .len(),
             1
         );

@@ -16,8 +16,9 @@ use super::member_object::{self, Applied, CONFLICT_TRIES};
 use super::object_cache::{Cached, MemberObject};
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, Observations, next_status};
-use crate::kinds::Kinds;
+use crate::api_error::has_code;
 use crate::resource_type::ResourceType;
+use crate::rest_mapper::RestMapper;
 
 /// Time limit for the requests to a member about one object.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,7 +30,7 @@ pub(super) struct WorkJob {
     pub(super) cluster: String,
     pub(super) action: WorkAction,
     /// The connection to the member, or the reason why there is none.
-    pub(super) member: Result<Kinds, String>,
+    pub(super) member: Result<RestMapper, String>,
     /// The cached object of each manifest.
     pub(super) cached: Vec<Cached>,
     /// The applied state of each manifest, once applied.
@@ -41,7 +42,7 @@ pub(super) struct WorkJob {
 pub(super) struct WorkResult {
     /// The Work, if it was written.
     pub(super) work: Option<Work>,
-    /// Kinds of the manifests, as far as they were looked up.
+    /// RestMapper of the manifests, as far as they were looked up.
     pub(super) kinds: Vec<Arc<ResourceType>>,
     /// Objects that the member returned.
     pub(super) objects: Vec<(Arc<ResourceType>, MemberObject)>,

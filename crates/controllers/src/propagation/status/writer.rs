@@ -12,12 +12,13 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::update;
+use crate::api_error::{api_error_message, has_code};
 use crate::binding_key::BindingKind;
 use crate::interpreter::aggregate;
-use crate::kinds::{KindError, Kinds};
 use crate::merge_diff::merge_diff;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
+use crate::rest_mapper::{KindError, RestMapper};
 
 /// Attempts per write while other clients change the same object.
 const CONFLICT_TRIES: usize = 5;
@@ -42,13 +43,13 @@ pub(crate) enum StatusError {
 /// A writer for the status of bindings and templates. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
-    kinds: Kinds,
+    kinds: RestMapper,
     events: EventRecorder,
 }
 
 impl StatusWriter {
     /// Creates a writer for the control plane behind `kinds`.
-    pub(crate) fn new(kinds: Kinds, events: EventRecorder) -> Self {
+    pub(crate) fn new(kinds: RestMapper, events: EventRecorder) -> Self {
         Self { kinds, events }
     }
 
