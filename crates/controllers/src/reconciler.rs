@@ -207,7 +207,11 @@ async fn run<R: Reconciler>(
                 }
             }
             Some(ended) = inputs.tasks.join_next() => ended?,
-            () = until(due) => reconciler.handle_due(),
+            () = until(due) => {}
+        }
+        // A steady stream of events must not delay the timers.
+        if due.is_some_and(|due| due <= Instant::now()) {
+            reconciler.handle_due();
         }
         reconciler.dispatch(&mut workers);
     }
