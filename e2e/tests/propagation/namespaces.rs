@@ -64,6 +64,6 @@ async fn a_namespace_is_in_each_member_as_long_as_it_is_there() {
         .await;
     }
     cancel.cancel();
-    syncing.await.unwrap();
+    syncing.await.unwrap().unwrap();
     fleet.stop().await;
 }
