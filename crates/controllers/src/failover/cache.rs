@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taint_that_evicts_concerns_who_is_there() {
+    fn an_evicting_taint_affects_the_bindings_on_the_cluster() {
         let mut cache = Cache::default();
         list(&mut cache, Source::Clusters, vec![]);
         list(&mut cache, Source::ClusterBindings, vec![]);
