@@ -52,6 +52,11 @@ pub fn has_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
+/// Reports whether a write was rejected because the object changed or was deleted after it was read.
+pub fn is_stale(error: &kube::Error) -> bool {
+    has_code(error, 409) || has_code(error, 404)
+}
+
 #[cfg(test)]
 mod tests {
     use kube::core::Status;

@@ -1,54 +1,92 @@
-//! JSONPath templates as in `kubectl -o jsonpath`: text with paths in braces, such as `{.replicas}`.
+//! JSONPath as in Kubernetes: templates of `kubectl -o jsonpath` and the paths of printer columns.
 //!
-//! Paths are translated to RFC 9535. `range` is not supported: a label has one value.
+//! Paths are translated to RFC 9535. Templates have no `range`.
 
 use jsonpath_rust::parser::model::JpQuery;
 use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// An error of rendering a template.
+/// The reason why a path or template has no text for a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum JsonPathError {
-    /// A brace is unbalanced.
-    #[error("{0:?} has an unbalanced brace")]
+pub enum JsonPathError {
+    /// A brace has no partner.
+    #[error("{0:?} has an unmatched brace")]
     Braces(String),
-    /// The text in braces is not a path.
+    /// The text in the braces is not a path.
     #[error("{path:?} is not a JSONPath: {reason}")]
     Path {
         /// The path.
         path: String,
-        /// The cause.
+        /// The syntax error.
         reason: String,
     },
-    /// A path selects nothing.
+    /// The document has no value at the path.
     #[error("{0} is not found")]
     Missing(String),
-    /// The selected value is null, a list or an object.
+    /// The value at the path is null, a list or an object.
     #[error("{0} is not a string, number or boolean")]
     Compound(String),
 }
 
-/// Renders a template for a document. Several values of one path are separated by spaces.
+/// A parsed path, such as `.status.conditions[?(@.type=="Ready")].status`.
+///
+/// ```
+/// use berth_apimachinery::jsonpath::Path;
+/// use serde_json::json;
+///
+/// let path = Path::parse(".spec.ports[*].port")?;
+/// let service = json!({ "spec": { "ports": [{ "port": 80 }, { "port": 443 }] } });
+/// assert_eq!(path.find(&service), [&json!(80), &json!(443)]);
+/// # Ok::<(), berth_apimachinery::jsonpath::JsonPathError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Path(JpQuery);
+
+impl Path {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// When the text is not a JSONPath.
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
+        let malformed = |reason: String| JsonPathError::Path {
+            path: text.to_owned(),
+            reason,
+        };
+        let query = standard(text).ok_or_else(|| {
+            malformed("it must begin with a dot, a bracket, `$` or `@`".to_owned())
+        })?;
+        let query = parse_json_path(&query).map_err(|error| malformed(error.to_string()))?;
+        Ok(Self(query))
+    }
+
+    /// Returns all values at the path, in document order.
+    pub fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
+        let found = js_path_process(&self.0, document).unwrap_or_default();
+        found.into_iter().map(|value| value.val).collect()
+    }
+}
+
+/// Renders a template for a document: replaces each path in braces by the values it finds, separated by spaces.
 ///
 /// # Errors
-/// When the template is invalid, or a path selects nothing.
-pub(super) fn render(template: &str, document: &Value) -> Result<String, JsonPathError> {
-    let unbalanced = || JsonPathError::Braces(template.to_owned());
+/// When the template is malformed, or a path without wildcard, filter or slice finds no value.
+pub fn render(template: &str, document: &Value) -> Result<String, JsonPathError> {
+    let unmatched = || JsonPathError::Braces(template.to_owned());
     let mut text = String::new();
     let mut rest = template;
     while let Some(start) = rest.find(['{', '}']) {
         text.push_str(&rest[..start]);
-        let inside = rest[start..].strip_prefix('{').ok_or_else(unbalanced)?;
-        let end = closing(inside, '}').ok_or_else(unbalanced)?;
-        text.push_str(&find(inside[..end].trim(), document)?);
+        let inside = rest[start..].strip_prefix('{').ok_or_else(unmatched)?;
+        let end = closing(inside, '}').ok_or_else(unmatched)?;
+        text.push_str(&text_at(inside[..end].trim(), document)?);
         rest = &inside[end + 1..];
     }
     text.push_str(rest);
     Ok(text)
 }
 
-/// Returns the index of the closing bracket, skipping quoted and nested text.
+/// Finds the closing bracket; quoted and nested brackets do not count.
 fn closing(text: &str, bracket: char) -> Option<usize> {
     let (mut quote, mut depth, mut escaped) = (None, 0_u32, false);
     for (at, c) in text.char_indices() {
@@ -74,15 +112,8 @@ fn text_at(path: &str, document: &Value) -> Result<String, JsonPathError> {
     if let Some(literal) = path.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
         return Ok(literal.to_owned());
     }
-    let not_a_path = |reason: String| JsonPathError::Path {
-        path: path.to_owned(),
-        reason,
-    };
-    let query = to_rfc9535(path)
-        .ok_or_else(|| not_a_path("a path begins with a dot, a bracket, `$` or `@`".to_owned()))?;
-    let found = document.query(&query);
-    let found = found.map_err(|error| not_a_path(error.to_string()))?;
-    // Only a wildcard, filter, slice or descent may select nothing.
+    let found = Path::parse(path)?.find(document);
+    // Only a search may find no value.
     if found.is_empty() && !path.contains(['*', '?', ':']) && !path.contains("..") {
         return Err(JsonPathError::Missing(path.to_owned()));
     }
@@ -101,9 +132,11 @@ fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Translates a path to RFC 9535. Names after a dot are written in brackets, since Kubernetes allows more characters in
-/// them. A backslash escapes a dot in a name.
-fn to_rfc9535(path: &str) -> Option<String> {
+/// Translates a Kubernetes path to RFC 9535.
+///
+/// Names after a dot become quoted names in brackets, because Kubernetes allows more characters there. A backslash
+/// escapes a dot within a name.
+fn standard(path: &str) -> Option<String> {
     let mut rest = path.strip_prefix(['$', '@']).unwrap_or(path);
     let mut query = "$".to_owned();
     while !rest.is_empty() {
@@ -133,7 +166,7 @@ fn to_rfc9535(path: &str) -> Option<String> {
     Some(query)
 }
 
-/// Splits a path into its first name and the rest.
+/// Splits the first name off a path.
 fn split_name(path: &str) -> (String, &str) {
     let (mut name, mut escaped) = (String::new(), false);
     for (at, c) in path.char_indices() {
@@ -197,13 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn invalid_templates_and_paths_are_errors() {
+    fn paths_without_text_are_errors() {
         for (template, expected) in [
             ("{.nothing}", ".nothing is not found"),
             ("{.nested}", ".nested is not a string, number or boolean"),
             ("{.none}", ".none is not a string, number or boolean"),
-            ("{.replicas", r#""{.replicas" has an unbalanced brace"#),
-            ("x}", r#""x}" has an unbalanced brace"#),
+            ("{.replicas", r#""{.replicas" has an unmatched brace"#),
+            ("x}", r#""x}" has an unmatched brace"#),
         ] {
             let error = render(template, &document()).unwrap_err();
             assert_eq!(error.to_string(), expected);

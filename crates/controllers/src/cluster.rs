@@ -7,6 +7,7 @@ mod cluster_reconciler;
 pub mod heartbeat;
 pub mod taints;
 
+use berth_apimachinery::api_error::is_unreachable;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use self::cluster_reconciler::{ClusterReconciler, Progress};
 pub use self::heartbeat::HeartbeatOptions;
 use self::heartbeat::{Heartbeats, Now, is_pulled};
-use crate::api_error::is_outage;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
@@ -128,7 +128,7 @@ impl Reconciler for ClusterController {
             }
             Outcome::Reconciled(name, Err(error)) => self.queue.retry(&name, (), &error),
             Outcome::Renewals(renewals) => self.handle_renewals(renewals),
-            Outcome::ConditionSet(cluster, Err(error)) if !is_outage(&error) => {
+            Outcome::ConditionSet(cluster, Err(error)) if !is_unreachable(&error) => {
                 tracing::warn!(cluster, %error, "cannot mark a Cluster as unknown, trying again");
             }
             Outcome::ConditionSet(..) => {}
@@ -211,7 +211,7 @@ impl ClusterController {
             Ok(renewals) => renewals,
             // While the control plane is unreachable, no agent counts as silent.
             Err(error) => {
-                if !is_outage(&error) {
+                if !is_unreachable(&error) {
                     tracing::warn!(%error, "cannot read the Leases of clusters, trying again");
                 }
                 return;

@@ -21,7 +21,6 @@ mod cache;
 mod eviction;
 mod eviction_queue;
 mod graceful_eviction;
-mod json_path;
 mod options;
 mod rate_limiter;
 mod reconciler;

@@ -16,7 +16,7 @@
 //!
 //! Shared modules: `reconciler` is the runtime of the controllers; [`interpreter`] knows the replicas, status and
 //! health of kinds; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
-//! writes Works without a binding; `rest_mapper` finds resources by kind; `api_error` reads errors of requests.
+//! writes Works without a binding; `rest_mapper` finds resources by kind.
 //! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
 //! `condition`, `timestamp`, `object_reference`, `merge_diff`, `json_fields` and `json_size` are leaves.
 //!
@@ -24,7 +24,6 @@
 //! no scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's
 //! behaviour.
 
-mod api_error;
 pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;

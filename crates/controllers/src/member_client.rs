@@ -6,12 +6,12 @@
 pub mod impersonation;
 mod proxy_tunnel;
 
+use berth_apimachinery::api_error::api_error_message;
 use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
 use berth_api::component::Component;
-use berth_apimachinery::api_error::api_error_message;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
@@ -20,8 +20,6 @@ use kube::api::Api;
 use kube::runtime::watcher;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
-
-use crate::api_error::api_error_message;
 
 /// The time limit of a request to a member, as in Karmada.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);

@@ -4,13 +4,12 @@
 pub(crate) mod ensure_queue;
 
 use berth_api::Work;
-use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::api_error::{api_error_message, is_stale};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::api_error::{api_error_message, is_stale};
 use crate::propagation::binding::desired_work::DesiredWork;
 use crate::propagation::binding::work_patch;
 

@@ -1,15 +1,14 @@
 //! A REST mapper: finds the resource of an API version and kind, with one discovery request for each kind.
 
+use berth_apimachinery::api_error::api_error_message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use berth_apimachinery::api_error::api_error_message;
 use kube::api::{Api, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::error::DiscoveryError;
 
-use crate::api_error::api_error_message;
 use crate::resource_type::ResourceType;
 
 /// An error of looking up a kind.

@@ -3,13 +3,13 @@
 //! The desired taints are a pure function, [`desired`]. The controller must not run beside karmada-controller-manager
 //! with the gate `Failover`, which does the same.
 
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::taint_policy::{ClusterTaintPolicySpec, all_match};
 use berth_api::{Cluster, ClusterTaintPolicy};
-use berth_apimachinery::api_error::api_error_message;
 use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Taint};
@@ -22,7 +22,6 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api_error::{api_error_message, has_code};
 use crate::cluster::taints::describe;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
@@ -61,7 +60,7 @@ pub fn desired(
                 });
             }
         }
-        if all_hold(&policy.remove_on_conditions, cluster) {
+        if all_match(&policy.remove_on_conditions, cluster) {
             let is_listed = |taint: &Taint| {
                 let mut listed = policy.taints.iter();
                 listed.any(|other| other.key == taint.key && other.effect == taint.effect)

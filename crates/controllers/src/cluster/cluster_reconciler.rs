@@ -1,13 +1,13 @@
 //! Reconciliation of one Cluster: ensures its execution namespace, taints and finalizer, and cleans up when it is
 //! deleted.
 
+use berth_apimachinery::api_error::{api_error_message, has_code, is_stale};
 use std::collections::HashMap;
 
 use berth_api::cluster::SyncMode;
 use berth_api::names::execution_namespace;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER, SYSTEM};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work};
-use berth_apimachinery::api_error::api_error_message;
 use berth_events::{EventRecorder, Happening, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,7 +19,6 @@ use serde_json::json;
 
 use super::heartbeat::ready;
 use super::taints;
-use crate::api_error::{api_error_message, has_code, is_stale};
 use crate::timestamp;
 
 /// The number of bindings in a page of a list.

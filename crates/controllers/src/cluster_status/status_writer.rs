@@ -7,7 +7,6 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::api_error::has_code;
 use crate::condition;
 use crate::merge_diff::merge_diff;
 

@@ -150,7 +150,8 @@ impl Index {
             let namespaced_kind = kind_of(reference);
             if reference.name.is_empty() {
                 let objects = self.objects.get(&namespaced_kind).into_iter().flatten();
-                let meant = objects.filter(|(name, object)| reference.means(name, &object.labels));
+                let meant =
+                    objects.filter(|(name, object)| reference.matches(name, &object.labels));
                 all.extend(meant.map(|(name, _)| object_in(namespaced_kind.clone(), name)));
             } else {
                 all.push(object_in(namespaced_kind, &reference.name));
@@ -262,7 +263,7 @@ impl Index {
     ) -> bool {
         let references = self.dependencies.get(independent).into_iter().flatten();
         let mut of_kind = references.filter(|reference| kind_of(reference) == *namespaced_kind);
-        of_kind.any(|reference| reference.means(name, labels))
+        of_kind.any(|reference| reference.matches(name, labels))
     }
 
     fn is_unresolved(&self, label: &str) -> bool {

@@ -1,11 +1,11 @@
 //! Requests of the distributor. Each write names the version that it is based on.
 
+use berth_apimachinery::api_error::{api_error_message, is_stale, is_unreachable};
 use std::sync::Arc;
 
 use berth_api::ResourceBinding;
 use berth_api::dependency::{DependentObjectReference, read_list};
 use berth_api::well_known::{DEPENDENCIES, DEPENDENCIES_FINALIZER};
-use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, TypeMeta};
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use super::attachment::{Write, with_permanent_id};
 use super::events;
 use super::record::BindingRecord;
-use crate::api_error::{self, api_error_message};
 use crate::binding_key::BindingKey;
 use crate::interpreter::{self, InterpretError};
 use crate::reconciler::work_queue::RetryableError;
@@ -40,13 +39,13 @@ pub(super) enum WriteError {
 
 impl RetryableError for WriteError {
     fn is_stale(&self) -> bool {
-        matches!(self, Self::Api(error) if api_error::is_stale(error))
+        matches!(self, Self::Api(error) if is_stale(error))
     }
 
     fn is_outage(&self) -> bool {
         match self {
-            Self::Api(error) => api_error::is_outage(error),
-            Self::Kind(KindError::Unknown { source, .. }) => api_error::is_outage(source),
+            Self::Api(error) => is_unreachable(error),
+            Self::Kind(KindError::Unknown { source, .. }) => is_unreachable(&**source),
             _ => false,
         }
     }

@@ -1,10 +1,10 @@
 //! Discovery of the resource types that the server serves: at the start, every 30 seconds, and after each change of a
 //! CustomResourceDefinition.
 
+use berth_apimachinery::api_error::is_unreachable;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use berth_apimachinery::api_error::is_unreachable;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
@@ -14,7 +14,6 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::watch_events::Event;
-use crate::api_error::is_outage;
 use crate::resource_type::ResourceType;
 
 /// Interval between two discoveries.
@@ -76,7 +75,7 @@ async fn discover_repeatedly(
                 }
             }
             Err(error) => {
-                if is_outage(&error) {
+                if is_unreachable(&error) {
                     tracing::debug!(%error, "no response, trying discovery again");
                 } else {
                     tracing::warn!(%error, "discovery failed, trying again");

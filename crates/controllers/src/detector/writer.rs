@@ -1,8 +1,8 @@
 //! Writes of the detector. Each names the version that it is based on; objects that are up to date are not written.
 
+use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use std::sync::Arc;
 
-use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::EventRecorder;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -19,7 +19,6 @@ use super::events;
 use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
-use crate::api_error::{self, api_error_message, has_code};
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter::InterpretError;
 use crate::reconciler::work_queue::RetryableError;
@@ -50,14 +49,14 @@ pub(super) enum WriteError {
 impl RetryableError for WriteError {
     fn is_stale(&self) -> bool {
         match self {
-            Self::Api(error) => api_error::is_stale(error),
+            Self::Api(error) => is_stale(error),
             Self::Conflicts(_) => true,
             _ => false,
         }
     }
 
     fn is_outage(&self) -> bool {
-        matches!(self, Self::Api(error) if api_error::is_outage(error))
+        matches!(self, Self::Api(error) if is_unreachable(error))
     }
 }
 

@@ -4,6 +4,7 @@
 //! It keeps its own [`Schedule`] instead of a `WorkQueue`, because a binding that has to be evicted waits in an
 //! [`EvictionQueue`] whose rate depends on the reason.
 
+use berth_apimachinery::api_error::is_unreachable;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,6 @@ use super::rate_limiter::{MoveBudget, RateLimiter, interval};
 use super::schedule::Schedule;
 use super::unhealthy_tracker::UnhealthyTracker;
 use super::writer::{Announcement, WriteOutcome, Writer};
-use crate::api_error::is_outage;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -102,7 +102,7 @@ impl Reconciler for Failover {
                 let failures = self.failures.entry(key.clone()).or_default();
                 let delay = FIRST_RETRY_DELAY * 2u32.saturating_pow(*failures).min(64);
                 *failures += 1;
-                if is_outage(&error) {
+                if is_unreachable(&*error) {
                     tracing::debug!(binding = key.name, failures, %error, "no response, trying again");
                 } else {
                     tracing::warn!(binding = key.name, failures, %error, "write failed, trying again later");

@@ -1,12 +1,12 @@
 //! State that an application keeps when it moves: values of its last reported status become labels of the new copy.
 
+use berth_apimachinery::jsonpath::{JsonPathError, render};
 use std::collections::BTreeMap;
 
 use berth_api::policy::StatePreservation;
 use berth_api::selector::{LabelSyntaxError, validate_label_value};
 
 use super::binding::Binding;
-use super::json_path::{JsonPathError, render};
 
 /// An error of reading the state to preserve.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! Writes of the failover controllers, each based on the version that was examined.
 
 use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_apimachinery::api_error::has_code;
 use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -9,7 +10,6 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::binding::Binding;
-use crate::api_error::has_code;
 use crate::binding_key::BindingKind;
 
 /// The reason of events about failed evictions.

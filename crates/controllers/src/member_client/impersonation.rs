@@ -1,10 +1,10 @@
 //! Requests to a member on behalf of a user, with the impersonator's token and the user in headers. Bodies are streamed
 //! in both directions; only connecting has a time limit.
 
+use berth_apimachinery::api_error::root_cause;
 use std::error::Error;
 
 use berth_api::Cluster;
-use berth_apimachinery::api_error::root_cause;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
@@ -23,7 +23,6 @@ use super::{
     CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, proxy_tunnel,
     secret, token,
 };
-use crate::api_error::root_cause;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";

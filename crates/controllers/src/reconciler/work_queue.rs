@@ -3,6 +3,7 @@
 //! Two lanes: changes by users precede changes that policies cause, so that an edit of a policy with thousands of
 //! templates delays no deployment.
 
+use berth_apimachinery::api_error::{is_stale, is_unreachable};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::fmt::{Debug, Display};
@@ -10,8 +11,6 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::api_error;
 
 /// The default delay after the first failure. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
@@ -48,11 +47,11 @@ pub(crate) trait RetryableError: Display {
 
 impl RetryableError for kube::Error {
     fn is_stale(&self) -> bool {
-        api_error::is_stale(self)
+        is_stale(self)
     }
 
     fn is_outage(&self) -> bool {
-        api_error::is_outage(self)
+        is_unreachable(self)
     }
 }
 

@@ -6,7 +6,7 @@ use berth_api::workload_rebalancer::{
     WorkloadReference,
 };
 use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
-use berth_apimachinery::api_error::has_code;
+use berth_apimachinery::api_error::{has_code, is_stale, is_unreachable};
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,7 +15,6 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::api_error::{self, has_code};
 use crate::merge_diff::merge_diff;
 use crate::reconciler::work_queue::RetryableError;
 use crate::timestamp;
@@ -46,13 +45,13 @@ pub(super) enum RebalanceError {
 
 impl RetryableError for RebalanceError {
     fn is_stale(&self) -> bool {
-        matches!(self, Self::Api(error) if api_error::is_stale(error))
+        matches!(self, Self::Api(error) if is_stale(error))
     }
 
     fn is_outage(&self) -> bool {
         match self {
-            Self::Api(error) => api_error::is_outage(error),
-            Self::Trigger { first, .. } => api_error::is_outage(first),
+            Self::Api(error) => is_unreachable(error),
+            Self::Trigger { first, .. } => is_unreachable(&**first),
             Self::Json(_) => false,
         }
     }

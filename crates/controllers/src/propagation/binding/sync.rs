@@ -1,11 +1,11 @@
 //! Requests for the Works of a binding: creates, updates and deletes them on the control plane.
 
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::well_known::SYSTEM;
 use berth_api::{Cluster, Work, names};
-use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::EventRecorder;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -16,7 +16,6 @@ use super::preserved_state::preserved_labels;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
 use super::{Binding, events};
-use crate::api_error::{api_error_message, has_code};
 use crate::object_reference::object_reference;
 use crate::overrides::events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};

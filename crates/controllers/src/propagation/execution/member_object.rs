@@ -1,15 +1,14 @@
 //! Requests about one object in a member: apply, delete, and release.
 
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::sync::Arc;
 
-use berth_apimachinery::api_error::{api_error_message, has_code};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::Status;
 use serde_json::Value;
 
 use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
 use super::object_cache::{Cached, MemberObject};
-use crate::api_error::{api_error_message, has_code};
 use crate::interpreter::retain;
 use crate::json_fields::{is_deleting, kind_of, text_at};
 use crate::resource_type::ResourceType;

@@ -1,11 +1,11 @@
 //! The worker: carries out the action for a Work, first in the member, then on the control plane.
 
+use berth_apimachinery::api_error::has_code;
 use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::Work;
 use berth_api::well_known::EXECUTION_FINALIZER;
-use berth_apimachinery::api_error::has_code;
 use berth_events::EventRecorder;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ use super::member_object::{self, Applied, CONFLICT_TRIES};
 use super::object_cache::{Cached, MemberObject};
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, Observations, next_status};
-use crate::api_error::has_code;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 

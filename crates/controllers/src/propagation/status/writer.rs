@@ -1,10 +1,10 @@
 //! Writes of the status of bindings and templates.
 
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::sync::Arc;
 
 use berth_api::Work;
 use berth_api::binding::AggregatedStatusItem;
-use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_events::{EventRecorder, Happening, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,7 +12,6 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::update;
-use crate::api_error::{api_error_message, has_code};
 use crate::binding_key::BindingKind;
 use crate::interpreter::aggregate;
 use crate::merge_diff::merge_diff;
