@@ -174,18 +174,19 @@ async fn bodies_that_are_no_objects_are_refused() {
     let maps = Objects::maps(&server, "default");
     let of_a_kind = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: ";
     let unreadable = unrecognized("couldn't get version/kind; json parse error: ");
+    let unreadable = unreadable.as_str();
     for (body, start) in [
-        ("[]".to_owned(), &*unreadable),
-        ("1".to_owned(), &unreadable),
-        ("\"a\"".to_owned(), &unreadable),
-        ("true".to_owned(), &unreadable),
-        ("{\"kind\":1}".to_owned(), &unreadable),
+        ("[]".to_owned(), unreadable),
+        ("1".to_owned(), unreadable),
+        ("\"a\"".to_owned(), unreadable),
+        ("true".to_owned(), unreadable),
+        ("{\"kind\":1}".to_owned(), unreadable),
         (
             "kind: ConfigMap\nmetadata:\n  name: fromyaml".to_owned(),
-            &unreadable,
+            unreadable,
         ),
-        ("[".repeat(20_000), &unreadable),
-        ("{\"a\":".repeat(20_000), &unreadable),
+        ("[".repeat(20_000), unreadable),
+        ("{\"a\":".repeat(20_000), unreadable),
         ("{\"metadata\":[]}".to_owned(), of_a_kind),
         ("{\"data\":{\"k\":1}}".to_owned(), of_a_kind),
     ] {
