@@ -4,6 +4,8 @@
 //! Imports are read as text from `use` declarations and from inline `crate::` and `super::` paths. Test modules do not
 //! count.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -339,7 +341,7 @@ fn shortest_path(imports: &Imports, from: &str, to: &str) -> Option<Vec<String>>
             }
             for (_, next) in imports.keys().filter(|(importer, _)| importer == last) {
                 if visited.insert(next.clone()) {
-                    longer.push([path.as_slice(), &[next.clone()]].concat());
+                    longer.push([path.as_slice(), std::slice::from_ref(next)].concat());
                 }
             }
         }
@@ -354,7 +356,7 @@ fn cycle(imports: &Imports) -> Option<String> {
         .keys()
         .filter_map(|(from, to)| {
             let back = shortest_path(imports, to, from)?;
-            Some([&[from.clone()], back.as_slice()].concat())
+            Some([std::slice::from_ref(from), back.as_slice()].concat())
         })
         .collect();
     cycles.sort_by_key(Vec::len);

@@ -71,10 +71,6 @@ struct InitialState {
 }
 
 /// A running watch.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "options and states are independent of each other"
-)]
 pub(crate) struct Watcher {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
