@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use berth_api::taint_policy::{ClusterTaintPolicySpec, all_match};
 use berth_api::{Cluster, ClusterTaintPolicy};
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -299,7 +299,7 @@ impl TaintController {
             uid: cluster.uid(),
             ..ObjectReference::default()
         };
-        self.events.record(Happening {
+        self.events.record(Event {
             object,
             severity,
             reason,

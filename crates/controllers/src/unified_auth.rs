@@ -9,7 +9,7 @@ pub(crate) mod impersonation;
 use std::collections::{BTreeMap, HashSet};
 
 use berth_api::Cluster;
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::core::ApiResource;
 use kube::{Client, Resource as _, ResourceExt as _};
@@ -194,7 +194,7 @@ impl UnifiedAuth {
 
     fn record(&self, cluster: &str, severity: Severity, reason: &'static str, message: String) {
         if let Some(cluster) = self.clusters.get(cluster) {
-            self.events.record(Happening {
+            self.events.record(Event {
                 object: cluster.object_ref(&()),
                 severity,
                 reason,

@@ -165,7 +165,7 @@ fn replay(case: &Value) -> Option<Value> {
         if admitted["accepted"] != true {
             continue;
         }
-        let mut cause = Cause::user();
+        let mut origin = Cause::user();
         if let Some(kind) = policy_kind(object) {
             let mut stored = object.clone();
             admission::mutate(
@@ -177,14 +177,14 @@ fn replay(case: &Value) -> Option<Value> {
             let stored = serde_json::from_value(stored).unwrap();
             let record = PolicyRecord::from_object(kind, &stored);
             let policy = record.ready().expect("an accepted policy can be applied");
-            cause.by_user = !policy.is_lazy();
+            origin.by_user = !policy.is_lazy();
             index.put_policy(Arc::new(record));
         } else {
             present = true;
         }
         if present
             && outcome.is_none()
-            && let Plan::Apply(application) = decide(&template, &index, &cause, Gates::default())
+            && let Plan::Apply(application) = decide(&template, &index, &origin, Gates::default())
         {
             outcome = Some(application);
         }

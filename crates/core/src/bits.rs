@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_behave_like_sets(
+        fn bits_equal_sets(
             len in 0_usize..200,
             left in prop::collection::btree_set(0_usize..200, 0..80),
             right in prop::collection::btree_set(0_usize..200, 0..80),

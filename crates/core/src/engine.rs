@@ -4,9 +4,9 @@ mod cycle;
 mod estimating;
 mod explain;
 mod filtering;
-mod guard;
+mod plugin_calls;
+mod plugin_lists;
 mod prepared;
-mod roster;
 mod scoring;
 mod targets;
 mod terms;
@@ -19,8 +19,8 @@ use crate::options::{EngineOptions, Gates};
 use crate::outcome::Outcome;
 use crate::request::{Request, SpreadBy};
 use explain::Explainer;
+use plugin_lists::PluginLists;
 use prepared::PreparedCache;
-use roster::Roster;
 use trace::{Observed, Silent, Trace};
 
 pub use explain::{ClusterExplanation, Explanation, Refusal, Stage, TermExplanation};
@@ -35,7 +35,7 @@ const REMEMBERED_PLACEMENTS: usize = 512;
 pub struct Engine {
     gates: Gates,
     empty_workload_propagation: bool,
-    roster: Roster,
+    plugins: PluginLists,
     prepared: PreparedCache,
 }
 
@@ -68,7 +68,7 @@ impl Engine {
         Ok(Self {
             gates: options.gates,
             empty_workload_propagation: options.empty_workload_propagation,
-            roster: Roster::new(plugins),
+            plugins: PluginLists::new(plugins),
             prepared: PreparedCache::new(REMEMBERED_PLACEMENTS),
         })
     }

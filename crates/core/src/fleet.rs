@@ -86,7 +86,7 @@ pub struct Fleet {
     resources: Arc<BTreeMap<String, ResourceId>>,
     taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
     /// The index of each list of taints in `taint_lists`.
-    taint_places: BTreeMap<Arc<[RepellingTaint]>, u32>,
+    taint_list_indices: BTreeMap<Arc<[RepellingTaint]>, u32>,
     keeps_objects: bool,
     snapshot: Arc<Snapshot>,
     /// Whether clusters were added or removed since `snapshot` was built.
@@ -124,7 +124,7 @@ impl Fleet {
             }),
             resources,
             taint_lists,
-            taint_places: BTreeMap::from([(untainted, 0)]),
+            taint_list_indices: BTreeMap::from([(untainted, 0)]),
             keeps_objects: false,
             stale: false,
         }
@@ -154,7 +154,7 @@ impl Fleet {
         } else {
             self.rows.insert(Arc::clone(&new.name), Arc::clone(&new));
             match &old {
-                Some(old) if !self.stale => self.follow(old, &new, &aspects),
+                Some(old) if !self.stale => self.update_snapshot(old, &new, &aspects),
                 _ => self.stale = true,
             }
             self.stale |= self.has_many_unused_taint_lists();
@@ -181,7 +181,7 @@ impl Fleet {
     /// Returns a snapshot of the current state.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
         if self.stale {
-            self.collect();
+            self.rebuild_snapshot();
         }
         Arc::clone(&self.snapshot)
     }
@@ -214,7 +214,7 @@ impl Fleet {
         };
         let enablements = status.map_or(&[][..], |status| &status.api_enablements);
         let apis = match old {
-            Some(old) if self.catalogue.stands_for(&old.apis, enablements) => Arc::clone(&old.apis),
+            Some(old) if self.catalogue.represents(&old.apis, enablements) => Arc::clone(&old.apis),
             _ => self.number_apis(enablements),
         };
         let row = Row {
@@ -244,14 +244,14 @@ impl Fleet {
     }
 
     fn taint_list(&mut self, taints: Vec<RepellingTaint>) -> (u32, Arc<[RepellingTaint]>) {
-        if let Some((known, &place)) = self.taint_places.get_key_value(&*taints) {
-            return (place, Arc::clone(known));
+        if let Some((known, &index)) = self.taint_list_indices.get_key_value(&*taints) {
+            return (index, Arc::clone(known));
         }
         let taints: Arc<[RepellingTaint]> = taints.into();
-        let place = u32::try_from(self.taint_lists.len()).unwrap_or(u32::MAX);
-        self.taint_places.insert(Arc::clone(&taints), place);
+        let index = u32::try_from(self.taint_lists.len()).unwrap_or(u32::MAX);
+        self.taint_list_indices.insert(Arc::clone(&taints), index);
         Arc::make_mut(&mut self.taint_lists).push(Arc::clone(&taints));
-        (place, taints)
+        (index, taints)
     }
 
     fn number_apis(&mut self, enablements: &[berth_api::cluster::ApiEnablement]) -> Arc<[u32]> {
@@ -273,7 +273,7 @@ impl Fleet {
     }
 
     /// Updates the snapshot for a changed cluster that it already contains.
-    fn follow(&mut self, old: &Row, new: &Arc<Row>, aspects: &[Aspect]) {
+    fn update_snapshot(&mut self, old: &Row, new: &Arc<Row>, aspects: &[Aspect]) {
         let Some(ordinal) = self.snapshot.ordinal(&new.name) else {
             self.stale = true;
             return;
@@ -299,8 +299,8 @@ impl Fleet {
     }
 
     /// Rebuilds the snapshot from all rows.
-    fn collect(&mut self) {
-        self.forget_unused_taint_lists();
+    fn rebuild_snapshot(&mut self) {
+        self.prune_taint_lists();
         let rows: Vec<Arc<Row>> = self.rows.values().cloned().collect();
         let topology = Topology::new(
             rows.iter().map(|row| &**row),
@@ -327,21 +327,21 @@ impl Fleet {
     }
 
     /// Removes unused lists of taints once they are the majority.
-    fn forget_unused_taint_lists(&mut self) {
+    fn prune_taint_lists(&mut self) {
         if !self.has_many_unused_taint_lists() {
             return;
         }
         let untainted: Arc<[RepellingTaint]> = Arc::from([]);
         self.taint_lists = Arc::new(vec![Arc::clone(&untainted)]);
-        self.taint_places = BTreeMap::from([(untainted, 0)]);
+        self.taint_list_indices = BTreeMap::from([(untainted, 0)]);
         let names: Vec<Arc<str>> = self.rows.keys().cloned().collect();
         for name in names {
             let Some(taints) = self.rows.get(&name).map(|row| row.taints.to_vec()) else {
                 continue;
             };
-            let (place, _) = self.taint_list(taints);
+            let (index, _) = self.taint_list(taints);
             if let Some(row) = self.rows.get_mut(&name) {
-                Arc::make_mut(row).taint_list = place;
+                Arc::make_mut(row).taint_list = index;
             }
         }
     }

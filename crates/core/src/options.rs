@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plugin_lists_are_read_from_left_to_right() {
+    fn plugin_entries_apply_from_left_to_right() {
         for (entries, expected) in [
             (&["*"][..], &["A", "B", "X"][..]),
             (&["*", "-X"], &["A", "B"]),

@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_uid_decides_who_wins_a_tie() {
+    fn uid_decides_the_tie_order() {
         for (uid, order) in [
             ("", TieOrder::Ascending),
             ("4858ca61-3ff8-4095-8267-f3d059d8074c", TieOrder::Ascending),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parity_of_low_bits_is_the_low_bit_of_the_hash() {
+    fn parity_of_low_bits_equals_low_bit_of_the_hash() {
         for uid in ["a", "b", "ab", "0123456789abcdef", "é"] {
             let hash = uid.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
                 (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_binding_is_said() {
+    fn errors_of_bindings_are_described() {
         let spec = |value| serde_json::from_value::<BindingSpec>(value).unwrap();
         let resource =
             serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});

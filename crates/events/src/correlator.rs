@@ -5,75 +5,75 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::budget::Budgets;
-use crate::happening::Told;
-use crate::series::{Draft, Next, Series};
-use crate::similar::Similar;
-use crate::subject::{REMEMBERED, SeriesKey, Topic};
+use crate::aggregator::Aggregator;
+use crate::event::Occurrence;
+use crate::series::{Draft, Series, Step};
+use crate::series_key::{CACHE_SIZE, SeriesKey, Topic};
+use crate::spam_filter::SpamFilter;
 
 /// The time for which repetitions are counted before the count is written.
-pub(crate) const COUNTING: Duration = Duration::from_secs(1);
+pub(crate) const REPEAT_DELAY: Duration = Duration::from_secs(1);
 /// The prefix of combined messages.
-const COMBINED: &str = "(combined from similar events): ";
+const COMBINED_PREFIX: &str = "(combined from similar events): ";
 
 /// Turns events into writes.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
-    similar: Similar,
+    aggregator: Aggregator,
     series: Series,
-    budgets: Budgets,
+    spam_filter: SpamFilter,
     /// The pending series with their due times. All wait equally long, so the order is that of the due times.
-    soon: VecDeque<(Instant, SeriesKey)>,
+    pending: VecDeque<(Instant, SeriesKey)>,
 }
 
 impl Correlator {
     /// Accepts an event and returns the write that is due at once.
-    pub(crate) fn happens(&mut self, mut told: Told, now: Instant) -> Option<Draft> {
-        let topic = Topic::of(&told);
-        let message = &mut told.happening.message;
-        let key = if self.similar.is_one_too_many(&topic, message, now) {
-            message.insert_str(0, COMBINED);
+    pub(crate) fn add(&mut self, mut occurrence: Occurrence, now: Instant) -> Option<Draft> {
+        let topic = Topic::of(&occurrence);
+        let message = &mut occurrence.event.message;
+        let key = if self.aggregator.must_combine(&topic, message, now) {
+            message.insert_str(0, COMBINED_PREFIX);
             SeriesKey::Combined(topic)
         } else {
-            SeriesKey::of(topic, &told)
+            SeriesKey::of(topic, &occurrence)
         };
-        match self.series.happens(&key, told) {
-            Next::Write => self.write(&key, now),
-            Next::WriteSoon => {
-                self.soon.push_back((now + COUNTING, key));
+        match self.series.add(&key, occurrence) {
+            Step::Write => self.write(&key, now),
+            Step::WriteLater => {
+                self.pending.push_back((now + REPEAT_DELAY, key));
                 None
             }
-            Next::Nothing => None,
+            Step::Nothing => None,
         }
     }
 
     /// Returns the due time of the next pending series.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let (due, _) = self.soon.front()?;
+        let (due, _) = self.pending.front()?;
         // Without room for more entries, pending series are due at once.
-        let is_full = self.soon.len() > REMEMBERED.get();
-        Some(if is_full { *due - COUNTING } else { *due })
+        let is_full = self.pending.len() > CACHE_SIZE.get();
+        Some(if is_full { *due - REPEAT_DELAY } else { *due })
     }
 
     /// Removes the next pending series and returns its write.
     pub(crate) fn take_next(&mut self, now: Instant) -> Option<Draft> {
-        let (_, key) = self.soon.pop_front()?;
+        let (_, key) = self.pending.pop_front()?;
         self.write(&key, now)
     }
 
     /// Records the end of a write, successful or not.
-    pub(crate) fn settle(&mut self, key: SeriesKey, now: Instant) {
-        if self.series.settle(&key) {
-            self.soon.push_back((now + COUNTING, key));
+    pub(crate) fn complete(&mut self, key: SeriesKey, now: Instant) {
+        if self.series.complete(&key) {
+            self.pending.push_back((now + REPEAT_DELAY, key));
         }
     }
 
     fn write(&mut self, key: &SeriesKey, now: Instant) -> Option<Draft> {
-        let budgets = &mut self.budgets;
-        self.series.write(key, || budgets.spend(key.subject(), now))
+        let spam_filter = &mut self.spam_filter;
+        self.series
+            .write(key, || spam_filter.allow(key.subject(), now))
     }
 }
 
 #[cfg(test)]
-#[path = "correlator_tests.rs"]
 mod tests;

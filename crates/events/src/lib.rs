@@ -1,54 +1,58 @@
-//! Records Kubernetes events, apart from everything else: an event never delays the work that it tells of, and nothing
-//! that fails for hours, in whatever words, fills a server with them.
+//! A recorder of Kubernetes events that never delays its callers and never floods the API server.
 //!
 //! ```text
 //! recorders ──> bounded queue ──> writer: one task, which owns the correlator ──> a few writes at a time ──> API server
 //!
-//! correlator: similar (which words are one too many) ──> series (what is counted) ──> budget (what may be written)
+//! correlator: aggregator (combines similar messages) ──> series (counts repetitions) ──> spam filter (limits writes)
 //! ```
 //!
-//! What a user sees is what client-go's recorder, which every component of Karmada has, makes of the same happenings:
-//!
-//! | what | rule |
+//! | module | contents |
 //! |---|---|
-//! | the same source, object, part of it, type, reason and message | one event; further happenings patch `count`, `lastTimestamp` and `message` |
-//! | the same but for part and message | nine messages have events of their own; all others share one: `(combined from similar events): ` and the latest message. After more than ten minutes without any it begins anew |
-//! | all of a source and a type about an object | 25 writes, and one more in five minutes; what is not written is counted, and written with the next happening that may be |
-//! | an event that has expired | is created again under its name, with its count and its first time |
-//! | name | `<object>.<nanoseconds of the first happening, in hex>`, or a UUID where that is no name |
-//! | namespace | that of the object; `default` for objects without one |
-//! | what is remembered of each of the three | 4096, the most recently used |
+//! | `event` | events as callers describe them |
+//! | `recorder` | the sending half, which never waits |
+//! | `correlator` | the rules, as pure state: `aggregator`, `series`, `spam_filter`, and their keys in `series_key` |
+//! | `writer`, `event_client` | the writing task; one write with its retries |
+//! | `naming` | names of events |
 //!
-//! And where it differs:
+//! The rules are those of client-go's recorder, which all components of Karmada use:
 //!
-//! | what | client-go | here | why |
+//! | events | rule |
+//! |---|---|
+//! | same source, object, field path, type, reason and message | one event; repetitions patch `count`, `lastTimestamp` and `message` |
+//! | same except for field path and message | the first nine messages have their own events; later ones share one: `(combined from similar events): ` and the latest message. Restarts after more than ten minutes without an event |
+//! | same source, type and object | 25 writes, plus one every five minutes; suppressed events are counted and written with the next allowed one |
+//! | an expired event | is re-created with its name, count and first timestamp |
+//! | name | `<object>.<first timestamp in nanoseconds, hex>`, or a UUID if that is not a valid name |
+//! | namespace | that of the object; `default` for cluster-scoped objects |
+//! | capacity of each cache | 4096 entries, least recently used ones are evicted |
+//!
+//! Differences from client-go:
+//!
+//! | aspect | client-go | here | reason |
 //! |---|---|---|---|
-//! | repetitions within a second | a write each | one write, which spends one | the count is true, and costs less |
-//! | which nine messages keep their events | any | the first | a message that was told counts up where it stands |
-//! | `reportingComponent` of a combined event | none | as of all others | |
-//! | writes at once | one | four, which leave way to more urgent work for a moment each | a slow answer delays few |
-//! | happenings that wait | 1000 | 100,000 | a fleet is placed in one go |
-//! | a server that is not well (5xx, 429) | the event is given up, unless the answer says when to come back | it is sent again, as where it cannot be reached: 12 times, after 0.1 s to 5 s | |
+//! | repetitions within a second | one write each | one write | same count at a lower cost |
+//! | messages with their own events | any nine | the first nine | known messages keep counting |
+//! | `reportingComponent` of combined events | absent | present | consistency |
+//! | concurrent writes | one | four, which briefly yield to more urgent work | a slow response delays few events |
+//! | queue length | 1000 | 100,000 | a whole fleet may be scheduled at once |
+//! | unhealthy server (5xx, 429) | drops the event unless the response has a retry delay | retries 12 times, after 0.1 s to 5 s, as for an unreachable server | |
 //!
-//! Events are told as well as possible: where the queue is full, or the server goes on refusing, the log says so and the
-//! event is gone until it happens again.
-//!
-//! It knows nothing of what is told.
+//! Recording is best effort: if the queue is full or the server keeps rejecting events, they are logged and
+//! lost.
 
-mod budget;
+mod aggregator;
 mod correlator;
+mod event;
+mod event_client;
 #[cfg(test)]
-mod examples;
-mod happening;
+mod fixtures;
 mod naming;
 mod recorder;
-mod sending;
 mod series;
-mod similar;
-mod source;
-mod subject;
+mod series_key;
+mod spam_filter;
 mod writer;
 
-pub use happening::{Happening, Note, Severity};
+pub use event::{Event, Note, Severity};
 pub use recorder::EventRecorder;
-pub use writer::{EventWriter, Pace};
+pub use writer::{EventWriter, RateLimiter};

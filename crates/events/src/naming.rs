@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 /// Maximum length of an event name.
-const LONGEST: usize = 253;
+const MAX_LENGTH: usize = 253;
 
 /// Returns the name of an event: its object and first timestamp, or a UUID if that is not a valid name.
 pub(crate) fn name(object: Option<&str>, first: Timestamp) -> String {
     let name = format!("{}.{:x}", object.unwrap_or_default(), first.as_nanosecond());
-    if is_fit(&name) {
+    if is_dns_subdomain(&name) {
         name
     } else {
         Uuid::new_v4().to_string()
@@ -17,15 +17,15 @@ pub(crate) fn name(object: Option<&str>, first: Timestamp) -> String {
 }
 
 /// Reports whether the name is a DNS subdomain.
-fn is_fit(name: &str) -> bool {
-    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+fn is_dns_subdomain(name: &str) -> bool {
+    let is_alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_label = |label: &str| {
         let label = label.as_bytes();
-        label.first().is_some_and(|c| is_plain(*c))
-            && label.last().is_some_and(|c| is_plain(*c))
-            && label.iter().all(|c| is_plain(*c) || *c == b'-')
+        label.first().is_some_and(|c| is_alphanumeric(*c))
+            && label.last().is_some_and(|c| is_alphanumeric(*c))
+            && label.iter().all(|c| is_alphanumeric(*c) || *c == b'-')
     };
-    name.len() <= LONGEST && name.split('.').all(is_label)
+    name.len() <= MAX_LENGTH && name.split('.').all(is_label)
 }
 
 #[cfg(test)]
@@ -37,13 +37,13 @@ mod tests {
     }
 
     #[test]
-    fn events_are_named_after_their_objects() {
+    fn names_contain_object_and_time() {
         assert_eq!(named("web"), "web.1f00ff");
         assert_eq!(named("apps.example-1.com"), "apps.example-1.com.1f00ff");
     }
 
     #[test]
-    fn names_that_do_not_fit_give_way_to_others() {
+    fn invalid_names_are_replaced_by_uuids() {
         let long = "a".repeat(250);
         for object in ["system:node", "Web", "web-", "-web", "", "a..b", &long] {
             let name = named(object);

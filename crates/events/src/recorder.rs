@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
-use crate::happening::{Happening, Told};
-use crate::source::Source;
+use crate::event::Source;
+use crate::event::{Event, Occurrence};
 use crate::writer::EventWriter;
 
 /// The queue length; further events are dropped.
-pub(crate) const BACKLOG: usize = 100_000;
+pub(crate) const QUEUE_LENGTH: usize = 100_000;
 
 /// The sending half of a recorder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     source: Source,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<Occurrence>,
     busy: Arc<watch::Sender<bool>>,
     dropped: Arc<AtomicU64>,
 }
@@ -25,15 +25,15 @@ pub struct EventRecorder {
 impl EventRecorder {
     /// Creates a recorder for a component, and its writer, which must be run as a task.
     pub fn new(client: kube::Client, component: &str) -> (Self, EventWriter) {
-        Self::with_backlog(client, component, BACKLOG)
+        Self::with_queue_length(client, component, QUEUE_LENGTH)
     }
 
-    pub(crate) fn with_backlog(
+    pub(crate) fn with_queue_length(
         client: kube::Client,
         component: &str,
-        backlog: usize,
+        queue_length: usize,
     ) -> (Self, EventWriter) {
-        let (sender, receiver) = mpsc::channel(backlog);
+        let (sender, receiver) = mpsc::channel(queue_length);
         let busy = Arc::new(watch::Sender::new(false));
         let writer = EventWriter::new(client, receiver, busy.subscribe());
         let recorder = Self {
@@ -66,24 +66,24 @@ impl EventRecorder {
     /// Sets whether more urgent work is in progress, to which writes of events yield for a moment.
     pub fn set_busy(&self, busy: bool) {
         self.busy
-            .send_if_modified(|known| std::mem::replace(known, busy) != busy);
+            .send_if_modified(|current| std::mem::replace(current, busy) != busy);
     }
 
     /// Records an event.
-    pub fn record(&self, happening: Happening) {
-        let told = Told {
+    pub fn record(&self, event: Event) {
+        let occurrence = Occurrence {
             source: self.source.clone(),
-            happening,
+            event,
             at: jiff::Timestamp::now(),
         };
-        match self.sender.try_send(told) {
+        match self.sender.try_send(occurrence) {
             Ok(()) => {}
-            Err(TrySendError::Closed(_)) => tracing::debug!("an event comes after the end"),
+            Err(TrySendError::Closed(_)) => tracing::debug!("dropped an event after the shutdown"),
             Err(TrySendError::Full(_)) => {
                 // A flood of events must not flood the log.
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
                 if dropped.is_power_of_two() {
-                    tracing::warn!(dropped, "too many events: dropped what did not fit");
+                    tracing::warn!(dropped, "the event queue is full; dropped events");
                 }
             }
         }

@@ -3,17 +3,17 @@
 use jiff::Timestamp;
 use lru::LruCache;
 
-use crate::happening::Told;
+use crate::event::Occurrence;
 use crate::naming;
-use crate::subject::{REMEMBERED, SeriesKey};
+use crate::series_key::{CACHE_SIZE, SeriesKey};
 
 /// The next step for a series after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Step {
     /// The event is new and must be written now.
     Write,
     /// The event must be written again, together with further repetitions.
-    WriteSoon,
+    WriteLater,
     /// A pending or running write covers the event.
     Nothing,
 }
@@ -24,16 +24,16 @@ pub(crate) struct Draft {
     pub(crate) key: SeriesKey,
     pub(crate) name: String,
     pub(crate) first: Timestamp,
-    pub(crate) latest: Told,
+    pub(crate) latest: Occurrence,
     pub(crate) count: i32,
 }
 
 /// The event of a series.
 #[derive(Debug)]
-struct Record {
+struct Entry {
     name: String,
     first: Timestamp,
-    latest: Told,
+    latest: Occurrence,
     count: i32,
     stage: Stage,
 }
@@ -41,92 +41,92 @@ struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing is to be written.
-    Quiet,
+    Idle,
     /// A write is running.
     Writing,
     /// A write is running, and further events arrived.
-    WritingMore,
+    WritingStale,
     /// A write is pending.
-    Due,
+    Pending,
 }
 
 /// The recent series.
 #[derive(Debug)]
 pub(crate) struct Series {
-    known: LruCache<SeriesKey, Record>,
+    entries: LruCache<SeriesKey, Entry>,
 }
 
 impl Default for Series {
     fn default() -> Self {
         Self {
-            known: LruCache::new(REMEMBERED),
+            entries: LruCache::new(CACHE_SIZE),
         }
     }
 }
 
 impl Series {
     /// Adds an event to its series.
-    pub(crate) fn happens(&mut self, key: &SeriesKey, told: Told) -> Next {
-        let Some(record) = self.known.get_mut(key) else {
-            let record = Record {
-                name: naming::name(told.happening.object.name.as_deref(), told.at),
-                first: told.at,
-                latest: told,
+    pub(crate) fn add(&mut self, key: &SeriesKey, occurrence: Occurrence) -> Step {
+        let Some(entry) = self.entries.get_mut(key) else {
+            let entry = Entry {
+                name: naming::name(occurrence.event.object.name.as_deref(), occurrence.at),
+                first: occurrence.at,
+                latest: occurrence,
                 count: 1,
-                stage: Stage::Due,
+                stage: Stage::Pending,
             };
-            self.known.put(key.clone(), record);
-            return Next::Write;
+            self.entries.put(key.clone(), entry);
+            return Step::Write;
         };
-        record.count = record.count.saturating_add(1);
-        record.latest = told;
-        match record.stage {
-            Stage::Quiet => {
-                record.stage = Stage::Due;
-                Next::WriteSoon
+        entry.count = entry.count.saturating_add(1);
+        entry.latest = occurrence;
+        match entry.stage {
+            Stage::Idle => {
+                entry.stage = Stage::Pending;
+                Step::WriteLater
             }
             Stage::Writing => {
-                record.stage = Stage::WritingMore;
-                Next::Nothing
+                entry.stage = Stage::WritingStale;
+                Step::Nothing
             }
-            Stage::WritingMore | Stage::Due => Next::Nothing,
+            Stage::WritingStale | Stage::Pending => Step::Nothing,
         }
     }
 
     /// Starts the pending write of a series if `allow` returns true. Otherwise the next event triggers a write
     /// with the total count.
-    pub(crate) fn write(&mut self, key: &SeriesKey, may: impl FnOnce() -> bool) -> Option<Draft> {
+    pub(crate) fn write(&mut self, key: &SeriesKey, allow: impl FnOnce() -> bool) -> Option<Draft> {
         // An evicted series starts over with its next event.
-        let record = self.known.peek_mut(key)?;
-        if record.stage != Stage::Due {
+        let entry = self.entries.peek_mut(key)?;
+        if entry.stage != Stage::Pending {
             return None;
         }
-        if !may() {
-            record.stage = Stage::Quiet;
+        if !allow() {
+            entry.stage = Stage::Idle;
             return None;
         }
-        record.stage = Stage::Writing;
+        entry.stage = Stage::Writing;
         Some(Draft {
             key: key.clone(),
-            name: record.name.clone(),
-            first: record.first,
-            latest: record.latest.clone(),
-            count: record.count,
+            name: entry.name.clone(),
+            first: entry.first,
+            latest: entry.latest.clone(),
+            count: entry.count,
         })
     }
 
     /// Ends the write of a series and reports whether further events arrived and made it pending again.
-    pub(crate) fn settle(&mut self, key: &SeriesKey) -> bool {
-        let Some(record) = self.known.peek_mut(key) else {
+    pub(crate) fn complete(&mut self, key: &SeriesKey) -> bool {
+        let Some(entry) = self.entries.peek_mut(key) else {
             return false;
         };
-        let (stage, is_due) = match record.stage {
-            Stage::Writing => (Stage::Quiet, false),
-            Stage::WritingMore => (Stage::Due, true),
+        let (stage, is_due) = match entry.stage {
+            Stage::Writing => (Stage::Idle, false),
+            Stage::WritingStale => (Stage::Pending, true),
             // The series was evicted and started over during the write.
             other => (other, false),
         };
-        record.stage = stage;
+        entry.stage = stage;
         is_due
     }
 }
@@ -134,16 +134,16 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::examples::told;
-    use crate::subject::Topic;
+    use crate::fixtures::occurrence;
+    use crate::series_key::Topic;
 
-    fn happens(series: &mut Series, message: &str) -> Next {
-        series.happens(&key(message), told("BackOff", message))
+    fn add(series: &mut Series, message: &str) -> Step {
+        series.add(&key(message), occurrence("BackOff", message))
     }
 
     fn key(message: &str) -> SeriesKey {
-        let told = told("BackOff", message);
-        SeriesKey::of(Topic::of(&told), &told)
+        let occurrence = occurrence("BackOff", message);
+        SeriesKey::of(Topic::of(&occurrence), &occurrence)
     }
 
     fn count(series: &mut Series, message: &str) -> Option<i32> {
@@ -153,68 +153,68 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_count_up() {
+    fn repetitions_are_counted() {
         let mut series = Series::default();
-        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert_eq!(add(&mut series, "a"), Step::Write);
         assert_eq!(count(&mut series, "a"), Some(1));
-        assert!(!series.settle(&key("a")));
-        assert_eq!(happens(&mut series, "a"), Next::WriteSoon);
+        assert!(!series.complete(&key("a")));
+        assert_eq!(add(&mut series, "a"), Step::WriteLater);
         assert_eq!(count(&mut series, "a"), Some(2));
-        assert!(!series.settle(&key("a")));
-        assert_eq!(happens(&mut series, "b"), Next::Write);
+        assert!(!series.complete(&key("a")));
+        assert_eq!(add(&mut series, "b"), Step::Write);
     }
 
     #[test]
-    fn what_comes_while_an_event_is_written_becomes_one_write() {
+    fn events_during_a_write_become_one_write() {
         let mut series = Series::default();
-        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert_eq!(add(&mut series, "a"), Step::Write);
         assert_eq!(count(&mut series, "a"), Some(1));
         for _ in 0..9 {
-            assert_eq!(happens(&mut series, "a"), Next::Nothing);
+            assert_eq!(add(&mut series, "a"), Step::Nothing);
         }
-        assert!(series.settle(&key("a")));
-        assert_eq!(happens(&mut series, "a"), Next::Nothing);
+        assert!(series.complete(&key("a")));
+        assert_eq!(add(&mut series, "a"), Step::Nothing);
         assert_eq!(count(&mut series, "a"), Some(11));
         assert_eq!(count(&mut series, "a"), None, "nothing is left to say");
-        assert!(!series.settle(&key("a")));
+        assert!(!series.complete(&key("a")));
     }
 
     #[test]
-    fn what_may_not_be_written_is_counted() {
+    fn suppressed_writes_are_counted() {
         let mut series = Series::default();
-        assert_eq!(happens(&mut series, "a"), Next::Write);
+        assert_eq!(add(&mut series, "a"), Step::Write);
         assert!(series.write(&key("a"), || false).is_none());
-        assert_eq!(happens(&mut series, "a"), Next::WriteSoon);
+        assert_eq!(add(&mut series, "a"), Step::WriteLater);
         assert_eq!(count(&mut series, "a"), Some(2));
     }
 
     #[test]
-    fn what_was_of_use_longest_ago_is_forgotten_first() {
+    fn least_recently_used_entries_are_evicted() {
         let mut series = Series::default();
-        for n in 0..REMEMBERED.get() {
+        for n in 0..CACHE_SIZE.get() {
             let message = n.to_string();
-            assert_eq!(happens(&mut series, &message), Next::Write);
+            assert_eq!(add(&mut series, &message), Step::Write);
             assert_eq!(count(&mut series, &message), Some(1));
-            assert!(!series.settle(&key(&message)));
+            assert!(!series.complete(&key(&message)));
         }
-        assert_eq!(happens(&mut series, "0"), Next::WriteSoon);
-        assert_eq!(happens(&mut series, "one more"), Next::Write);
-        assert_eq!(series.known.len(), REMEMBERED.get());
+        assert_eq!(add(&mut series, "0"), Step::WriteLater);
+        assert_eq!(add(&mut series, "one more"), Step::Write);
+        assert_eq!(series.entries.len(), CACHE_SIZE.get());
         assert_eq!(count(&mut series, "0"), Some(2));
-        assert_eq!(happens(&mut series, "1"), Next::Write);
+        assert_eq!(add(&mut series, "1"), Step::Write);
     }
 
     #[test]
-    fn what_is_forgotten_while_it_is_written_begins_anew() {
+    fn series_evicted_during_a_write_starts_over() {
         let mut series = Series::default();
-        happens(&mut series, "a");
+        add(&mut series, "a");
         count(&mut series, "a");
-        happens(&mut series, "a");
-        series.known.clear();
-        assert!(!series.settle(&key("a")));
+        add(&mut series, "a");
+        series.entries.clear();
+        assert!(!series.complete(&key("a")));
         assert_eq!(count(&mut series, "a"), None);
-        assert_eq!(happens(&mut series, "a"), Next::Write);
-        assert!(!series.settle(&key("a")), "it is of the other one");
+        assert_eq!(add(&mut series, "a"), Step::Write);
+        assert!(!series.complete(&key("a")), "it is of the other one");
         assert_eq!(count(&mut series, "a"), Some(1));
     }
 }

@@ -11,33 +11,33 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::correlator::Correlator;
-use crate::happening::Told;
-use crate::sending::{Line, SendError};
+use crate::event::Occurrence;
+use crate::event_client::{EventClient, SendError};
 use crate::series::Draft;
 
 /// Maximum concurrent writes. Some concurrency limits the effect of slow responses, but leaves the server to
 /// others.
-pub(crate) const AT_ONCE: usize = 4;
+pub(crate) const MAX_CONCURRENT: usize = 4;
 /// With more queued events than this, writes no longer yield to urgent work.
-const IMPATIENT_BACKLOG: usize = 50_000;
+const YIELD_BACKLOG: usize = 50_000;
 /// Maximum time for which an event yields to urgent work.
-const LONGEST_YIELD: Duration = Duration::from_millis(20);
+const MAX_YIELD: Duration = Duration::from_millis(20);
 /// Maximum time to write queued events after a shutdown.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Default timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Limits the rate of requests.
-pub trait Pace: Send + Sync {
+pub trait RateLimiter: Send + Sync {
     /// Waits until one request may be sent.
-    fn turn(&self) -> BoxFuture<'_, ()>;
+    fn acquire(&self) -> BoxFuture<'_, ()>;
 }
 
 /// Writes the events of recorders.
 pub struct EventWriter {
-    line: Line,
-    pace: Option<Arc<dyn Pace>>,
-    receiver: mpsc::Receiver<Told>,
+    event_client: EventClient,
+    rate_limiter: Option<Arc<dyn RateLimiter>>,
+    receiver: mpsc::Receiver<Occurrence>,
     busy: watch::Receiver<bool>,
     correlator: Correlator,
 }
@@ -59,15 +59,15 @@ type Writes = FuturesUnordered<BoxFuture<'static, Done>>;
 impl EventWriter {
     pub(crate) fn new(
         client: kube::Client,
-        receiver: mpsc::Receiver<Told>,
+        receiver: mpsc::Receiver<Occurrence>,
         busy: watch::Receiver<bool>,
     ) -> Self {
         Self {
-            line: Line {
+            event_client: EventClient {
                 client,
-                patience: PATIENCE,
+                timeout: REQUEST_TIMEOUT,
             },
-            pace: None,
+            rate_limiter: None,
             receiver,
             busy,
             correlator: Correlator::default(),
@@ -76,15 +76,15 @@ impl EventWriter {
 
     /// Limits the rate of writes.
     #[must_use]
-    pub fn with_pace(mut self, pace: Arc<dyn Pace>) -> Self {
-        self.pace = Some(pace);
+    pub fn with_rate_limiter(mut self, rate_limiter: Arc<dyn RateLimiter>) -> Self {
+        self.rate_limiter = Some(rate_limiter);
         self
     }
 
     /// Sets the timeout of requests.
     #[must_use]
-    pub fn with_patience(mut self, patience: Duration) -> Self {
-        self.line.patience = patience;
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.event_client.timeout = timeout;
         self
     }
 
@@ -97,19 +97,19 @@ impl EventWriter {
         while open || waiting.is_some() || !writes.is_empty() {
             let turn = waiting.as_ref().map(|(_, until)| *until);
             let due = self.correlator.next_due();
-            let has_room = writes.len() < AT_ONCE;
+            let has_room = writes.len() < MAX_CONCURRENT;
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
                 Some(done) = writes.next() => self.done(done),
                 () = at(due), if due.is_some() && has_room => self.write_next(&mut writes),
-                () = way_is_free(&mut self.busy, turn), if turn.is_some() && has_room => {
+                () = urgent_work_done(&mut self.busy, turn), if turn.is_some() && has_room => {
                     if let Some((draft, _)) = waiting.take() {
                         self.write(draft, &mut writes);
                     }
                 }
-                told = self.receiver.recv(), if open && waiting.is_none() && has_room => match told {
-                    Some(told) => waiting = self.take(told).map(|draft| (draft, self.yield_until())),
+                occurrence = self.receiver.recv(), if open && waiting.is_none() && has_room => match occurrence {
+                    Some(occurrence) => waiting = self.take(occurrence).map(|draft| (draft, self.yield_until())),
                     None => open = false,
                 }
             }
@@ -118,11 +118,11 @@ impl EventWriter {
         if let Some((draft, _)) = waiting.take() {
             self.write(draft, &mut writes);
         }
-        if tokio::time::timeout(DRAIN, self.drain(writes))
+        if tokio::time::timeout(DRAIN_TIMEOUT, self.drain(writes))
             .await
             .is_err()
         {
-            tracing::warn!("stopped before all events were written");
+            tracing::warn!("shutdown before all events were written");
         }
     }
 
@@ -130,8 +130,8 @@ impl EventWriter {
         loop {
             tokio::select! {
                 Some(done) = writes.next() => self.done(done),
-                Some(told) = self.receiver.recv(), if writes.len() < AT_ONCE => {
-                    if let Some(draft) = self.take(told) {
+                Some(occurrence) = self.receiver.recv(), if writes.len() < MAX_CONCURRENT => {
+                    if let Some(draft) = self.take(occurrence) {
                         self.write(draft, &mut writes);
                     }
                 }
@@ -146,15 +146,15 @@ impl EventWriter {
     }
 
     fn yield_until(&self) -> Instant {
-        if self.receiver.len() < IMPATIENT_BACKLOG {
-            Instant::now() + LONGEST_YIELD
+        if self.receiver.len() < YIELD_BACKLOG {
+            Instant::now() + MAX_YIELD
         } else {
             Instant::now()
         }
     }
 
-    fn take(&mut self, told: Told) -> Option<Draft> {
-        self.correlator.happens(told, Instant::now())
+    fn take(&mut self, occurrence: Occurrence) -> Option<Draft> {
+        self.correlator.add(occurrence, Instant::now())
     }
 
     fn write_next(&mut self, writes: &mut Writes) {
@@ -164,10 +164,10 @@ impl EventWriter {
     }
 
     fn write(&self, draft: Draft, writes: &mut Writes) {
-        let (line, pace) = (self.line.clone(), self.pace.clone());
+        let (event_client, rate_limiter) = (self.event_client.clone(), self.rate_limiter.clone());
         writes.push(Box::pin(async move {
-            turn(pace).await;
-            let outcome = line.write(&draft).await;
+            turn(rate_limiter).await;
+            let outcome = event_client.write(&draft).await;
             Done { draft, outcome }
         }));
     }
@@ -176,15 +176,15 @@ impl EventWriter {
         let Done { draft, outcome } = done;
         match outcome {
             Ok(()) => {}
-            Err(error) if error.is_of_an_ending_namespace() => {
-                tracing::debug!(%error, "an event comes after its namespace");
+            Err(error) if error.is_namespace_terminating() => {
+                tracing::debug!(%error, "dropped an event of a terminating namespace");
             }
             Err(error) => {
-                let reason = draft.latest.happening.reason;
+                let reason = draft.latest.event.reason;
                 tracing::warn!(%error, reason, "cannot record an event");
             }
         }
-        self.correlator.settle(draft.key, Instant::now());
+        self.correlator.complete(draft.key, Instant::now());
     }
 }
 
@@ -194,18 +194,17 @@ async fn at(due: Option<Instant>) {
     }
 }
 
-async fn turn(pace: Option<Arc<dyn Pace>>) {
-    if let Some(pace) = pace {
-        pace.turn().await;
+async fn turn(rate_limiter: Option<Arc<dyn RateLimiter>>) {
+    if let Some(rate_limiter) = rate_limiter {
+        rate_limiter.acquire().await;
     }
 }
 
 /// Waits until urgent work is done, or until the given time.
-async fn way_is_free(busy: &mut watch::Receiver<bool>, until: Option<Instant>) {
+async fn urgent_work_done(busy: &mut watch::Receiver<bool>, until: Option<Instant>) {
     let Some(until) = until else { return };
     let _ = tokio::time::timeout_at(until, busy.wait_for(|busy| !busy)).await;
 }
 
 #[cfg(test)]
-#[path = "writer_tests.rs"]
 mod tests;

@@ -118,8 +118,8 @@ async fn run_with_metrics(
     let (recorder, event_writer) =
         EventRecorder::new(client.clone(), options.declared.first_name());
     let event_writer = event_writer
-        .with_pace(limit.clone())
-        .with_patience(options.timeouts.request);
+        .with_rate_limiter(limit.clone())
+        .with_timeout(options.timeouts.request);
     let recording = tokio::spawn(event_writer.run(recorder_stop));
     let writer = Writer {
         client: client.clone(),

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::cache::{Cache, Key, ObjectCache, key};
 use crate::deployments::REVISION;
-use crate::world::{Key, Kind, World, key};
 
 /// A write to the API server.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub(crate) enum Action {
     ReplaceSlice(Box<EndpointSlice>),
     DeleteSlice(Key),
     /// Binds the claim to a volume.
-    GiveVolume(Key, String),
+    BindClaim(Key, String),
     /// Replaces the status of an object.
     PodStatus(Box<Pod>),
     DeploymentStatus(Box<Deployment>),
@@ -65,25 +65,29 @@ impl Executor {
     }
 
     /// Executes an action and updates the cache. An error may only mean that another writer was faster.
-    pub(crate) async fn act(&self, action: Action, world: &mut World) -> Result<(), kube::Error> {
+    pub(crate) async fn execute(
+        &self,
+        action: Action,
+        cache: &mut Cache,
+    ) -> Result<(), kube::Error> {
         match action {
-            Action::CreatePod(pod) => self.create(&*pod, &mut world.pods).await,
-            Action::CreateReplicaSet(set) => self.create(&*set, &mut world.replica_sets).await,
-            Action::CreateJob(job) => self.create(&*job, &mut world.jobs).await,
-            Action::CreateClaim(claim) => self.create(&*claim, &mut world.claims).await,
-            Action::CreateSlice(slice) => self.create(&*slice, &mut world.slices).await,
-            Action::ReplaceSlice(slice) => self.replace(&*slice, &mut world.slices).await,
-            Action::DeleteSlice(key) => self.delete(&key, &mut world.slices).await,
-            Action::DeletePod(key) => self.delete(&key, &mut world.pods).await,
-            Action::DeleteReplicaSet(key) => self.delete(&key, &mut world.replica_sets).await,
-            Action::DeleteJob(key) => self.delete(&key, &mut world.jobs).await,
-            Action::DeleteClaim(key) => self.delete(&key, &mut world.claims).await,
-            Action::Bind(key, node) => self.bind(&key, node, world).await,
+            Action::CreatePod(pod) => self.create(&*pod, &mut cache.pods).await,
+            Action::CreateReplicaSet(set) => self.create(&*set, &mut cache.replica_sets).await,
+            Action::CreateJob(job) => self.create(&*job, &mut cache.jobs).await,
+            Action::CreateClaim(claim) => self.create(&*claim, &mut cache.claims).await,
+            Action::CreateSlice(slice) => self.create(&*slice, &mut cache.slices).await,
+            Action::ReplaceSlice(slice) => self.replace(&*slice, &mut cache.slices).await,
+            Action::DeleteSlice(key) => self.delete(&key, &mut cache.slices).await,
+            Action::DeletePod(key) => self.delete(&key, &mut cache.pods).await,
+            Action::DeleteReplicaSet(key) => self.delete(&key, &mut cache.replica_sets).await,
+            Action::DeleteJob(key) => self.delete(&key, &mut cache.jobs).await,
+            Action::DeleteClaim(key) => self.delete(&key, &mut cache.claims).await,
+            Action::Bind(key, node) => self.bind(&key, node, cache).await,
             Action::Scale(key, replicas) => {
                 let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
                 let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &key.0);
                 let scaled = api.patch(&key.1, &PatchParams::default(), &patch).await?;
-                world.replica_sets.put(scaled);
+                cache.replica_sets.put(scaled);
                 Ok(())
             }
             Action::Revise(key, revision) => {
@@ -92,35 +96,35 @@ impl Executor {
                 let api: Api<ReplicaSet> = self.api(&key.0);
                 let parameters = PatchParams::default();
                 let revised = api.patch(&key.1, &parameters, &Patch::Merge(patch)).await?;
-                world.replica_sets.put(revised);
+                cache.replica_sets.put(revised);
                 Ok(())
             }
-            Action::GiveVolume(key, volume) => {
+            Action::BindClaim(key, volume) => {
                 let patch = Patch::Merge(json!({ "spec": { "volumeName": volume } }));
                 let api: Api<PersistentVolumeClaim> = self.api(&key.0);
                 let given = api.patch(&key.1, &PatchParams::default(), &patch).await?;
-                world.claims.put(given);
+                cache.claims.put(given);
                 Ok(())
             }
-            Action::PodStatus(object) => self.status(&*object, &mut world.pods).await,
-            Action::DeploymentStatus(object) => self.status(&*object, &mut world.deployments).await,
+            Action::PodStatus(object) => self.status(&*object, &mut cache.pods).await,
+            Action::DeploymentStatus(object) => self.status(&*object, &mut cache.deployments).await,
             Action::ReplicaSetStatus(object) => {
-                self.status(&*object, &mut world.replica_sets).await
+                self.status(&*object, &mut cache.replica_sets).await
             }
             Action::ReplicationControllerStatus(object) => {
-                self.status(&*object, &mut world.replication_controllers)
+                self.status(&*object, &mut cache.replication_controllers)
                     .await
             }
             Action::StatefulSetStatus(object) => {
-                self.status(&*object, &mut world.stateful_sets).await
+                self.status(&*object, &mut cache.stateful_sets).await
             }
-            Action::DaemonSetStatus(object) => self.status(&*object, &mut world.daemon_sets).await,
-            Action::JobStatus(object) => self.status(&*object, &mut world.jobs).await,
-            Action::CronJobStatus(object) => self.status(&*object, &mut world.cron_jobs).await,
-            Action::ClaimStatus(object) => self.status(&*object, &mut world.claims).await,
-            Action::BudgetStatus(object) => self.status(&*object, &mut world.budgets).await,
-            Action::ServiceStatus(object) => self.status(&*object, &mut world.services).await,
-            Action::IngressStatus(object) => self.status(&*object, &mut world.ingresses).await,
+            Action::DaemonSetStatus(object) => self.status(&*object, &mut cache.daemon_sets).await,
+            Action::JobStatus(object) => self.status(&*object, &mut cache.jobs).await,
+            Action::CronJobStatus(object) => self.status(&*object, &mut cache.cron_jobs).await,
+            Action::ClaimStatus(object) => self.status(&*object, &mut cache.claims).await,
+            Action::BudgetStatus(object) => self.status(&*object, &mut cache.budgets).await,
+            Action::ServiceStatus(object) => self.status(&*object, &mut cache.services).await,
+            Action::IngressStatus(object) => self.status(&*object, &mut cache.ingresses).await,
         }
     }
 
@@ -131,7 +135,7 @@ impl Executor {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    async fn create<K>(&self, object: &K, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    async fn create<K>(&self, object: &K, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -144,7 +148,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn replace<K>(&self, object: &K, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    async fn replace<K>(&self, object: &K, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -159,7 +163,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn delete<K>(&self, key: &Key, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    async fn delete<K>(&self, key: &Key, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -179,7 +183,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn status<K>(&self, object: &K, kind: &mut Kind<K>) -> Result<(), kube::Error>
+    async fn status<K>(&self, object: &K, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -196,7 +200,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn bind(&self, key: &Key, node: String, world: &mut World) -> Result<(), kube::Error> {
+    async fn bind(&self, key: &Key, node: String, cache: &mut Cache) -> Result<(), kube::Error> {
         let pods: Api<Pod> = self.api(&key.0);
         let binding = Binding {
             metadata: kube::api::ObjectMeta {
@@ -214,8 +218,8 @@ impl Executor {
         let bound: serde_json::Value = pods
             .create_subresource("binding", &key.1, &PostParams::default(), &binding)
             .await?;
-        tracing::trace!(pod = key.1, status = %bound["status"], "a pod got a node");
-        world.pods.put(pods.get(&key.1).await?);
+        tracing::trace!(pod = key.1, status = %bound["status"], "bound a pod");
+        cache.pods.put(pods.get(&key.1).await?);
         Ok(())
     }
 }

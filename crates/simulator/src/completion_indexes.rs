@@ -16,7 +16,7 @@ pub(crate) fn of(pod: &Pod) -> Option<usize> {
 }
 
 /// Formats indexes for a status: `0-2,5`.
-pub(crate) fn written(indexes: &BTreeSet<usize>) -> Option<String> {
+pub(crate) fn format_indexes(indexes: &BTreeSet<usize>) -> Option<String> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for &index in indexes {
         match spans.last_mut() {
@@ -36,7 +36,7 @@ pub(crate) fn written(indexes: &BTreeSet<usize>) -> Option<String> {
 }
 
 /// Assigns an index to a pod.
-pub(crate) fn give(pod: &mut Pod, job: &str, index: usize) {
+pub(crate) fn assign(pod: &mut Pod, job: &str, index: usize) {
     let number = index.to_string();
     for marks in [&mut pod.metadata.annotations, &mut pod.metadata.labels] {
         marks
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_in_a_row_are_a_span() {
+    fn three_consecutive_indexes_are_a_span() {
         for (indexes, text) in [
             (vec![], None),
             (vec![0], Some("0")),
@@ -84,7 +84,7 @@ mod tests {
             (vec![1, 3, 4, 7, 8, 9], Some("1,3,4,7-9")),
         ] {
             let indexes: BTreeSet<usize> = indexes.into_iter().collect();
-            assert_eq!(written(&indexes).as_deref(), text, "{indexes:?}");
+            assert_eq!(format_indexes(&indexes).as_deref(), text, "{indexes:?}");
         }
     }
 }

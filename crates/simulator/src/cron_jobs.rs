@@ -11,27 +11,33 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled;
+use crate::cache::{Cache, key};
 use crate::jobs::{self, End};
+use crate::ownership;
 use crate::plan::Plan;
 use crate::scope::Scope;
-use crate::world::{World, key};
 use schedule::Schedule;
 
 /// The annotation with the scheduled time of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-pub(crate) fn plan(world: &World, scope: &Scope, now: Timestamp, plan: &mut Plan) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, now: Timestamp, plan: &mut Plan) {
     let of_scope = |cron: &&CronJob| scope.covers(&cron.metadata);
-    for cron in world.cron_jobs.iter().filter(of_scope) {
+    for cron in cache.cron_jobs.iter().filter(of_scope) {
         if cron.metadata.deletion_timestamp.is_none() {
-            one(cron, &cron.spec, world, now, plan);
+            plan_cron_job(cron, &cron.spec, cache, now, plan);
         }
     }
 }
 
-fn one(cron: &CronJob, spec: &CronJobSpec, world: &World, now: Timestamp, plan: &mut Plan) {
-    let own: Vec<&Job> = world.jobs.iter().filter(|job| is_of(job, cron)).collect();
+fn plan_cron_job(
+    cron: &CronJob,
+    spec: &CronJobSpec,
+    cache: &Cache,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    let own: Vec<&Job> = cache.jobs.iter().filter(|job| is_of(job, cron)).collect();
     let active: Vec<&Job> = own
         .iter()
         .copied()
@@ -69,7 +75,7 @@ fn one(cron: &CronJob, spec: &CronJobSpec, world: &World, now: Timestamp, plan: 
     };
     if let Some(next) = schedule.next(now) {
         let uid = cron.metadata.uid.clone().unwrap_or_default();
-        plan.wake_at(uid, next, Duration::ZERO);
+        plan.replan_after(uid, next, Duration::ZERO);
     }
     let Some(time) = schedule.latest(since, now) else {
         return;
@@ -84,13 +90,13 @@ fn one(cron: &CronJob, spec: &CronJobSpec, world: &World, now: Timestamp, plan: 
     }
     let job = job(cron, spec, time);
     // A Job of this name that someone else created is left alone.
-    if world.jobs.get(&key(&job)).is_none() {
+    if cache.jobs.get(&key(&job)).is_none() {
         plan.actions.push(Action::CreateJob(Box::new(job)));
     }
 }
 
 fn is_of(job: &Job, cron: &CronJob) -> bool {
-    let owner = controlled::controller_of(&job.metadata);
+    let owner = ownership::controller_of(&job.metadata);
     job.metadata.deletion_timestamp.is_none()
         && owner.is_some_and(|owner| Some(&owner.uid) == cron.metadata.uid.as_ref())
 }
@@ -163,7 +169,7 @@ fn job(cron: &CronJob, spec: &CronJobSpec, time: Timestamp) -> Job {
             namespace: cron.metadata.namespace.clone(),
             labels: metadata.labels,
             annotations: Some(annotations),
-            owner_references: controlled::by(cron),
+            owner_references: ownership::owner_references(cron),
             ..ObjectMeta::default()
         },
         spec: template.spec.clone(),

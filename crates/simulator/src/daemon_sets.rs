@@ -7,45 +7,47 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled::{self, Pods};
-use crate::placing;
+use crate::cache::{Cache, key};
+use crate::ownership::{self, Pods};
+use crate::pod_scheduler;
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::template;
-use crate::world::{World, key};
 
 const REVISION: &str = "controller-revision-hash";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-pub(crate) fn plan(world: &World, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
     let of_scope = |set: &&DaemonSet| scope.covers(&set.metadata);
-    for set in world.daemon_sets.iter().filter(of_scope) {
+    for set in cache.daemon_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
-            one(set, spec, world, pods, actions);
+            plan_set(set, spec, cache, pods, actions);
         }
     }
 }
 
-fn one(
+fn plan_set(
     set: &DaemonSet,
     spec: &DaemonSetSpec,
-    world: &World,
+    cache: &Cache,
     pods: &Pods<'_>,
     actions: &mut Vec<Action>,
 ) {
-    let revision = template::short_name(&spec.template, "", 10);
+    let revision = pod_template::short_name(&spec.template, "", 10);
     let all = pods.controlled_by(set);
     let mut by_name: BTreeMap<String, &Pod> =
         all.iter().map(|pod| (pod.name_any(), *pod)).collect();
     let selected = |node: &&Node| {
         let pod = spec.template.spec.as_ref();
-        pod.is_none_or(|pod| placing::selects(pod, node) && placing::tolerates_existing(pod, node))
+        pod.is_none_or(|pod| {
+            pod_scheduler::selects(pod, node) && pod_scheduler::tolerates_existing(pod, node)
+        })
     };
     let (mut desired, mut ready, mut scheduled, mut updated) = (0, 0, 0, 0);
-    let undisturbed = all.iter().all(|pod| controlled::is_ready(pod));
+    let undisturbed = all.iter().all(|pod| ownership::is_ready(pod));
     let mut replaced = false;
-    for node in world.nodes.iter().filter(selected) {
+    for node in cache.nodes.iter().filter(selected) {
         desired += 1;
-        let suffix = template::short_name(&node.name_any(), "", 5);
+        let suffix = pod_template::short_name(&node.name_any(), "", 5);
         let name = format!("{}-{suffix}", set.name_any());
         let Some(there) = by_name.remove(&name) else {
             let pod = pod(set, spec, &revision, name, node);
@@ -53,11 +55,11 @@ fn one(
             continue;
         };
         scheduled += 1;
-        ready += usize::from(controlled::is_ready(there));
+        ready += usize::from(ownership::is_ready(there));
         let is_updated = there.labels().get(REVISION) == Some(&revision);
         updated += usize::from(is_updated);
-        let outdated = !is_updated && !replaced && (undisturbed || !controlled::is_ready(there));
-        if outdated || controlled::is_finished(there) {
+        let outdated = !is_updated && !replaced && (undisturbed || !ownership::is_ready(there));
+        if outdated || ownership::is_finished(there) {
             replaced = true;
             actions.push(Action::DeletePod(key(there)));
         }
@@ -67,13 +69,13 @@ fn one(
     }
     let status = DaemonSetStatus {
         observed_generation: set.metadata.generation,
-        desired_number_scheduled: controlled::number(desired),
-        current_number_scheduled: controlled::number(scheduled),
-        number_misscheduled: controlled::number(by_name.len()),
-        number_ready: controlled::number(ready),
-        number_available: controlled::some(ready),
-        number_unavailable: controlled::some(desired - ready.min(desired)),
-        updated_number_scheduled: controlled::some(updated),
+        desired_number_scheduled: ownership::number(desired),
+        current_number_scheduled: ownership::number(scheduled),
+        number_misscheduled: ownership::number(by_name.len()),
+        number_ready: ownership::number(ready),
+        number_available: ownership::nonzero(ready),
+        number_unavailable: ownership::nonzero(desired - ready.min(desired)),
+        updated_number_scheduled: ownership::nonzero(updated),
         ..DaemonSetStatus::default()
     };
     if set.status.as_ref() != Some(&status) {
@@ -86,7 +88,12 @@ fn one(
 /// Returns a pod for one node, which it selects by name.
 fn pod(set: &DaemonSet, spec: &DaemonSetSpec, revision: &str, name: String, node: &Node) -> Pod {
     let namespace = set.metadata.namespace.as_ref();
-    let mut pod = template::pod(&spec.template, namespace, name, controlled::by(set));
+    let mut pod = pod_template::pod(
+        &spec.template,
+        namespace,
+        name,
+        ownership::owner_references(set),
+    );
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(REVISION.to_owned(), revision.to_owned());
     if let Some(pod) = &mut pod.spec {

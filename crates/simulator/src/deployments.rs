@@ -13,40 +13,40 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled::{self, Pods};
+use crate::cache::{Cache, key};
+use crate::ownership::{self, Pods};
+use crate::pod_template;
 use crate::replica_sets;
 use crate::scope::Scope;
-use crate::template;
-use crate::world::{World, key};
 
 const HASH: &str = "pod-template-hash";
 /// The annotation with the revision of a ReplicaSet.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 
 pub(crate) fn plan(
-    world: &World,
+    cache: &Cache,
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
     let mut sets: BTreeMap<&str, Vec<&ReplicaSet>> = BTreeMap::new();
-    for set in world.replica_sets.iter() {
-        if let Some(owner) = controlled::controller_of(&set.metadata)
+    for set in cache.replica_sets.iter() {
+        if let Some(owner) = ownership::controller_of(&set.metadata)
             && scope.has(&owner.uid)
         {
             sets.entry(&owner.uid).or_default().push(set);
         }
     }
     let of_scope = |deployment: &&Deployment| scope.covers(&deployment.metadata);
-    for deployment in world.deployments.iter().filter(of_scope) {
+    for deployment in cache.deployments.iter().filter(of_scope) {
         let (Some(spec), None) = (&deployment.spec, &deployment.metadata.deletion_timestamp) else {
             continue;
         };
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let mut own = sets.remove(uid).unwrap_or_default();
         own.sort_by_key(|set| revision(set));
-        one(&Rollout::of(deployment, spec, &own, pods), now, actions);
+        plan_rollout(&Rollout::of(deployment, spec, &own, pods), now, actions);
     }
 }
 
@@ -78,14 +78,14 @@ impl<'a> Rollout<'a> {
         sets: &[&'a ReplicaSet],
         pods: &Pods<'_>,
     ) -> Self {
-        let hash = template::short_name(&spec.template, "", 10);
+        let hash = pod_template::short_name(&spec.template, "", 10);
         let is_current = |set: &ReplicaSet| set.labels().get(HASH) == Some(&hash);
         let (current, old): (Vec<_>, Vec<_>) =
             sets.iter().copied().partition(|set| is_current(set));
         let count = |set: &ReplicaSet| {
             let pods = pods.controlled_by(set);
-            let live = pods.iter().filter(|pod| !controlled::is_finished(pod));
-            let ready = pods.iter().filter(|pod| controlled::is_ready(pod));
+            let live = pods.iter().filter(|pod| !ownership::is_finished(pod));
+            let ready = pods.iter().filter(|pod| ownership::is_ready(pod));
             (live.count(), ready.count())
         };
         let sum = |sets: &[&ReplicaSet]| {
@@ -105,7 +105,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns the maximum surplus and the maximum unavailable pods during a rollout.
-    fn room(&self) -> (usize, usize) {
+    fn limits(&self) -> (usize, usize) {
         let strategy = self.spec.strategy.as_ref();
         let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
         let surge = share(
@@ -137,7 +137,7 @@ impl<'a> Rollout<'a> {
             let left = self.all.0 - self.updated.0;
             return (if left == 0 { self.wanted } else { 0 }, 0);
         }
-        let (surge, missing) = self.room();
+        let (surge, missing) = self.limits();
         let current = (self.wanted + surge).saturating_sub(old).min(self.wanted);
         // Removing pods that are not ready has no effect on availability.
         let needed = self
@@ -166,7 +166,7 @@ fn share(value: Option<&IntOrString>, whole: usize, up: bool) -> usize {
     if up { part.div_ceil(100) } else { part / 100 }
 }
 
-fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
     let (current, mut old) = rollout.targets();
     let paused = rollout.spec.paused.unwrap_or(false);
     match rollout.current {
@@ -176,7 +176,7 @@ fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
             ))));
         }
         Some(set) if replica_sets::wanted(set) != current => {
-            actions.push(Action::Scale(key(set), controlled::number(current)));
+            actions.push(Action::Scale(key(set), ownership::number(current)));
         }
         _ => {}
     }
@@ -191,10 +191,10 @@ fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
             let keeps = has.min(old);
             old -= keeps;
             if keeps != has {
-                actions.push(Action::Scale(key(*set), controlled::number(keeps)));
+                actions.push(Action::Scale(key(*set), ownership::number(keeps)));
             }
         }
-        forget(rollout, actions);
+        delete_old_sets(rollout, actions);
     }
     let status = status(rollout, now);
     if rollout.deployment.status.as_ref() != Some(&status) {
@@ -205,7 +205,7 @@ fn one(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
 }
 
 /// Deletes old ReplicaSets without pods beyond the history limit.
-fn forget(rollout: &Rollout<'_>, actions: &mut Vec<Action>) {
+fn delete_old_sets(rollout: &Rollout<'_>, actions: &mut Vec<Action>) {
     let kept = rollout.spec.revision_history_limit.unwrap_or(10);
     let kept = usize::try_from(kept).unwrap_or_default();
     let surplus = rollout.old.len().saturating_sub(kept);
@@ -237,11 +237,11 @@ fn replica_set(rollout: &Rollout<'_>, replicas: usize) -> ReplicaSet {
             namespace: rollout.deployment.metadata.namespace.clone(),
             labels,
             annotations: Some([(REVISION.to_owned(), revision.to_string())].into()),
-            owner_references: controlled::by(rollout.deployment),
+            owner_references: ownership::owner_references(rollout.deployment),
             ..ObjectMeta::default()
         },
         spec: Some(ReplicaSetSpec {
-            replicas: Some(controlled::number(replicas)),
+            replicas: Some(ownership::number(replicas)),
             selector,
             template: Some(template),
             min_ready_seconds: rollout.spec.min_ready_seconds,
@@ -251,7 +251,7 @@ fn replica_set(rollout: &Rollout<'_>, replicas: usize) -> ReplicaSet {
 }
 
 fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
-    let (_, missing) = rollout.room();
+    let (_, missing) = rollout.limits();
     let available = rollout.all.1 >= rollout.wanted.saturating_sub(missing);
     let complete = rollout.updated.1 >= rollout.wanted && rollout.all.0 == rollout.updated.0;
     let set = rollout.current.map_or_else(
@@ -294,11 +294,11 @@ fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
     let known = before.conditions.unwrap_or_default();
     DeploymentStatus {
         observed_generation: rollout.deployment.metadata.generation,
-        replicas: controlled::some(rollout.all.0),
-        updated_replicas: controlled::some(rollout.updated.0),
-        ready_replicas: controlled::some(rollout.all.1),
-        available_replicas: controlled::some(rollout.all.1),
-        unavailable_replicas: controlled::some(
+        replicas: ownership::nonzero(rollout.all.0),
+        updated_replicas: ownership::nonzero(rollout.updated.0),
+        ready_replicas: ownership::nonzero(rollout.all.1),
+        available_replicas: ownership::nonzero(rollout.all.1),
+        unavailable_replicas: ownership::nonzero(
             rollout
                 .wanted
                 .max(rollout.all.0)

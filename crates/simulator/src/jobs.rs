@@ -10,29 +10,29 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
+use crate::cache::{Cache, key};
 use crate::completion_indexes;
-use crate::controlled::{self, Pods};
+use crate::ownership::{self, Pods};
 use crate::plan::Plan;
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::template;
-use crate::world::{World, key};
 
 pub(crate) fn plan(
-    world: &World,
+    cache: &Cache,
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     plan: &mut Plan,
 ) {
     let of_scope = |job: &&Job| scope.covers(&job.metadata);
-    for job in world.jobs.iter().filter(of_scope) {
+    for job in cache.jobs.iter().filter(of_scope) {
         let (Some(spec), None) = (&job.spec, &job.metadata.deletion_timestamp) else {
             continue;
         };
         if end(job) == End::NotYet {
-            one(job, spec, pods, now, &mut plan.actions);
+            plan_job(job, spec, pods, now, &mut plan.actions);
         } else {
-            over(job, spec, now, plan);
+            plan_finished(job, spec, now, plan);
         }
     }
 }
@@ -55,7 +55,7 @@ fn last_condition(job: &Job) -> Option<&JobCondition> {
 }
 
 /// Deletes a finished Job when its TTL is over.
-fn over(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
+fn plan_finished(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
     let lasts = spec.ttl_seconds_after_finished.map(u64::try_from);
     let since = last_condition(job).and_then(|condition| condition.last_transition_time.as_ref());
     if let (Some(Ok(seconds)), Some(since)) = (lasts, since) {
@@ -64,7 +64,7 @@ fn over(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
             plan.actions.push(Action::DeleteJob(key(job)));
         } else {
             let uid = job.metadata.uid.clone().unwrap_or_default();
-            plan.wake_at(uid, since.0, left);
+            plan.replan_after(uid, since.0, left);
         }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) enum End {
 impl<'a> Tally<'a> {
     fn of(spec: &JobSpec, all: Vec<&'a Pod>) -> Self {
         let of = |phase: &str| {
-            let pods = all.iter().filter(|pod| controlled::phase(pod) == phase);
+            let pods = all.iter().filter(|pod| ownership::phase(pod) == phase);
             pods.count()
         };
         let (succeeded, failed) = (of("Succeeded"), of("Failed"));
@@ -106,12 +106,12 @@ impl<'a> Tally<'a> {
         let indexes: Option<BTreeSet<usize>> = numbered.then(|| {
             let pods = all
                 .iter()
-                .filter(|pod| controlled::phase(pod) == "Succeeded");
+                .filter(|pod| ownership::phase(pod) == "Succeeded");
             pods.filter_map(|pod| completion_indexes::of(pod)).collect()
         });
         let succeeded = indexes.as_ref().map_or(succeeded, BTreeSet::len);
         let live = all.iter().copied();
-        let active: Vec<&Pod> = live.filter(|pod| !controlled::is_finished(pod)).collect();
+        let active: Vec<&Pod> = live.filter(|pod| !ownership::is_finished(pod)).collect();
         // Without `completions`, one success completes the Job.
         let complete = match spec.completions {
             Some(completions) => succeeded >= count(Some(completions), 1),
@@ -138,7 +138,7 @@ impl<'a> Tally<'a> {
 
     /// Returns the indexes without a pod, lowest first; for Jobs without indexes, an unlimited number of
     /// `None`.
-    fn free_indexes(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
+    fn unassigned_indexes(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
         let Some(done) = &self.indexes else {
             return Box::new(std::iter::repeat(None));
         };
@@ -165,7 +165,7 @@ impl<'a> Tally<'a> {
     }
 
     fn status(&self, before: JobStatus, now: &Time) -> JobStatus {
-        let ready = self.active.iter().filter(|pod| controlled::is_ready(pod));
+        let ready = self.active.iter().filter(|pod| ownership::is_ready(pod));
         let over = matches!(self.end, End::Complete | End::GaveUp);
         let told = match self.end {
             End::NotYet => None,
@@ -191,16 +191,19 @@ impl<'a> Tally<'a> {
             active: if over {
                 None
             } else {
-                controlled::some(self.active.len())
+                ownership::nonzero(self.active.len())
             },
             ready: Some(if over {
                 0
             } else {
-                controlled::number(ready.count())
+                ownership::number(ready.count())
             }),
-            succeeded: controlled::some(self.succeeded),
-            failed: controlled::some(self.failed),
-            completed_indexes: self.indexes.as_ref().and_then(completion_indexes::written),
+            succeeded: ownership::nonzero(self.succeeded),
+            failed: ownership::nonzero(self.failed),
+            completed_indexes: self
+                .indexes
+                .as_ref()
+                .and_then(completion_indexes::format_indexes),
             terminating: Some(0),
             uncounted_terminated_pods: Some(UncountedTerminatedPods::default()),
             start_time: match self.end {
@@ -231,7 +234,7 @@ fn condition(
     })
 }
 
-fn one(
+fn plan_job(
     job: &Job,
     spec: &JobSpec,
     pods: &Pods<'_>,
@@ -246,19 +249,24 @@ fn one(
     }
     let mut names: BTreeSet<String> = tally.all.iter().map(|pod| pod.name_any()).collect();
     let missing = wanted.saturating_sub(tally.active.len());
-    for index in tally.free_indexes().take(missing) {
+    for index in tally.unassigned_indexes().take(missing) {
         let prefix = match index {
             Some(index) => format!("{}-{index}", job.name_any()),
             None => job.name_any(),
         };
-        let mut fresh = template::fresh_names(prefix, now);
+        let mut fresh = pod_template::fresh_names(prefix, now);
         let Some(name) = fresh.find(|name| names.insert(name.clone())) else {
             break;
         };
         let namespace = job.metadata.namespace.as_ref();
-        let mut pod = template::pod(&spec.template, namespace, name, controlled::by(job));
+        let mut pod = pod_template::pod(
+            &spec.template,
+            namespace,
+            name,
+            ownership::owner_references(job),
+        );
         if let Some(index) = index {
-            completion_indexes::give(&mut pod, &job.name_any(), index);
+            completion_indexes::assign(&mut pod, &job.name_any(), index);
         }
         actions.push(Action::CreatePod(Box::new(pod)));
     }

@@ -1,43 +1,53 @@
-//! Simulated workloads: what the controllers, the scheduler and the kubelets of a cluster would do, in a cluster that has
-//! none of them. Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, CronJobs get
-//! Jobs, pods get nodes with room for them, claims get volumes, services get the addresses of their pods, load balancers and
-//! ingresses get addresses, budgets for disruptions are counted, and all of them get a status and events.
-//! Nothing runs.
+//! Simulated workloads for clusters without controllers, scheduler and kubelets. Nothing actually runs.
+//!
+//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, and CronJobs
+//! get Jobs. Pods get nodes with enough capacity, and claims get volumes. Services get EndpointSlices, load
+//! balancers and Ingresses get addresses, and disruption budgets are counted. All of them get a status and
+//! events.
 //!
 //! ```text
-//! watches ──> world ──> plan (pure: what is to be done now, and when to look again) ──> writes ──> world
-//!               └─> agenda: what has to be looked at ──┘
+//! watches ──> cache ──> plan (pure: actions due now, and times of the next planning) ──> action ──> cache
+//!               └─> work_schedule: the objects to plan ──┘
 //! ```
 //!
-//! One task owns the world, which is what the server holds, as far as it matters here. It plans until there is nothing
-//! left to do; what has not changed, and depends on nothing that has, is not looked at. How soon pods are ready, and whether they fail, can be wished for by annotations: see [`wishes`].
+//! | module | contents |
+//! |---|---|
+//! | `cache`, `scope`, `work_schedule` | the watched objects; the changed ones; the ones to plan |
+//! | `plan` | the planner, which calls one module for each kind |
+//! | `deployments`, `replica_sets`, `replication_controllers`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | the workload controllers |
+//! | `pod_scheduler`, `pods` | nodes for pods; the lifecycle of pods |
+//! | `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
+//! | `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
+//! | `action`, `events` | writes, and the events of a write |
+//! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
-//! It knows nothing of what the cluster is a member of.
+//! One task owns the cache. It plans until there are no more actions, and skips objects that have not changed
+//! and depend on no change. The crate must not know of which control plane the cluster is a member.
 
 mod action;
-mod agenda;
-mod budgets;
-mod claims;
+mod cache;
 mod completion_indexes;
-mod controlled;
 mod cron_jobs;
 mod daemon_sets;
 mod deployments;
+mod disruption_budgets;
+mod events;
 mod jobs;
 mod load_balancers;
-mod placing;
+mod ownership;
 mod plan;
+mod pod_scheduler;
+mod pod_template;
 mod pods;
 mod replica_sets;
 mod replication_controllers;
 mod scope;
 mod services;
-mod set_claims;
+pub mod simulation_annotations;
+mod stateful_set_claims;
 mod stateful_sets;
-mod telling;
-mod template;
-pub mod wishes;
-mod world;
+mod volume_claims;
+mod work_schedule;
 
 use std::time::Duration;
 
@@ -47,57 +57,57 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use action::Executor;
-use agenda::Agenda;
-use world::World;
+use cache::Cache;
+use work_schedule::WorkSchedule;
 
-/// How often it is planned without a pause; what is left then waits for others to have a turn.
-const ROUNDS: usize = 100;
-/// How long changes are gathered before they are looked at together.
-const GATHERING: Duration = Duration::from_millis(10);
-/// How soon to look again when something could not be written.
-const AGAIN: Duration = Duration::from_millis(500);
-/// The longest time without a look.
-const LONGEST: Duration = Duration::from_hours(1);
+/// Maximum rounds of planning before other changes are considered.
+const MAX_ROUNDS: usize = 100;
+/// Time to gather changes before planning.
+const BATCH_DELAY: Duration = Duration::from_millis(10);
+/// Delay before planning again after a failed write.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// Maximum time between two plannings.
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// Simulates the workloads of a cluster until the token is cancelled.
 pub async fn run(client: Client, shutdown: CancellationToken) {
-    // Everything that is told says by whom.
+    // Each event sets its own component.
     let (recorder, writer) = EventRecorder::new(client.clone(), "");
     tokio::select! {
         () = shutdown.cancelled() => {}
         () = simulate(client, &recorder) => {}
-        // What is not told by then stays untold: nobody waits for it.
+        // Events that are still queued at the end are dropped.
         () = writer.run(CancellationToken::new()) => {}
     }
 }
 
 async fn simulate(client: Client, recorder: &EventRecorder) {
-    let mut changes = world::watch(&client);
-    let mut world = World::default();
-    let mut agenda = Agenda::new();
+    let mut changes = cache::watch(&client);
+    let mut cache = Cache::default();
+    let mut schedule = WorkSchedule::new();
     let executor = Executor::new(client);
     loop {
-        // Whatever has been seen meanwhile counts at once.
+        // Changes that have already arrived are considered first.
         while let Some(change) = changes.next().now_or_never() {
             match change {
-                Some(change) => world.take(change),
+                Some(change) => cache.take(change),
                 None => return,
             }
         }
-        let pause = if world.is_complete() {
-            // What is done matters more than what is told of it.
+        let pause = if cache.is_complete() {
+            // Writes of objects take precedence over writes of events.
             recorder.set_busy(true);
-            let pause = work(&mut world, &mut agenda, &executor, recorder).await;
+            let pause = work(&mut cache, &mut schedule, &executor, recorder).await;
             recorder.set_busy(false);
             pause
         } else {
-            LONGEST
+            MAX_PAUSE
         };
         tokio::select! {
             change = changes.next() => match change {
                 Some(change) => {
-                    world.take(change);
-                    tokio::time::sleep(GATHERING).await;
+                    cache.take(change);
+                    tokio::time::sleep(BATCH_DELAY).await;
                 }
                 None => return,
             },
@@ -106,39 +116,39 @@ async fn simulate(client: Client, recorder: &EventRecorder) {
     }
 }
 
-/// Does what is to be done now; returns how long there is nothing more to do.
+/// Executes all due actions. Returns the time until the next planning.
 async fn work(
-    world: &mut World,
-    agenda: &mut Agenda,
+    cache: &mut Cache,
+    schedule: &mut WorkSchedule,
     executor: &Executor,
     recorder: &EventRecorder,
 ) -> Duration {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let now = jiff::Timestamp::now();
-        let actions = agenda.next(world, now);
+        let actions = schedule.next(cache, now);
         if actions.is_empty() {
             let until = |wake: jiff::Timestamp| {
                 let left = wake.duration_since(now);
                 Duration::try_from(left).unwrap_or_default()
             };
-            // A little later rather than a little too early.
-            return agenda
-                .wake()
-                .map_or(LONGEST, |wake| until(wake) + Duration::from_millis(1));
+            // Rather plan a little late than too early.
+            return schedule
+                .next_time()
+                .map_or(MAX_PAUSE, |wake| until(wake) + Duration::from_millis(1));
         }
         let mut failed = false;
         for action in actions {
-            let told = telling::of(&action, world);
-            match executor.act(action, world).await {
-                Ok(()) => told.into_iter().for_each(|told| told.record(recorder)),
+            let events = events::of(&action, cache);
+            match executor.execute(action, cache).await {
+                Ok(()) => events.into_iter().for_each(|event| event.record(recorder)),
                 Err(error) => {
-                    tracing::debug!(%error, "something simulated could not be written; trying again");
+                    tracing::debug!(%error, "cannot write a simulated object; retrying");
                     failed = true;
                 }
             }
         }
         if failed {
-            return AGAIN;
+            return RETRY_DELAY;
         }
         tokio::task::yield_now().await;
     }

@@ -11,31 +11,31 @@ use k8s_openapi::api::networking::v1::{
 use kube::ResourceExt as _;
 
 use crate::action::Action;
+use crate::cache::Cache;
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::template;
-use crate::world::World;
 
 /// The networks for documentation (RFC 5737), which are never routed.
 const NETWORKS: [[u8; 3]; 3] = [[203, 0, 113], [198, 51, 100], [192, 0, 2]];
 const HOSTS: u16 = 254;
 
-pub(crate) fn plan(world: &World, scope: &Scope, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
     let mut pool = None;
-    for service in world.services.iter() {
+    for service in cache.services.iter() {
         if service.metadata.deletion_timestamp.is_none() && scope.covers(&service.metadata) {
-            of_service(service, world, &mut pool, actions);
+            of_service(service, cache, &mut pool, actions);
         }
     }
-    for ingress in world.ingresses.iter() {
+    for ingress in cache.ingresses.iter() {
         if ingress.metadata.deletion_timestamp.is_none() && scope.covers(&ingress.metadata) {
-            of_ingress(ingress, world, &mut pool, actions);
+            of_ingress(ingress, cache, &mut pool, actions);
         }
     }
 }
 
 fn of_service(
     service: &Service,
-    world: &World,
+    cache: &Cache,
     pool: &mut Option<Pool>,
     actions: &mut Vec<Action>,
 ) {
@@ -46,7 +46,7 @@ fn of_service(
     let asked = asked.filter(|ip| ip.parse::<Ipv4Addr>().is_ok());
     let wanted = if is_balanced {
         let kept = asked.or_else(|| has.map(str::to_owned));
-        Some(kept.unwrap_or_else(|| Pool::of(pool, world).assign(service.uid())))
+        Some(kept.unwrap_or_else(|| Pool::of(pool, cache).assign(service.uid())))
     } else {
         None
     };
@@ -69,14 +69,14 @@ fn of_service(
 
 fn of_ingress(
     ingress: &Ingress,
-    world: &World,
+    cache: &Cache,
     pool: &mut Option<Pool>,
     actions: &mut Vec<Action>,
 ) {
     if ingress_addresses(ingress).next().is_some() {
         return;
     }
-    let address = Pool::of(pool, world).assign(ingress.uid());
+    let address = Pool::of(pool, cache).assign(ingress.uid());
     let mut ingress = ingress.clone();
     let balancer = IngressLoadBalancerStatus {
         ingress: Some(vec![IngressLoadBalancerIngress {
@@ -112,10 +112,10 @@ fn ingress_addresses(ingress: &Ingress) -> impl Iterator<Item = &str> {
 struct Pool(BTreeSet<String>);
 
 impl Pool {
-    fn of<'a>(pool: &'a mut Option<Self>, world: &World) -> &'a mut Self {
+    fn of<'a>(pool: &'a mut Option<Self>, cache: &Cache) -> &'a mut Self {
         pool.get_or_insert_with(|| {
-            let services = world.services.iter().flat_map(service_addresses);
-            let ingresses = world.ingresses.iter().flat_map(ingress_addresses);
+            let services = cache.services.iter().flat_map(service_addresses);
+            let ingresses = cache.ingresses.iter().flat_map(ingress_addresses);
             Self(services.chain(ingresses).map(str::to_owned).collect())
         })
     }
@@ -127,7 +127,7 @@ impl Pool {
             .flat_map(|[a, b, c]| (1..=HOSTS).map(move |host| format!("{a}.{b}.{c}.{host}")))
             .collect();
         let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
-        let start = usize::try_from(template::hash(&uid, "") % count).unwrap_or_default();
+        let start = usize::try_from(pod_template::hash(&uid, "") % count).unwrap_or_default();
         let (before, after) = all.split_at(start);
         let mut from_there = after.iter().chain(before);
         let free = from_there.find(|address| !self.0.contains(*address));

@@ -12,35 +12,35 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled;
+use crate::cache::{Cache, key};
+use crate::ownership;
 use crate::plan::Plan;
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::template;
-use crate::wishes::{Failure, Wishes};
-use crate::world::{World, key};
+use crate::simulation_annotations::{Failure, SimulationOptions};
 
-pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
     let of_scope = |pod: &&Pod| scope.covers(&pod.metadata);
-    for pod in world.pods.iter().filter(of_scope) {
-        let place = controlled::node(pod).map(|node| (String::new(), node.to_owned()));
-        let node = place.as_ref().and_then(|place| world.nodes.get(place));
+    for pod in cache.pods.iter().filter(of_scope) {
+        let place = ownership::node(pod).map(|node| (String::new(), node.to_owned()));
+        let node = place.as_ref().and_then(|place| cache.nodes.get(place));
         if pod.metadata.deletion_timestamp.is_some() || (place.is_some() && node.is_none()) {
             plan.actions.push(Action::DeletePod(key(pod)));
         } else if let Some(node) = node
-            && !controlled::is_finished(pod)
+            && !ownership::is_finished(pod)
         {
-            live(pod, node, &wishes(pod, world), now, plan);
+            plan_pod(pod, node, &simulation_options(pod, cache), now, plan);
         }
     }
 }
 
 /// Returns the simulation options of a pod: its own, its controller's, or those of the controller's controller.
-fn wishes(pod: &Pod, world: &World) -> Wishes {
+fn simulation_options(pod: &Pod, cache: &Cache) -> SimulationOptions {
     let mut levels = vec![&pod.metadata];
-    while let Some(owner) = levels.last().and_then(|metadata| owner_of(metadata, world)) {
+    while let Some(owner) = levels.last().and_then(|metadata| owner_of(metadata, cache)) {
         levels.push(owner);
     }
-    Wishes::read(|key| {
+    SimulationOptions::read(|key| {
         levels
             .iter()
             .find_map(|metadata| metadata.annotations.as_ref()?.get(key))
@@ -48,17 +48,17 @@ fn wishes(pod: &Pod, world: &World) -> Wishes {
     })
 }
 
-fn owner_of<'a>(metadata: &ObjectMeta, world: &'a World) -> Option<&'a ObjectMeta> {
-    let owner = controlled::controller_of(metadata)?;
+fn owner_of<'a>(metadata: &ObjectMeta, cache: &'a Cache) -> Option<&'a ObjectMeta> {
+    let owner = ownership::controller_of(metadata)?;
     let key = (metadata.namespace.clone()?, owner.name.clone());
     let found = match owner.kind.as_str() {
-        "ReplicaSet" => &world.replica_sets.get(&key)?.metadata,
-        "ReplicationController" => &world.replication_controllers.get(&key)?.metadata,
-        "Deployment" => &world.deployments.get(&key)?.metadata,
-        "StatefulSet" => &world.stateful_sets.get(&key)?.metadata,
-        "DaemonSet" => &world.daemon_sets.get(&key)?.metadata,
-        "Job" => &world.jobs.get(&key)?.metadata,
-        "CronJob" => &world.cron_jobs.get(&key)?.metadata,
+        "ReplicaSet" => &cache.replica_sets.get(&key)?.metadata,
+        "ReplicationController" => &cache.replication_controllers.get(&key)?.metadata,
+        "Deployment" => &cache.deployments.get(&key)?.metadata,
+        "StatefulSet" => &cache.stateful_sets.get(&key)?.metadata,
+        "DaemonSet" => &cache.daemon_sets.get(&key)?.metadata,
+        "Job" => &cache.jobs.get(&key)?.metadata,
+        "CronJob" => &cache.cron_jobs.get(&key)?.metadata,
         _ => return None,
     };
     (found.uid.as_ref() == Some(&owner.uid)).then_some(found)
@@ -78,27 +78,33 @@ enum Stage {
     Failed,
 }
 
-fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mut Plan) {
+fn plan_pod(
+    pod: &Pod,
+    node: &Node,
+    options: &SimulationOptions,
+    now: jiff::Timestamp,
+    plan: &mut Plan,
+) {
     let status = pod.status.clone().unwrap_or_default();
     let start = status.start_time.as_ref().map(|time| time.0);
     let begun = start.unwrap_or(now);
     let age = now.duration_since(begun);
     let age = Duration::try_from(age).unwrap_or_default();
     let ends = pod.spec.as_ref().and_then(|s| s.restart_policy.as_deref()) != Some("Always");
-    let end = wishes.start_delay.saturating_add(wishes.run_time);
+    let end = options.start_delay.saturating_add(options.run_time);
     let uid = || pod.metadata.uid.clone().unwrap_or_default();
-    let stage = if age < wishes.start_delay || start.is_none() {
-        plan.wake_at(uid(), begun, wishes.start_delay);
+    let stage = if age < options.start_delay || start.is_none() {
+        plan.replan_after(uid(), begun, options.start_delay);
         Stage::Starting
     } else {
-        match wishes.failure {
+        match options.failure {
             Some(Failure::Pull) => Stage::NoImage,
             Some(Failure::Crash) if ends => Stage::Failed,
             Some(Failure::Crash) => Stage::Crashing,
             None if ends && age >= end => Stage::Succeeded,
             None => {
                 if ends {
-                    plan.wake_at(uid(), begun, end);
+                    plan.replan_after(uid(), begun, end);
                 }
                 Stage::Running
             }
@@ -107,7 +113,7 @@ fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mu
     let mut known = status.clone();
     if start.is_none() {
         // Timestamps have no fractions, so add a second rather than start too early.
-        let later = i64::from(!wishes.start_delay.is_zero());
+        let later = i64::from(!options.start_delay.is_zero());
         let start = jiff::Timestamp::from_second(now.as_second() + later);
         known.start_time = Some(Time(start.unwrap_or(now)));
     }
@@ -117,11 +123,11 @@ fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mu
         known.host_ips = Some(vec![HostIP { ip: ip.clone() }]);
         known.host_ip = Some(ip);
     }
-    let next = told(pod, &known, stage, now);
+    let next = pod_status(pod, &known, stage, now);
     if stage == Stage::Crashing {
         for container in next.container_statuses.iter().flatten() {
             if let Some(end) = last_end(container) {
-                plan.wake_at(uid(), end, back_off(container.restart_count));
+                plan.replan_after(uid(), end, back_off(container.restart_count));
             }
         }
     }
@@ -133,7 +139,7 @@ fn live(pod: &Pod, node: &Node, wishes: &Wishes, now: jiff::Timestamp, plan: &mu
 }
 
 /// Returns the status for a stage.
-fn told(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> PodStatus {
+fn pod_status(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> PodStatus {
     let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
     let ready = stage == Stage::Running;
     let phase = match stage {
@@ -228,7 +234,7 @@ fn container_status(
             ..ContainerState::default()
         }
     };
-    let told = match stage {
+    let container_state = match stage {
         Stage::Starting => waiting("ContainerCreating", None),
         Stage::NoImage => waiting(
             "ImagePullBackOff",
@@ -282,7 +288,7 @@ fn container_status(
         started: Some(stage == Stage::Running),
         restart_count: restarts + i32::from(crashed),
         last_state: last.or_else(|| known.and_then(|known| known.last_state.clone())),
-        state: Some(told),
+        state: Some(container_state),
         ..known.cloned().unwrap_or_default()
     }
 }
@@ -355,7 +361,7 @@ fn host(node: &Node) -> Option<String> {
 
 /// Returns an unused address, derived from the pod.
 fn address(pod: &Pod) -> String {
-    let name = template::short_name(&pod.uid().unwrap_or_default(), "", 3);
+    let name = pod_template::short_name(&pod.uid().unwrap_or_default(), "", 3);
     let octets: Vec<String> = name
         .bytes()
         .map(|byte| (byte % 254 + 1).to_string())

@@ -7,21 +7,21 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use kube::{Resource, ResourceExt as _};
 
 use crate::action::Action;
-use crate::controlled::{self, Pods};
+use crate::cache::{Cache, key};
+use crate::ownership::{self, Pods};
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::template;
-use crate::world::{World, key};
 
 pub(crate) fn plan(
-    world: &World,
+    cache: &Cache,
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
-    for set in world.replica_sets.iter() {
+    for set in cache.replica_sets.iter() {
         if set.metadata.deletion_timestamp.is_none() && scope.covers(&set.metadata) {
-            one(set, pods, now, actions);
+            plan_set(set, pods, now, actions);
         }
     }
 }
@@ -32,7 +32,7 @@ pub(crate) fn wanted(set: &ReplicaSet) -> usize {
     usize::try_from(replicas.unwrap_or(1)).unwrap_or_default()
 }
 
-fn one(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+fn plan_set(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
     let spec = set.spec.as_ref();
     let wanted = Replicated {
         template: spec.and_then(|spec| spec.template.as_ref()),
@@ -40,10 +40,10 @@ fn one(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &mut Ve
     };
     let count = replicate(set, &wanted, pods, now, actions);
     let status = ReplicaSetStatus {
-        replicas: controlled::number(count.existing),
-        fully_labeled_replicas: controlled::some(count.existing),
-        ready_replicas: controlled::some(count.ready),
-        available_replicas: controlled::some(count.ready),
+        replicas: ownership::number(count.existing),
+        fully_labeled_replicas: ownership::nonzero(count.existing),
+        ready_replicas: ownership::nonzero(count.ready),
+        available_replicas: ownership::nonzero(count.ready),
         observed_generation: set.metadata.generation,
         ..ReplicaSetStatus::default()
     };
@@ -75,9 +75,8 @@ pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
     actions: &mut Vec<Action>,
 ) -> Count {
     let all = pods.controlled_by(owner);
-    let (finished, mut there): (Vec<&Pod>, Vec<&Pod>) = all
-        .into_iter()
-        .partition(|pod| controlled::is_finished(pod));
+    let (finished, mut there): (Vec<&Pod>, Vec<&Pod>) =
+        all.into_iter().partition(|pod| ownership::is_finished(pod));
     let wanted = usize::try_from(replicated.replicas.unwrap_or(1)).unwrap_or_default();
     let names: BTreeSet<String> = there
         .iter()
@@ -86,22 +85,27 @@ pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
         .collect();
     if let (Some(template), Some(missing)) = (replicated.template, wanted.checked_sub(there.len()))
     {
-        let fresh = template::fresh_names(owner.name_any(), now);
+        let fresh = pod_template::fresh_names(owner.name_any(), now);
         for name in fresh.filter(|name| !names.contains(name)).take(missing) {
             let namespace = owner.meta().namespace.as_ref();
-            let pod = template::pod(template, namespace, name, controlled::by(owner));
+            let pod = pod_template::pod(
+                template,
+                namespace,
+                name,
+                ownership::owner_references(owner),
+            );
             actions.push(Action::CreatePod(Box::new(pod)));
         }
     }
     // Delete the least useful pods first, and among them the youngest.
     let surplus = there.len().saturating_sub(wanted);
     there.reverse();
-    there.sort_by_key(|pod| (controlled::is_ready(pod), controlled::node(pod).is_some()));
+    there.sort_by_key(|pod| (ownership::is_ready(pod), ownership::node(pod).is_some()));
     for pod in there.iter().take(surplus).chain(&finished) {
         actions.push(Action::DeletePod(key(*pod)));
     }
     Count {
         existing: there.len(),
-        ready: there.iter().filter(|pod| controlled::is_ready(pod)).count(),
+        ready: there.iter().filter(|pod| ownership::is_ready(pod)).count(),
     }
 }

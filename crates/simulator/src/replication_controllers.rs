@@ -3,26 +3,26 @@
 use k8s_openapi::api::core::v1::{ReplicationController, ReplicationControllerStatus};
 
 use crate::action::Action;
-use crate::controlled::{self, Pods};
+use crate::cache::Cache;
+use crate::ownership::{self, Pods};
 use crate::replica_sets::{Replicated, replicate};
 use crate::scope::Scope;
-use crate::world::World;
 
 pub(crate) fn plan(
-    world: &World,
+    cache: &Cache,
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
-    for controller in world.replication_controllers.iter() {
+    for controller in cache.replication_controllers.iter() {
         if controller.metadata.deletion_timestamp.is_none() && scope.covers(&controller.metadata) {
-            one(controller, pods, now, actions);
+            plan_controller(controller, pods, now, actions);
         }
     }
 }
 
-fn one(
+fn plan_controller(
     controller: &ReplicationController,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
@@ -35,10 +35,10 @@ fn one(
     };
     let count = replicate(controller, &wanted, pods, now, actions);
     let status = ReplicationControllerStatus {
-        replicas: controlled::number(count.existing),
-        fully_labeled_replicas: controlled::some(count.existing),
-        ready_replicas: controlled::some(count.ready),
-        available_replicas: controlled::some(count.ready),
+        replicas: ownership::number(count.existing),
+        fully_labeled_replicas: ownership::nonzero(count.existing),
+        ready_replicas: ownership::nonzero(count.ready),
+        available_replicas: ownership::nonzero(count.ready),
         observed_generation: controller.metadata.generation,
         ..ReplicationControllerStatus::default()
     };

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::controlled::controller_of;
-use crate::world::World;
+use crate::cache::Cache;
+use crate::ownership::controller_of;
 
 /// The objects to plan, by UID.
 #[derive(Debug, Default)]
@@ -51,12 +51,12 @@ impl Scope {
 
     /// Adds the ReplicaSets of its Deployments and the Jobs of its CronJobs, because their pods inherit
     /// simulation options.
-    pub(crate) fn spread(&mut self, world: &World) {
+    pub(crate) fn add_dependents(&mut self, cache: &Cache) {
         if self.all {
             return;
         }
-        let sets = world.replica_sets.iter().map(|set| &set.metadata);
-        let jobs = world.jobs.iter().map(|job| &job.metadata);
+        let sets = cache.replica_sets.iter().map(|set| &set.metadata);
+        let jobs = cache.jobs.iter().map(|job| &job.metadata);
         for metadata in sets.chain(jobs) {
             if self.covers(metadata)
                 && let Some(uid) = &metadata.uid

@@ -9,10 +9,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled::{self, controller_of};
+use crate::cache::{Cache, key};
+use crate::ownership::{self, controller_of};
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::template;
-use crate::world::{World, key};
 
 const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGER: &str = "endpointslice.kubernetes.io/managed-by";
@@ -20,27 +20,27 @@ const MANAGED_BY: &str = "endpointslice-controller.k8s.io";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const ZONE: &str = "topology.kubernetes.io/zone";
 /// Maximum addresses of a slice.
-const MOST: usize = 100;
+const MAX_ADDRESSES: usize = 100;
 
-pub(crate) fn plan(world: &World, scope: &Scope, actions: &mut Vec<Action>) {
-    for service in world.services.iter() {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
+    for service in cache.services.iter() {
         let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
         let is_concerned = scope.covers(&service.metadata) || scope.has_changes_in(namespace);
         if let Some(spec) = &service.spec
             && is_concerned
             && service.metadata.deletion_timestamp.is_none()
         {
-            one(service, spec, world, actions);
+            plan_service(service, spec, cache, actions);
         }
     }
 }
 
-fn one(service: &Service, spec: &ServiceSpec, world: &World, actions: &mut Vec<Action>) {
+fn plan_service(service: &Service, spec: &ServiceSpec, cache: &Cache, actions: &mut Vec<Action>) {
     let Some(selector) = spec.selector.as_ref().filter(|s| !s.is_empty()) else {
         return;
     };
     let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
-    let there = world.slices.within(namespace).filter(|slice| {
+    let there = cache.slices.within(namespace).filter(|slice| {
         let owner = controller_of(&slice.metadata);
         owner.is_some_and(|owner| Some(&owner.uid) == service.metadata.uid.as_ref())
     });
@@ -49,16 +49,16 @@ fn one(service: &Service, spec: &ServiceSpec, world: &World, actions: &mut Vec<A
     let wanted = if spec.type_.as_deref() == Some("ExternalName") {
         Vec::new()
     } else {
-        let pods = world.pods.within(namespace).filter(|pod| {
+        let pods = cache.pods.within(namespace).filter(|pod| {
             let mut selector = selector.iter();
             selector.all(|(key, value)| pod.labels().get(key) == Some(value))
         });
-        slices(service, spec, pods, world)
+        slices(service, spec, pods, cache)
     };
     for wanted in wanted {
         match there.remove(&wanted.name_any()) {
             None => actions.push(Action::CreateSlice(Box::new(wanted))),
-            Some(known) if says_the_same(known, &wanted) => {}
+            Some(known) if semantically_eq(known, &wanted) => {}
             Some(known) => {
                 let mut changed = known.clone();
                 changed.metadata.labels = wanted.metadata.labels;
@@ -71,7 +71,7 @@ fn one(service: &Service, spec: &ServiceSpec, world: &World, actions: &mut Vec<A
     actions.extend(there.values().map(|slice| Action::DeleteSlice(key(*slice))));
 }
 
-fn says_the_same(known: &EndpointSlice, wanted: &EndpointSlice) -> bool {
+fn semantically_eq(known: &EndpointSlice, wanted: &EndpointSlice) -> bool {
     known.endpoints == wanted.endpoints
         && known.ports == wanted.ports
         && known.metadata.labels == wanted.metadata.labels
@@ -82,11 +82,11 @@ fn slices<'a>(
     service: &Service,
     spec: &ServiceSpec,
     pods: impl Iterator<Item = &'a Pod>,
-    world: &World,
+    cache: &Cache,
 ) -> Vec<EndpointSlice> {
     let mut by_ports: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
     for pod in pods {
-        let Some(endpoint) = endpoint(service, spec, pod, world) else {
+        let Some(endpoint) = endpoint(service, spec, pod, cache) else {
             continue;
         };
         let ports = spec.ports.iter().flatten();
@@ -102,7 +102,7 @@ fn slices<'a>(
     }
     let mut all = Vec::new();
     for (ports, endpoints) in &by_ports {
-        for (place, endpoints) in endpoints.chunks(MOST).enumerate() {
+        for (place, endpoints) in endpoints.chunks(MAX_ADDRESSES).enumerate() {
             all.push(slice(service, spec, ports, endpoints, place));
         }
     }
@@ -126,16 +126,16 @@ fn slice(
     // The names of slices stay the same when addresses change.
     let salt = format!("{} {place}", service.uid().unwrap_or_default());
     let suffix = if endpoints.is_empty() {
-        template::short_name(&declared(spec), &salt, 5)
+        pod_template::short_name(&declared(spec), &salt, 5)
     } else {
-        template::short_name(&ports, &salt, 5)
+        pod_template::short_name(&ports, &salt, 5)
     };
     EndpointSlice {
         metadata: ObjectMeta {
             name: Some(format!("{name}-{suffix}")),
             namespace: service.metadata.namespace.clone(),
             labels: Some(labels),
-            owner_references: controlled::by(service),
+            owner_references: ownership::owner_references(service),
             ..ObjectMeta::default()
         },
         address_type: "IPv4".to_owned(),
@@ -183,16 +183,16 @@ fn published(port: &ServicePort, number: i32) -> EndpointPort {
 }
 
 /// Returns the endpoint of a pod, if it has an address and is not finished.
-fn endpoint(service: &Service, spec: &ServiceSpec, pod: &Pod, world: &World) -> Option<Endpoint> {
+fn endpoint(service: &Service, spec: &ServiceSpec, pod: &Pod, cache: &Cache) -> Option<Endpoint> {
     let address = pod.status.as_ref()?.pod_ip.clone()?;
-    if controlled::is_finished(pod) {
+    if ownership::is_finished(pod) {
         return None;
     }
-    let node_name = controlled::node(pod).map(str::to_owned);
+    let node_name = ownership::node(pod).map(str::to_owned);
     let node = node_name
         .as_ref()
-        .and_then(|node| world.nodes.get(&(String::new(), node.clone())));
-    let serving = controlled::is_ready(pod);
+        .and_then(|node| cache.nodes.get(&(String::new(), node.clone())));
+    let serving = ownership::is_ready(pod);
     let terminating = pod.metadata.deletion_timestamp.is_some();
     let published = spec.publish_not_ready_addresses == Some(true);
     let named = pod.spec.as_ref().filter(|named| {

@@ -7,34 +7,37 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled::{self, Pods};
+use crate::cache::{Cache, key};
+use crate::ownership::{self, Pods};
+use crate::pod_template;
 use crate::scope::Scope;
-use crate::set_claims;
-use crate::template;
-use crate::world::{World, key};
+use crate::stateful_set_claims;
 
 const REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-pub(crate) fn plan(world: &World, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
     let of_scope = |set: &&StatefulSet| scope.covers(&set.metadata);
-    for set in world.stateful_sets.iter().filter(of_scope) {
+    for set in cache.stateful_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
-            one(world, set, spec, pods, actions);
+            plan_set(cache, set, spec, pods, actions);
         }
     }
 }
 
-fn one(
-    world: &World,
+fn plan_set(
+    cache: &Cache,
     set: &StatefulSet,
     spec: &StatefulSetSpec,
     pods: &Pods<'_>,
     actions: &mut Vec<Action>,
 ) {
     let name = set.name_any();
-    let revision = format!("{name}-{}", template::short_name(&spec.template, "", 10));
+    let revision = format!(
+        "{name}-{}",
+        pod_template::short_name(&spec.template, "", 10)
+    );
     let all = pods.controlled_by(set);
     let numbered: BTreeMap<i32, &Pod> = all
         .iter()
@@ -50,13 +53,13 @@ fn one(
             match change {
                 Change::Make(number) => {
                     let mut pod = pod(set, spec, &revision, number);
-                    set_claims::make(set, spec, &mut pod, world, actions);
+                    stateful_set_claims::create_missing(set, spec, &mut pod, cache, actions);
                     actions.push(Action::CreatePod(Box::new(pod)));
                 }
                 Change::Remove(pod) => {
                     actions.push(Action::DeletePod(key(pod)));
                     if number_of(pod).is_some_and(|number| !wanted.contains(&number)) {
-                        let left = set_claims::left_by(set, spec, pod, world);
+                        let left = stateful_set_claims::claims_to_delete(set, spec, pod, cache);
                         actions.extend(left.map(Action::DeleteClaim));
                     }
                 }
@@ -64,11 +67,9 @@ fn one(
         }
     }
 
-    let live = numbered
-        .values()
-        .filter(|pod| !controlled::is_finished(pod));
+    let live = numbered.values().filter(|pod| !ownership::is_finished(pod));
     let live: Vec<&&Pod> = live.collect();
-    let ready = live.iter().filter(|pod| controlled::is_ready(pod)).count();
+    let ready = live.iter().filter(|pod| ownership::is_ready(pod)).count();
     let updated = live.iter().filter(|pod| is_updated(pod)).count();
     let before = set.status.clone().unwrap_or_default();
     let current = match before.current_revision {
@@ -82,11 +83,11 @@ fn one(
     };
     let status = StatefulSetStatus {
         observed_generation: set.metadata.generation,
-        replicas: controlled::number(live.len()),
-        ready_replicas: controlled::some(ready),
-        available_replicas: Some(controlled::number(ready)),
-        current_replicas: controlled::some(of_current),
-        updated_replicas: controlled::some(updated),
+        replicas: ownership::number(live.len()),
+        ready_replicas: ownership::nonzero(ready),
+        available_replicas: Some(ownership::number(ready)),
+        current_replicas: ownership::nonzero(of_current),
+        updated_replicas: ownership::nonzero(updated),
         current_revision: Some(current),
         update_revision: Some(revision),
         collision_count: Some(0),
@@ -116,8 +117,8 @@ fn next_changes<'a>(
     for number in wanted.clone() {
         match pods.get(&number) {
             None => changes.push(Change::Make(number)),
-            Some(pod) if controlled::is_finished(pod) => changes.push(Change::Remove(pod)),
-            Some(pod) if !at_once && !controlled::is_ready(pod) && is_updated(pod) => {
+            Some(pod) if ownership::is_finished(pod) => changes.push(Change::Remove(pod)),
+            Some(pod) if !at_once && !ownership::is_ready(pod) && is_updated(pod) => {
                 return (!changes.is_empty()).then_some(changes);
             }
             Some(_) => {}
@@ -153,7 +154,7 @@ fn next_changes<'a>(
     let others = pods
         .values()
         .filter(|pod| pod.metadata.name != outdated.metadata.name);
-    let undisturbed = others.into_iter().all(|pod| controlled::is_ready(pod));
+    let undisturbed = others.into_iter().all(|pod| ownership::is_ready(pod));
     undisturbed.then(|| vec![Change::Remove(outdated)])
 }
 
@@ -170,7 +171,12 @@ fn number_of(pod: &Pod) -> Option<i32> {
 fn pod(set: &StatefulSet, spec: &StatefulSetSpec, revision: &str, number: i32) -> Pod {
     let name = format!("{}-{number}", set.name_any());
     let namespace = set.metadata.namespace.as_ref();
-    let mut pod = template::pod(&spec.template, namespace, name.clone(), controlled::by(set));
+    let mut pod = pod_template::pod(
+        &spec.template,
+        namespace,
+        name.clone(),
+        ownership::owner_references(set),
+    );
     pod.metadata.labels.get_or_insert_default().extend([
         (REVISION.to_owned(), revision.to_owned()),
         (POD_NAME.to_owned(), name.clone()),

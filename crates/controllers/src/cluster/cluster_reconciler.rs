@@ -8,7 +8,7 @@ use berth_api::cluster::SyncMode;
 use berth_api::names::execution_namespace;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER, SYSTEM};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work};
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
@@ -292,7 +292,7 @@ impl ClusterReconciler {
     }
 
     fn record(&self, cluster: &Cluster, severity: Severity, reason: &'static str, message: String) {
-        self.events.record(Happening {
+        self.events.record(Event {
             object: cluster.object_ref(&()),
             severity,
             reason,

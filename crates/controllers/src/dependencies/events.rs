@@ -1,7 +1,7 @@
 //! Events of the distributor, with Karmada's reasons and messages.
 
 use berth_api::dependency::DependentObjectReference;
-use berth_events::{Happening, Severity};
+use berth_events::{Event, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 
@@ -15,9 +15,9 @@ pub(super) const COMPONENT: &str = "dependencies-distributor";
 pub(super) fn resolved(
     template: &DynamicObject,
     dependencies: &[DependentObjectReference],
-) -> Happening {
+) -> Event {
     let list: Vec<String> = dependencies.iter().map(ToString::to_string).collect();
-    Happening {
+    Event {
         object: object_reference(template),
         severity: Severity::Normal,
         reason: "GetDependenciesSucceed",
@@ -26,8 +26,8 @@ pub(super) fn resolved(
 }
 
 /// Reports that a template cannot be interpreted.
-pub(super) fn resolve_failed(template: &DynamicObject, error: &str) -> Happening {
-    Happening {
+pub(super) fn resolve_failed(template: &DynamicObject, error: &str) -> Event {
+    Event {
         object: object_reference(template),
         severity: Severity::Warning,
         reason: "GetDependenciesFailed",
@@ -36,8 +36,8 @@ pub(super) fn resolve_failed(template: &DynamicObject, error: &str) -> Happening
 }
 
 /// Reports that the placement of a binding was passed on to its attached bindings.
-pub(super) fn synced(binding: &BindingRecord) -> Happening {
-    Happening {
+pub(super) fn synced(binding: &BindingRecord) -> Event {
+    Event {
         object: about(binding),
         severity: Severity::Normal,
         reason: "SyncScheduleResultToDependenciesSucceed",
@@ -46,8 +46,8 @@ pub(super) fn synced(binding: &BindingRecord) -> Happening {
 }
 
 /// Reports that the placement of a binding could not be passed on.
-pub(super) fn sync_failed(binding: &BindingRecord, error: &str) -> Happening {
-    Happening {
+pub(super) fn sync_failed(binding: &BindingRecord, error: &str) -> Event {
+    Event {
         object: about(binding),
         severity: Severity::Warning,
         reason: "SyncScheduleResultToDependenciesFailed",
@@ -56,8 +56,8 @@ pub(super) fn sync_failed(binding: &BindingRecord, error: &str) -> Happening {
 }
 
 /// Reports that the independent bindings of an attached one have different settings.
-pub(super) fn policy_conflict(attached: &BindingRecord, message: String) -> Happening {
-    Happening {
+pub(super) fn policy_conflict(attached: &BindingRecord, message: String) -> Event {
+    Event {
         object: about(attached),
         severity: Severity::Warning,
         reason: "DependencyPolicyConflict",

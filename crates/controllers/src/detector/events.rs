@@ -1,6 +1,6 @@
 //! Events of the detector. Reasons and messages are Karmada's where it has them.
 
-use berth_events::{Happening, Severity};
+use berth_events::{Event, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::claim::{PolicyKey, PolicyKind};
@@ -11,7 +11,7 @@ use super::template::Template;
 pub(super) const COMPONENT: &str = "resource-detector";
 
 /// Reports that a policy was applied to a template.
-pub(super) fn applied(template: &Template, policy: &Policy) -> Happening {
+pub(super) fn applied(template: &Template, policy: &Policy) -> Event {
     about(
         template,
         Severity::Normal,
@@ -21,7 +21,7 @@ pub(super) fn applied(template: &Template, policy: &Policy) -> Happening {
 }
 
 /// Reports that a policy could not be applied to a template.
-pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) -> Happening {
+pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) -> Event {
     about(
         template,
         Severity::Warning,
@@ -31,7 +31,7 @@ pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) ->
 }
 
 /// Reports that the replicas of a template were read.
-pub(super) fn interpreted(template: &Template) -> Happening {
+pub(super) fn interpreted(template: &Template) -> Event {
     about(
         template,
         Severity::Normal,
@@ -41,7 +41,7 @@ pub(super) fn interpreted(template: &Template) -> Happening {
 }
 
 /// Reports that the replicas of a template could not be read.
-pub(super) fn interpret_failed(template: &Template, error: &str) -> Happening {
+pub(super) fn interpret_failed(template: &Template, error: &str) -> Event {
     about(
         template,
         Severity::Warning,
@@ -51,7 +51,7 @@ pub(super) fn interpret_failed(template: &Template, error: &str) -> Happening {
 }
 
 /// Reports that a policy preempted another one.
-pub(super) fn preempted(template: &Template, by: &PolicyKey, from: &PolicyKey) -> Happening {
+pub(super) fn preempted(template: &Template, by: &PolicyKey, from: &PolicyKey) -> Event {
     about(
         template,
         Severity::Normal,
@@ -66,7 +66,7 @@ pub(super) fn preempt_failed(
     by: &PolicyKey,
     from: &PolicyKey,
     error: &str,
-) -> Happening {
+) -> Event {
     about(
         template,
         Severity::Warning,
@@ -80,12 +80,12 @@ pub(super) fn preempt_failed(
 }
 
 /// Reports a stored policy that is invalid.
-pub(super) fn invalid_policy(policy: &PolicyRecord, reason: &str) -> Happening {
+pub(super) fn invalid_policy(policy: &PolicyRecord, reason: &str) -> Event {
     about_policy(policy, "InvalidPolicy", reason)
 }
 
 /// Reports an invalid selector of a policy, for templates or for clusters.
-pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Happening {
+pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Event {
     let reason = if problem.starts_with("spec.placement.") {
         "InvalidClusterAffinity"
     } else {
@@ -95,7 +95,7 @@ pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Happenin
 }
 
 /// Reports a selector for an API that the control plane does not serve.
-pub(super) fn unserved_api(policy: &PolicyRecord, problem: &str) -> Happening {
+pub(super) fn unserved_api(policy: &PolicyRecord, problem: &str) -> Event {
     about_policy(policy, "APINotServed", problem)
 }
 
@@ -117,14 +117,9 @@ fn within(key: &PolicyKey) -> String {
     format!("{kind}({})", key.full_name())
 }
 
-fn about(
-    template: &Template,
-    severity: Severity,
-    reason: &'static str,
-    message: String,
-) -> Happening {
+fn about(template: &Template, severity: Severity, reason: &'static str, message: String) -> Event {
     let key = &template.key;
-    Happening {
+    Event {
         object: ObjectReference {
             api_version: Some(key.api_version().to_owned()),
             kind: Some(key.kind().to_owned()),
@@ -140,13 +135,13 @@ fn about(
     }
 }
 
-fn about_policy(policy: &PolicyRecord, reason: &'static str, message: &str) -> Happening {
+fn about_policy(policy: &PolicyRecord, reason: &'static str, message: &str) -> Event {
     let key = &policy.key;
     let kind = match key.kind {
         PolicyKind::Namespaced => "PropagationPolicy",
         PolicyKind::Cluster => "ClusterPropagationPolicy",
     };
-    Happening {
+    Event {
         object: ObjectReference {
             api_version: Some("policy.karmada.io/v1alpha1".to_owned()),
             kind: Some(kind.to_owned()),

@@ -2,7 +2,7 @@
 
 use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::has_code;
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -144,7 +144,7 @@ fn record(
         (&binding.spec.resource).into(),
     ];
     for object in objects {
-        events.record(Happening {
+        events.record(Event {
             object,
             severity,
             reason,

@@ -1,6 +1,6 @@
 //! Events about override policies, with Karmada's reasons and messages.
 
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{AppliedOverrides, OverrideError, OverrideKind};
@@ -17,7 +17,7 @@ pub(crate) fn applied(
 ) {
     let events = events.of(COMPONENT);
     let record = |message| {
-        events.record(Happening {
+        events.record(Event {
             object: template.clone(),
             severity: Severity::Normal,
             reason: "ApplyOverridePolicySucceed",
@@ -56,7 +56,7 @@ pub(crate) fn failed(
             format!("override policy({namespace}/{policy})")
         }
     };
-    events.of(COMPONENT).record(Happening {
+    events.of(COMPONENT).record(Event {
         object: template.clone(),
         severity: Severity::Warning,
         reason: "ApplyOverridePolicyFailed",

@@ -1,6 +1,6 @@
 //! A cycle: one pass through the extension points.
 
-use super::guard::{Calls, catching};
+use super::plugin_calls::{Calls, catch_panics};
 use super::targets::{add_empty, check, prior_shares, targets};
 use super::{Engine, Trace};
 use crate::bits::Bits;
@@ -21,7 +21,7 @@ impl Engine {
         state: &mut CycleState,
         trace: &mut T,
     ) -> Result<Vec<Target>, ScheduleError> {
-        let result = catching(self, trace, |engine, calls| {
+        let result = catch_panics(self, trace, |engine, calls| {
             engine.run_points(cycle, assumed, state, calls)
         });
         if let Err(error) = &result {
@@ -37,16 +37,16 @@ impl Engine {
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,
     ) -> Result<Vec<Target>, ScheduleError> {
-        let narrowed = self.pre_filter(cycle, state, calls)?;
+        let pre_filtered = self.pre_filter(cycle, state, calls)?;
         let prior = prior_shares(cycle);
         let context = BindingContext::new(*cycle, state, &prior);
         let (prepared, passing) = calls.point(Point::Filter, |calls| {
-            self.filter(&context, &narrowed, calls)
+            self.filter(&context, &pre_filtered, calls)
         })?;
         let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &prior);
-        let switches = self.pre_score(cycle, &candidates, state, calls)?;
+        let skipped = self.pre_score(cycle, &candidates, state, calls)?;
         let context = BindingContext::new(*cycle, state, &prior);
-        self.score(&context, &switches, &mut candidates, calls)?;
+        self.score(&context, &skipped, &mut candidates, calls)?;
         if T::EXPLAINS || self.needs_estimates(&context, calls) {
             calls.point(Point::Estimate, |calls| {
                 self.estimate(&context, assumed, &mut candidates, calls)
@@ -57,12 +57,12 @@ impl Engine {
         calls.trace.selected(&selection.clusters);
         let context = AssignContext::new(context, &prepared.static_weights);
         let mut shares = self.assign(&context, &mut selection, calls)?;
-        calls.trace.dealt(&shares, &prior);
+        calls.trace.assigned(&shares, &prior);
         if self.empty_workload_propagation {
             add_empty(cycle.snapshot().len(), &selection.clusters, &mut shares);
         }
         check(cycle.snapshot(), &shares)
-            .map_err(|error| error.of(&self.roster.assign.name, Point::Assign))?;
+            .map_err(|error| error.of(&self.plugins.assign.name, Point::Assign))?;
         Ok(targets(cycle, &shares))
     }
 
@@ -73,7 +73,7 @@ impl Engine {
         calls: &mut Calls<'_, T>,
     ) -> Result<Selection, ScheduleError> {
         calls.point(Point::Select, |calls| {
-            let listed = &self.roster.select;
+            let listed = &self.plugins.select;
             let selection = calls.call(Point::Select, 0, listed, |plugin| {
                 plugin.select(context, candidates)
             });
@@ -88,7 +88,7 @@ impl Engine {
         calls: &mut Calls<'_, T>,
     ) -> Result<Vec<Share>, ScheduleError> {
         calls.point(Point::Assign, |calls| {
-            let listed = &self.roster.assign;
+            let listed = &self.plugins.assign;
             let shares = calls.call(Point::Assign, 0, listed, |plugin| {
                 plugin.assign(context, selection)
             });
@@ -117,10 +117,10 @@ fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Can
             .for_each(|ordinal| candidates.push(candidate(ordinal, tiers[ordinal]))),
     }
     for share in prior {
-        if let Ok(place) =
+        if let Ok(index) =
             candidates.binary_search_by_key(&share.ordinal, |candidate| candidate.ordinal)
         {
-            candidates[place].assigned = share.replicas;
+            candidates[index].assigned = share.replicas;
         }
     }
     candidates

@@ -1,6 +1,6 @@
 //! The estimate step, which runs only if selection or assignment depend on capacity.
 
-use super::guard::Calls;
+use super::plugin_calls::Calls;
 use super::{Engine, Trace};
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
@@ -14,12 +14,13 @@ impl Engine {
         context: &BindingContext<'_>,
         calls: &mut Calls<'_, T>,
     ) -> bool {
-        calls.asks(Point::Select, 0);
-        let selects_by_room = self.roster.select.plugin.needs_estimates(context);
-        calls.asks(Point::Assign, 0);
-        let needs = selects_by_room || self.roster.assign.plugin.needs_estimates(context);
-        calls.asks_nobody();
-        needs
+        calls.begin_call(Point::Select, 0);
+        let selection_needs_estimates = self.plugins.select.plugin.needs_estimates(context);
+        calls.begin_call(Point::Assign, 0);
+        let needs_estimates =
+            selection_needs_estimates || self.plugins.assign.plugin.needs_estimates(context);
+        calls.end_call();
+        needs_estimates
     }
 
     /// Runs all estimators; the minimum of their answers counts.
@@ -48,25 +49,25 @@ impl Engine {
             .map(|candidate| candidate.ordinal)
             .collect();
         let mut estimates = vec![UNBOUNDED; clusters.len()];
-        for (place, listed) in self.roster.estimators.iter().enumerate() {
+        for (index, listed) in self.plugins.estimators.iter().enumerate() {
             let mut apart = Vec::new();
             // The first estimator writes to the common list, which is still empty.
-            let answers = if place == 0 {
+            let answers = if index == 0 {
                 &mut estimates
             } else {
                 apart.resize(clusters.len(), UNBOUNDED);
                 &mut apart
             };
-            let answered = calls.call(Point::Estimate, place, listed, |estimator| {
+            let answered = calls.call(Point::Estimate, index, listed, |estimator| {
                 Ok(estimator.estimate(&context, &clusters, answers))
             })?;
             if T::EXPLAINS {
                 for &cluster in &clusters {
-                    let basis = calls.call(Point::Estimate, place, listed, |estimator| {
+                    let basis = calls.call(Point::Estimate, index, listed, |estimator| {
                         Ok(estimator.basis(&context, cluster))
                     })?;
                     if let Some(basis) = basis {
-                        calls.trace.rests_on(&listed.name, cluster, basis);
+                        calls.trace.estimate_basis(&listed.name, cluster, basis);
                     }
                 }
             }

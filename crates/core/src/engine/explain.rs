@@ -148,7 +148,7 @@ impl Trace for Explainer {
         });
     }
 
-    fn refused(&mut self, ordinal: usize, plugin: &str, reason: &Reason) {
+    fn rejected(&mut self, ordinal: usize, plugin: &str, reason: &Reason) {
         if let Some(cluster) = self.cluster(ordinal) {
             cluster.stage = Stage::Filtered;
             cluster.refusal = Some(Refusal {
@@ -174,7 +174,7 @@ impl Trace for Explainer {
         }
     }
 
-    fn rests_on(&mut self, estimator: &str, ordinal: usize, basis: Basis) {
+    fn estimate_basis(&mut self, estimator: &str, ordinal: usize, basis: Basis) {
         if let Some(cluster) = self.cluster(ordinal) {
             cluster.bases.insert(estimator.to_owned(), basis);
         }
@@ -197,7 +197,7 @@ impl Trace for Explainer {
         }
     }
 
-    fn dealt(&mut self, shares: &[Share], prior: &[Share]) {
+    fn assigned(&mut self, shares: &[Share], prior: &[Share]) {
         for share in prior {
             if let Some(cluster) = self.cluster(share.ordinal) {
                 cluster.before = Some(share.replicas);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::guard::Calls;
+use super::plugin_calls::Calls;
+use super::plugin_lists::Skipped;
 use super::prepared::{Key, Prepared};
-use super::roster::Switches;
 use super::{Engine, Trace};
 use crate::bits::Bits;
 use crate::error::{FitError, ScheduleError};
@@ -15,14 +15,14 @@ use crate::framework::{
 
 /// The result of PreFilter.
 #[derive(Debug, Default)]
-pub(super) struct Narrowed {
-    switches: Switches,
+pub(super) struct PreFiltered {
+    skipped: Skipped,
     /// The restrictions to certain clusters, with the index of the plugin.
     only: Vec<(usize, Bits)>,
 }
 
 /// The reason why a cluster does not pass.
-struct Refused<'a> {
+struct Rejected<'a> {
     ordinal: usize,
     plugin: &'a Arc<str>,
     reason: Reason,
@@ -34,16 +34,16 @@ impl Engine {
         context: &CycleContext<'_>,
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,
-    ) -> Result<Narrowed, ScheduleError> {
-        if self.roster.pre_filters.is_empty() {
-            return Ok(Narrowed::default());
+    ) -> Result<PreFiltered, ScheduleError> {
+        if self.plugins.pre_filters.is_empty() {
+            return Ok(PreFiltered::default());
         }
         calls.point(Point::PreFilter, |calls| {
-            let mut narrowed = Narrowed::default();
-            for (place, listed) in self.roster.pre_filters.iter().enumerate() {
+            let mut pre_filtered = PreFiltered::default();
+            for (index, listed) in self.plugins.pre_filters.iter().enumerate() {
                 let skips = |result: &PreFilterResult| *result == PreFilterResult::Skip;
                 let result =
-                    calls.call_skipping(Point::PreFilter, place, listed, skips, |plugin| {
+                    calls.call_skipping(Point::PreFilter, index, listed, skips, |plugin| {
                         match plugin.pre_filter(context, state)? {
                             PreFilterResult::Only(clusters)
                                 if clusters.len() != context.snapshot().len() =>
@@ -57,11 +57,11 @@ impl Engine {
                     });
                 match result? {
                     PreFilterResult::All => {}
-                    PreFilterResult::Only(clusters) => narrowed.only.push((place, clusters)),
-                    PreFilterResult::Skip => narrowed.switches.switch_off(place),
+                    PreFilterResult::Only(clusters) => pre_filtered.only.push((index, clusters)),
+                    PreFilterResult::Skip => pre_filtered.skipped.skip(index),
                 }
             }
-            Ok(narrowed)
+            Ok(pre_filtered)
         })
     }
 
@@ -69,26 +69,26 @@ impl Engine {
     pub(super) fn filter<T: Trace>(
         &mut self,
         context: &BindingContext<'_>,
-        narrowed: &Narrowed,
+        pre_filtered: &PreFiltered,
         calls: &mut Calls<'_, T>,
     ) -> Result<(Arc<Prepared>, Bits), ScheduleError> {
-        let prepared = self.prepare(context, narrowed, calls)?;
-        let passing = self.restrict(&prepared, context, narrowed, calls)?;
+        let prepared = self.prepare(context, pre_filtered, calls)?;
+        let passing = self.restrict(&prepared, context, pre_filtered, calls)?;
         if T::EXPLAINS || passing.is_empty() {
-            let refused = self.refused(context, narrowed, &passing, calls);
-            for Refused {
+            let rejected = self.rejected(context, pre_filtered, &passing, calls);
+            for Rejected {
                 ordinal,
                 plugin,
                 reason,
-            } in &refused
+            } in &rejected
             {
-                calls.trace.refused(*ordinal, plugin, reason);
+                calls.trace.rejected(*ordinal, plugin, reason);
             }
             if passing.is_empty() {
                 let snapshot = context.snapshot();
-                let reasons = refused.into_iter().filter_map(|refused| {
-                    let name = snapshot.name(refused.ordinal)?;
-                    Some((Arc::clone(name), refused.reason))
+                let reasons = rejected.into_iter().filter_map(|rejected| {
+                    let name = snapshot.name(rejected.ordinal)?;
+                    Some((Arc::clone(name), rejected.reason))
                 });
                 return Err(FitError::new(snapshot.len(), reasons.collect()).into());
             }
@@ -99,11 +99,11 @@ impl Engine {
     fn prepare<T: Trace>(
         &mut self,
         context: &BindingContext<'_>,
-        narrowed: &Narrowed,
+        pre_filtered: &PreFiltered,
         calls: &mut Calls<'_, T>,
     ) -> Result<Arc<Prepared>, PluginError> {
         let Self {
-            prepared, roster, ..
+            prepared, plugins, ..
         } = self;
         let placement = context.cycle().placement();
         let (shared, hash) = context.request().shared_placement();
@@ -111,12 +111,12 @@ impl Engine {
             placement_hash: hash,
             term: placement.term_index(),
             is_workload: placement.is_workload(),
-            switches: narrowed.switches.clone(),
+            skipped: pre_filtered.skipped.clone(),
         };
         let topology = &context.snapshot().topology;
         prepared.get_or_prepare(key, shared, topology, || {
-            let filters = roster.filters.iter().enumerate();
-            let on = filters.filter(|(_, listed)| narrowed.switches.is_on(listed));
+            let filters = plugins.filters.iter().enumerate();
+            let on = filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed));
             Prepared::new(&placement, on, calls)
         })
     }
@@ -126,7 +126,7 @@ impl Engine {
         &self,
         prepared: &Prepared,
         context: &BindingContext<'_>,
-        narrowed: &Narrowed,
+        pre_filtered: &PreFiltered,
         calls: &mut Calls<'_, T>,
     ) -> Result<Bits, PluginError> {
         let mut holding = Bits::none(context.snapshot().len());
@@ -137,12 +137,12 @@ impl Engine {
         if let Some(passing_if_new) = &prepared.passing_if_new {
             passing.intersect_either(passing_if_new, &holding);
         }
-        for (_, only) in &narrowed.only {
+        for (_, only) in &pre_filtered.only {
             passing.intersect(only);
         }
-        for (place, listed) in self.roster.filters.iter().enumerate() {
-            if matches!(listed.plugin, Filter::Binding(_)) && narrowed.switches.is_on(listed) {
-                calls.call(Point::Filter, place, listed, |filter| match filter {
+        for (index, listed) in self.plugins.filters.iter().enumerate() {
+            if matches!(listed.plugin, Filter::Binding(_)) && pre_filtered.skipped.runs(listed) {
+                calls.call(Point::Filter, index, listed, |filter| match filter {
                     Filter::Binding(filter) => filter.restrict(context, &holding, &mut passing),
                     Filter::Placement(_) => Ok(()),
                 })?;
@@ -153,45 +153,45 @@ impl Engine {
     }
 
     /// Returns plugin and reason for each cluster that does not pass, except for clusters in deletion.
-    fn refused<T: Trace>(
+    fn rejected<T: Trace>(
         &self,
         context: &BindingContext<'_>,
-        narrowed: &Narrowed,
+        pre_filtered: &PreFiltered,
         passing: &Bits,
         calls: &mut Calls<'_, T>,
-    ) -> Vec<Refused<'_>> {
-        let mut refusal = |cluster: &ClusterView<'_>| {
-            let filters = self.roster.filters.iter().enumerate();
-            let mut on = filters.filter(|(_, listed)| narrowed.switches.is_on(listed));
-            on.find_map(|(place, listed)| {
-                calls.asks(Point::Filter, place);
+    ) -> Vec<Rejected<'_>> {
+        let mut rejection = |cluster: &ClusterView<'_>| {
+            let filters = self.plugins.filters.iter().enumerate();
+            let mut on = filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed));
+            on.find_map(|(index, listed)| {
+                calls.begin_call(Point::Filter, index);
                 let reason = listed.plugin.check(context, cluster).err()?;
                 Some((&listed.name, reason))
             })
         };
         let left_out = |cluster: &ClusterView<'_>| {
-            let (place, _) = narrowed
+            let (index, _) = pre_filtered
                 .only
                 .iter()
                 .find(|(_, only)| !only.contains(cluster.ordinal()))?;
-            let plugin = &self.roster.pre_filters.get(*place)?.name;
+            let plugin = &self.plugins.pre_filters.get(*index)?.name;
             let reason = format!("cluster(s) were left out by plugin {plugin}");
             Some((plugin, reason.into()))
         };
-        let refused = context
+        let rejected = context
             .snapshot()
             .clusters()
             .filter(|cluster| !cluster.is_deleting() && !passing.contains(cluster.ordinal()))
             .filter_map(|cluster| {
-                let (plugin, reason) = left_out(&cluster).or_else(|| refusal(&cluster))?;
-                Some(Refused {
+                let (plugin, reason) = left_out(&cluster).or_else(|| rejection(&cluster))?;
+                Some(Rejected {
                     ordinal: cluster.ordinal(),
                     plugin,
                     reason,
                 })
             })
             .collect();
-        calls.asks_nobody();
-        refused
+        calls.end_call();
+        rejected
     }
 }

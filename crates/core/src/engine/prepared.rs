@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::guard::Calls;
-use super::roster::{Listed, Switches};
+use super::plugin_calls::Calls;
+use super::plugin_lists::{ListedPlugin, Skipped};
 use super::trace::Trace;
 use crate::bits::Bits;
 use crate::fleet::topology::Topology;
@@ -32,18 +32,18 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new<'a, T: Trace>(
         context: &PlacementContext<'_>,
-        filters: impl Iterator<Item = (usize, &'a Listed<Filter>)>,
+        filters: impl Iterator<Item = (usize, &'a ListedPlugin<Filter>)>,
         calls: &mut Calls<'_, T>,
     ) -> Result<Self, PluginError> {
         let fleet = &context.snapshot().topology;
         let mut passing = Bits::all(fleet.len());
         passing.subtract(&fleet.deleting);
         let mut passing_if_new: Option<Bits> = None;
-        for (place, listed) in filters {
+        for (index, listed) in filters {
             if matches!(listed.plugin, Filter::Binding(_)) {
                 continue;
             }
-            let (mask, spares_prior) = calls.call(Point::Filter, place, listed, |filter| {
+            let (mask, spares_prior) = calls.call(Point::Filter, index, listed, |filter| {
                 Ok(match filter {
                     Filter::Placement(filter) => (filter.mask(context), filter.spares_prior()),
                     Filter::Binding(_) => (None, false),
@@ -105,7 +105,7 @@ pub(super) struct Key {
     pub(super) term: Option<usize>,
     pub(super) is_workload: bool,
     /// The filters that are skipped in the cycle.
-    pub(super) switches: Switches,
+    pub(super) skipped: Skipped,
 }
 
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl PreparedCache {
         let prepared = Arc::new(prepare()?);
         if self.capacity > 0 {
             if self.entries.len() >= self.capacity && !self.entries.contains_key(&key) {
-                self.forget_half();
+                self.evict_half();
             }
             let entry = Entry {
                 placement: Arc::clone(placement),
@@ -167,7 +167,7 @@ impl PreparedCache {
     }
 
     /// Evicts the least recently used half.
-    fn forget_half(&mut self) {
+    fn evict_half(&mut self) {
         let mut ages: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
         ages.sort_unstable();
         if let Some(&median) = ages.get(ages.len() / 2) {

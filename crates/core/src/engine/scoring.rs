@@ -1,7 +1,7 @@
 //! The PreScore and Score steps, which rank the passing clusters.
 
-use super::guard::Calls;
-use super::roster::{Listed, Scorer, Switches};
+use super::plugin_calls::Calls;
+use super::plugin_lists::{ListedPlugin, Skipped, WeightedScore};
 use super::{Engine, Trace};
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
@@ -16,39 +16,39 @@ impl Engine {
         candidates: &[Candidate],
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,
-    ) -> Result<Switches, ScheduleError> {
-        if self.roster.pre_scores.is_empty() {
-            return Ok(Switches::default());
+    ) -> Result<Skipped, ScheduleError> {
+        if self.plugins.pre_scores.is_empty() {
+            return Ok(Skipped::default());
         }
         calls.point(Point::PreScore, |calls| {
-            let mut switches = Switches::default();
-            for (place, listed) in self.roster.pre_scores.iter().enumerate() {
+            let mut skipped = Skipped::default();
+            for (index, listed) in self.plugins.pre_scores.iter().enumerate() {
                 let skips = |result: &PreScoreResult| *result == PreScoreResult::Skip;
-                let result = calls.call_skipping(Point::PreScore, place, listed, skips, |plugin| {
+                let result = calls.call_skipping(Point::PreScore, index, listed, skips, |plugin| {
                     plugin.pre_score(context, candidates, state)
                 });
                 match result? {
                     PreScoreResult::Score => {}
-                    PreScoreResult::Skip => switches.switch_off(place),
+                    PreScoreResult::Skip => skipped.skip(index),
                 }
             }
-            Ok(switches)
+            Ok(skipped)
         })
     }
 
     pub(super) fn score<T: Trace>(
         &self,
         context: &BindingContext<'_>,
-        switches: &Switches,
+        skipped: &Skipped,
         candidates: &mut [Candidate],
         calls: &mut Calls<'_, T>,
     ) -> Result<(), ScheduleError> {
-        if self.roster.scores.is_empty() {
+        if self.plugins.scores.is_empty() {
             return Ok(());
         }
         calls.point(Point::Score, |calls| {
-            for (place, listed) in self.roster.scores.iter().enumerate() {
-                if !switches.is_on(listed) {
+            for (index, listed) in self.plugins.scores.iter().enumerate() {
+                if !skipped.runs(listed) {
                     continue;
                 }
                 let before: Vec<i64> = if T::EXPLAINS {
@@ -56,7 +56,7 @@ impl Engine {
                 } else {
                     Vec::new()
                 };
-                score_by(place, listed, context, candidates, calls)?;
+                score_by(index, listed, context, candidates, calls)?;
                 if T::EXPLAINS {
                     let added: Vec<i64> = candidates
                         .iter()
@@ -73,25 +73,25 @@ impl Engine {
 
 /// Adds the weighted scores of one plugin.
 fn score_by<T: Trace>(
-    place: usize,
-    listed: &Listed<Scorer>,
+    index: usize,
+    listed: &ListedPlugin<WeightedScore>,
     context: &BindingContext<'_>,
     candidates: &mut [Candidate],
     calls: &mut Calls<'_, T>,
 ) -> Result<(), PluginError> {
     let weight = listed.plugin.weight;
     if !listed.plugin.normalises {
-        return calls.call(Point::Score, place, listed, |scorer| {
+        return calls.call(Point::Score, index, listed, |scorer| {
             let mut scores = Scores::onto(candidates, weight);
             scorer.score.score_fleet(context, &mut scores)
         });
     }
     let mut apart = vec![0; candidates.len()];
-    calls.call(Point::Score, place, listed, |scorer| {
+    calls.call(Point::Score, index, listed, |scorer| {
         let mut scores = Scores::apart(candidates, &mut apart);
         scorer.score.score_fleet(context, &mut scores)
     })?;
-    calls.call(Point::NormalizeScore, place, listed, |scorer| {
+    calls.call(Point::NormalizeScore, index, listed, |scorer| {
         scorer.score.normalise(context, &mut apart)
     })?;
     for (candidate, score) in candidates.iter_mut().zip(apart) {

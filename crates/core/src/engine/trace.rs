@@ -19,7 +19,7 @@ pub(super) trait Trace {
     /// A point ends.
     fn point_ends(&mut self, _point: Point, _status: Status) {}
     /// Reports whether calls of single plugins are recorded.
-    fn times_plugins(&self) -> bool {
+    fn observes_plugins(&self) -> bool {
         false
     }
     /// A plugin call begins.
@@ -27,19 +27,19 @@ pub(super) trait Trace {
     /// A plugin call ends.
     fn plugin_ends(&mut self, _point: Point, _plugin: &str, _status: Status) {}
     /// A cluster was rejected.
-    fn refused(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
+    fn rejected(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
     /// A plugin added these weighted scores to the candidates.
     fn scored(&mut self, _plugin: &str, _candidates: &[Candidate], _added: &[i64]) {}
     /// An estimator returned these estimates.
     fn estimated(&mut self, _estimator: &str, _clusters: &[usize], _estimates: &[i32]) {}
     /// An estimator explained its estimate of a cluster.
-    fn rests_on(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
+    fn estimate_basis(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
     /// The candidates have all values that selection uses.
     fn candidates(&mut self, _candidates: &[Candidate]) {}
     /// The clusters were selected.
     fn selected(&mut self, _selected: &[Candidate]) {}
     /// The replicas were assigned; `prior` is what clusters held before.
-    fn dealt(&mut self, _shares: &[Share], _prior: &[Share]) {}
+    fn assigned(&mut self, _shares: &[Share], _prior: &[Share]) {}
     /// A term is not feasible.
     fn failed(&mut self, _error: &ScheduleError) {}
 }
@@ -55,13 +55,13 @@ impl Trace for Silent {
 /// Forwards the start and end of points and calls to an observer; explains nothing.
 pub(super) struct Observed<'a> {
     observer: &'a mut dyn Observer,
-    times_plugins: bool,
+    observes_plugins: bool,
 }
 
 impl<'a> Observed<'a> {
     pub(super) fn new(observer: &'a mut dyn Observer) -> Self {
         Self {
-            times_plugins: false,
+            observes_plugins: false,
             observer,
         }
     }
@@ -71,7 +71,7 @@ impl Trace for Observed<'_> {
     const EXPLAINS: bool = false;
 
     fn term(&mut self, _snapshot: &Snapshot, _term: Option<&str>) {
-        self.times_plugins = self.observer.wants_plugins();
+        self.observes_plugins = self.observer.wants_plugins();
     }
 
     fn point_begins(&mut self, point: Point) {
@@ -82,8 +82,8 @@ impl Trace for Observed<'_> {
         self.observer.point_ends(point, status);
     }
 
-    fn times_plugins(&self) -> bool {
-        self.times_plugins
+    fn observes_plugins(&self) -> bool {
+        self.observes_plugins
     }
 
     fn plugin_begins(&mut self, point: Point, plugin: &str) {

@@ -19,23 +19,23 @@ pub struct AssumedWorkload {
 /// and frees workloads to simulate a fleet without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
-    clusters: BTreeMap<String, Shift>,
+    clusters: BTreeMap<String, Adjustments>,
 }
 
 /// The differences for one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shift {
+pub(crate) struct Adjustments {
     /// Workloads that occupy capacity reported as free.
-    pub(crate) taken: Vec<AssumedWorkload>,
+    pub(crate) added: Vec<AssumedWorkload>,
     /// Workloads that free capacity reported as occupied.
-    pub(crate) freed: Vec<AssumedWorkload>,
+    pub(crate) removed: Vec<AssumedWorkload>,
 }
 
-impl Shift {
+impl Adjustments {
     /// No differences.
-    pub(crate) const NOTHING: &Self = &Self {
-        taken: Vec::new(),
-        freed: Vec::new(),
+    pub(crate) const NONE: &Self = &Self {
+        added: Vec::new(),
+        removed: Vec::new(),
     };
 }
 
@@ -50,7 +50,7 @@ impl Assumed {
         self.clusters
             .entry(cluster.to_owned())
             .or_default()
-            .taken
+            .added
             .push(workload);
     }
 
@@ -59,7 +59,7 @@ impl Assumed {
         self.clusters
             .entry(cluster.to_owned())
             .or_default()
-            .freed
+            .removed
             .push(workload);
     }
 
@@ -70,11 +70,11 @@ impl Assumed {
 
     /// Returns the workloads added to a cluster.
     pub fn of(&self, cluster: &str) -> &[AssumedWorkload] {
-        &self.shift(cluster).taken
+        &self.adjustments(cluster).added
     }
 
-    pub(crate) fn shift(&self, cluster: &str) -> &Shift {
-        self.clusters.get(cluster).unwrap_or(Shift::NOTHING)
+    pub(crate) fn adjustments(&self, cluster: &str) -> &Adjustments {
+        self.clusters.get(cluster).unwrap_or(Adjustments::NONE)
     }
 }
 
@@ -86,10 +86,10 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
-    pub(crate) fn of(shift: &Shift) -> Self {
+    pub(crate) fn of(adjustments: &Adjustments) -> Self {
         let mut demand = Self::default();
-        demand.add(&shift.taken, 1);
-        demand.add(&shift.freed, -1);
+        demand.add(&adjustments.added, 1);
+        demand.add(&adjustments.removed, -1);
         demand
     }
 

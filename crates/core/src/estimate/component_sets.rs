@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth_api::quantity::Quantity;
 
-use super::assumed::{Demand, Shift};
+use super::assumed::{Adjustments, Demand};
 use super::bounded;
 use super::general::Modelling;
 use super::models::Nodes;
@@ -43,7 +43,7 @@ impl ComponentSet {
 
     /// Returns the number of sets that fit into a cluster. Amounts are compared as exact numbers, regardless of
     /// notation.
-    pub(crate) fn fit(&self, row: &Row, assumed: &Shift, modelling: Modelling) -> i32 {
+    pub(crate) fn fit(&self, row: &Row, assumed: &Adjustments, modelling: Modelling) -> i32 {
         let demand = Demand::of(assumed);
         let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
         if pods <= 0 {
@@ -73,7 +73,7 @@ impl ComponentSet {
             bound = bound.min(i64::try_from(sets).unwrap_or(i64::MAX));
         }
         let mut bound = bounded(bound);
-        if modelling == Modelling::Honoured
+        if modelling == Modelling::Used
             && let Some(mut nodes) = Nodes::new(&row.capacity.models)
         {
             nodes.take(assumed);

@@ -15,7 +15,7 @@ use crate::request::{Request, ResourceRequest};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modelling {
     /// Models replace the summary.
-    Honoured,
+    Used,
     /// Models are ignored.
     Ignored,
 }
@@ -34,7 +34,7 @@ impl GeneralEstimator {
     pub fn new(customized_modelling: bool) -> Self {
         Self {
             modelling: if customized_modelling {
-                Modelling::Honoured
+                Modelling::Used
             } else {
                 Modelling::Ignored
             },
@@ -59,7 +59,7 @@ impl Estimator for GeneralEstimator {
                 let sets = component_sets::ComponentSet::new(context.request.components());
                 for (&ordinal, estimate) in clusters.iter().zip(estimates) {
                     if let Some(row) = context.snapshot.row(ordinal) {
-                        let assumed = context.assumed.shift(&row.name);
+                        let assumed = context.assumed.adjustments(&row.name);
                         *estimate = (*estimate).min(sets.fit(row, assumed, self.modelling));
                     }
                 }
@@ -77,7 +77,7 @@ impl GeneralEstimator {
             assumed,
             ..
         } = *context;
-        let sweep = Sweep::new(snapshot, request);
+        let sweep = RequestColumns::new(snapshot, request);
         let pod = std::cell::OnceCell::new();
         let mut places = clusters
             .iter()
@@ -90,32 +90,33 @@ impl GeneralEstimator {
             let Some(block) = snapshot.blocks.get(number) else {
                 break;
             };
-            let lanes = sweep.lanes(block);
-            let exceptional = self.modelling == Modelling::Honoured && block.modelled != 0;
+            let in_block = sweep.in_block(block);
+            let exceptional = self.modelling == Modelling::Used && block.modelled != 0;
             while let Some((ordinal, estimate)) =
                 places.next_if(|(ordinal, _)| ordinal / BLOCK == number)
             {
                 let lane = ordinal % BLOCK;
-                let fits =
-                    if assumed.is_empty() && !(exceptional && block.modelled >> lane & 1 == 1) {
-                        lanes.fit(lane)
-                    } else {
-                        self.one(&block.rows[lane], request.requirements(), assumed, &pod)
-                    };
+                let fits = if assumed.is_empty()
+                    && !(exceptional && block.modelled >> lane & 1 == 1)
+                {
+                    in_block.fit(lane)
+                } else {
+                    self.estimate_cluster(&block.rows[lane], request.requirements(), assumed, &pod)
+                };
                 *estimate = (*estimate).min(bounded(fits));
             }
         }
     }
 
     /// Estimates one cluster with all special cases.
-    fn one(
+    fn estimate_cluster(
         &self,
         row: &Row,
         requirements: Option<&ResourceRequest>,
         assumed: &Assumed,
         pod: &std::cell::OnceCell<PodShape>,
     ) -> i64 {
-        let assumed = assumed.shift(&row.name);
+        let assumed = assumed.adjustments(&row.name);
         let demand = Demand::of(assumed);
         let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
         if pods <= 0 {
@@ -124,7 +125,7 @@ impl GeneralEstimator {
         let Some(requirements) = requirements else {
             return pods;
         };
-        if self.modelling == Modelling::Honoured {
+        if self.modelling == Modelling::Used {
             let pod = pod.get_or_init(|| requirements.pod_shape());
             if let Some(fits) = models::pods_that_fit(&row.capacity.models, pod, assumed) {
                 return pods.min(fits);
@@ -149,12 +150,12 @@ impl GeneralEstimator {
 }
 
 /// A request mapped to the columns of a snapshot.
-struct Sweep {
+struct RequestColumns {
     /// The column of each requested resource (`None` if no cluster offers it) and the requested units.
     asks: Vec<(Option<usize>, i64)>,
 }
 
-impl Sweep {
+impl RequestColumns {
     fn new(snapshot: &Snapshot, request: &Request) -> Self {
         let asks = request
             .requirements()
@@ -167,7 +168,7 @@ impl Sweep {
         }
     }
 
-    fn lanes<'a>(&self, block: &'a Block) -> Lanes<'a> {
+    fn in_block<'a>(&self, block: &'a Block) -> BlockColumns<'a> {
         static NOTHING: [i64; BLOCK] = [0; BLOCK];
         let columns = self.asks.iter().map(|&(column, units)| {
             let free = column
@@ -175,7 +176,7 @@ impl Sweep {
                 .unwrap_or(&NOTHING);
             (free, units)
         });
-        Lanes {
+        BlockColumns {
             pods: &block.pods,
             asks: columns.collect(),
         }
@@ -183,12 +184,12 @@ impl Sweep {
 }
 
 /// A request mapped to the columns of a block.
-struct Lanes<'a> {
+struct BlockColumns<'a> {
     pods: &'a [i64; BLOCK],
     asks: Vec<(&'a [i64; BLOCK], i64)>,
 }
 
-impl Lanes<'_> {
+impl BlockColumns<'_> {
     fn fit(&self, lane: usize) -> i64 {
         let mut fits = self.pods[lane];
         for &(free, units) in &self.asks {

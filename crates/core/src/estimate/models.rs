@@ -1,7 +1,7 @@
 //! Estimates from resource models: first-fit placement on nodes of the minimum size of their grade.
 
 use super::UNBOUNDED;
-use super::assumed::{AssumedWorkload, Shift};
+use super::assumed::{Adjustments, AssumedWorkload};
 use super::vector::{NodeShape, PodShape};
 use crate::fleet::capacity::Models;
 
@@ -56,14 +56,14 @@ impl Nodes {
     }
 
     /// Applies the assumed differences: added workloads are placed set by set, removed ones free capacity.
-    pub(crate) fn take(&mut self, assumed: &Shift) {
-        for workload in &assumed.freed {
+    pub(crate) fn take(&mut self, assumed: &Adjustments) {
+        for workload in &assumed.removed {
             for (replicas, pod) in pods_of(workload) {
                 // The nodes of removed pods are unknown, so each pod becomes a free node of its own size.
-                self.runs.push((replicas, NodeShape::hole(&pod)));
+                self.runs.push((replicas, NodeShape::freed_by(&pod)));
             }
         }
-        for workload in &assumed.taken {
+        for workload in &assumed.added {
             self.place_set(&pods_of(workload));
         }
     }
@@ -97,7 +97,7 @@ fn pods_of(workload: &AssumedWorkload) -> Vec<(i64, PodShape)> {
 }
 
 /// Returns the number of pods that fit on the nodes of a cluster, or `None` without usable models.
-pub(crate) fn pods_that_fit(models: &Models, pod: &PodShape, assumed: &Shift) -> Option<i64> {
+pub(crate) fn pods_that_fit(models: &Models, pod: &PodShape, assumed: &Adjustments) -> Option<i64> {
     let Models::Nodes(_) = models else {
         return None;
     };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_fill_the_first_nodes_with_room() {
+    fn sets_fill_the_first_nodes_with_capacity() {
         for (counts, set, bound, expected) in [
             (&[(1, "4")][..], vec![(1, pod("1"))], 100, 4),
             (&[(1, "4")], vec![(1, pod("1"))], 3, 3),

@@ -47,7 +47,7 @@ impl NodeShape {
     }
 
     /// Returns the capacity that a removed pod frees.
-    pub(crate) fn hole(pod: &PodShape) -> Self {
+    pub(crate) fn freed_by(pod: &PodShape) -> Self {
         Self {
             free: pod.asks.iter().cloned().collect(),
             pods: 1,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn native_and_extended_resources_count_and_others_do_not() {
+    fn only_native_and_extended_resources_count() {
         for (resource, expected) in [
             ("cpu", true),
             ("memory", true),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scarcest_resource_bounds_the_pods_of_a_node() {
+    fn scarcest_resource_limits_the_pods_of_a_node() {
         let node = NodeShape::new(list(&[("cpu", "2"), ("memory", "4Gi")]), 110);
         for (request, fits) in [
             (list(&[]), 110),

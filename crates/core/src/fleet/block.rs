@@ -50,8 +50,8 @@ impl Block {
         resource: impl Fn(&str) -> Option<ResourceId>,
     ) {
         self.fill(lane, &row, &resource);
-        if let Some(place) = self.rows.get_mut(lane) {
-            *place = row;
+        if let Some(index) = self.rows.get_mut(lane) {
+            *index = row;
         }
     }
 

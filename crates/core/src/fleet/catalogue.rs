@@ -24,7 +24,7 @@ impl Catalogue {
     }
 
     /// Reports whether the numbers represent exactly these resources in this order.
-    pub(crate) fn stands_for(&self, numbers: &[u32], enablements: &[ApiEnablement]) -> bool {
+    pub(crate) fn represents(&self, numbers: &[u32], enablements: &[ApiEnablement]) -> bool {
         let mut numbers = numbers.iter();
         for (group_version, kind) in pairs(enablements) {
             let name = numbers

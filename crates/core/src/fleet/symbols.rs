@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_keeps_its_symbol_until_its_last_use_ends() {
+    fn symbols_live_until_their_last_use_ends() {
         let mut table = SymbolTable::new();
         let (prod, _) = table.acquire("prod");
         let (again, _) = table.acquire("prod");

@@ -151,8 +151,8 @@ fn zone_symbols(row: &Row) -> Arc<[Symbol]> {
 /// Writes a value and copies the column only if the value differs.
 fn write(column: &mut Column, ordinal: usize, value: Symbol) {
     if column.get(ordinal) != Some(&value)
-        && let Some(place) = Arc::make_mut(column).get_mut(ordinal)
+        && let Some(index) = Arc::make_mut(column).get_mut(ordinal)
     {
-        *place = value;
+        *index = value;
     }
 }

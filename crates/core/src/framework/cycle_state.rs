@@ -41,8 +41,8 @@ impl CycleState {
 
     /// Removes and returns the value of this type.
     pub fn remove<T: Any + Send>(&mut self) -> Option<T> {
-        let place = self.entries.iter().position(|entry| entry.is::<T>())?;
-        let value = self.entries.swap_remove(place);
+        let index = self.entries.iter().position(|entry| entry.is::<T>())?;
+        let value = self.entries.swap_remove(index);
         value.downcast().ok().map(|value| *value)
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_kept_by_type() {
+    fn values_are_stored_by_type() {
         #[derive(Debug, PartialEq)]
         struct Count(u32);
         let mut state = CycleState::new();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_who_where_and_what() {
+    fn errors_name_plugin_point_and_message() {
         let name: Arc<str> = "Costs".into();
         let unschedulable = || PluginError::unschedulable("no budget");
         let failed = || PluginError::failed("no prices");

@@ -66,12 +66,12 @@ pub trait Score: Debug + Send + Sync {
         context: &BindingContext<'_>,
         scores: &mut Scores<'_>,
     ) -> Result<(), PluginError> {
-        for place in 0..scores.candidates().len() {
-            let candidate = scores.candidates().get(place);
+        for index in 0..scores.candidates().len() {
+            let candidate = scores.candidates().get(index);
             let cluster =
                 candidate.and_then(|candidate| context.snapshot().cluster(candidate.ordinal));
             if let Some(cluster) = cluster {
-                scores.add(place, self.score(context, &cluster)?);
+                scores.add(index, self.score(context, &cluster)?);
             }
         }
         Ok(())
@@ -136,11 +136,11 @@ impl<'a> Scores<'a> {
     }
 
     /// Adds to the score of the candidate at an index; ignores an index out of range.
-    pub fn add(&mut self, place: usize, score: i64) {
+    pub fn add(&mut self, index: usize, score: i64) {
         let weighted = score.saturating_mul(self.weight);
         let sum = match &mut self.apart {
-            Some(scores) => scores.get_mut(place),
-            None => self.candidates.get_mut(place).map(|one| &mut one.score),
+            Some(scores) => scores.get_mut(index),
+            None => self.candidates.get_mut(index).map(|one| &mut one.score),
         };
         if let Some(sum) = sum {
             *sum = sum.saturating_add(weighted);

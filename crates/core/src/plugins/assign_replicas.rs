@@ -28,11 +28,11 @@ impl Assign for AssignReplicas {
     }
 
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
-        let by_room = matches!(
+        let by_capacity = matches!(
             context.request().placement().strategy(),
             Strategy::DynamicWeights | Strategy::Aggregated
         );
-        context.request().deals_replicas() && (by_room || context.cycle().is_tiered())
+        context.request().deals_replicas() && (by_capacity || context.cycle().is_tiered())
     }
 
     fn assign(
@@ -40,20 +40,20 @@ impl Assign for AssignReplicas {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
-        let deal = Deal {
+        let input = AssignInput {
             request: context.binding().request(),
             static_weights: context.static_weights(),
             prior: context.binding().prior(),
             order: selected.order,
         };
         let tiered = context.binding().cycle().is_tiered();
-        Ok(assign(&deal, &mut selected.clusters, tiered)?)
+        Ok(assign(&input, &mut selected.clusters, tiered)?)
     }
 }
 
 /// The input of an assignment.
 #[derive(Clone, Copy, Debug)]
-struct Deal<'a> {
+struct AssignInput<'a> {
     request: &'a Request,
     /// The clusters that each static weight rule matches, with the weight.
     static_weights: &'a [(Bits, i64)],
@@ -62,7 +62,7 @@ struct Deal<'a> {
     order: Order,
 }
 
-impl Deal<'_> {
+impl AssignInput<'_> {
     fn ties(&self) -> TieOrder {
         self.request.ties()
     }
@@ -84,26 +84,31 @@ enum AssignError {
         scheduling: String,
         division: String,
     },
-    #[error("{attempt}: Clusters available replicas {available} are not enough to schedule.")]
-    TooFew { attempt: Attempt, available: i64 },
+    #[error("{operation}: Clusters available replicas {available} are not enough to schedule.")]
+    InsufficientReplicas {
+        operation: Operation,
+        available: i64,
+    },
     #[error("Clusters available replicas are not enough to schedule.")]
     TiersExhausted,
 }
 
 /// The operation of a dynamic strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Attempt {
+enum Operation {
     #[error("failed to do fresh scale")]
-    Fresh,
+    FreshScale,
     #[error("failed to scale up")]
-    Up,
+    ScaleUp,
 }
 
 impl From<AssignError> for PluginError {
     fn from(error: AssignError) -> Self {
         let text = error.to_string();
         match error {
-            AssignError::TooFew { .. } | AssignError::TiersExhausted => Self::unschedulable(text),
+            AssignError::InsufficientReplicas { .. } | AssignError::TiersExhausted => {
+                Self::unschedulable(text)
+            }
             AssignError::NothingSelected | AssignError::Unsupported { .. } => Self::failed(text),
         }
     }
@@ -113,7 +118,7 @@ impl From<AssignError> for PluginError {
 ///
 /// With `tiered`, clusters have tiers that are filled in order.
 fn assign(
-    context: &Deal<'_>,
+    context: &AssignInput<'_>,
     selected: &mut [Candidate],
     tiered: bool,
 ) -> Result<Vec<Share>, AssignError> {
@@ -135,7 +140,7 @@ fn assign(
 
 /// Assigns `replicas` by the strategy, ignoring tiers.
 fn by_strategy(
-    context: &Deal<'_>,
+    context: &AssignInput<'_>,
     selected: &mut [Candidate],
     replicas: i64,
 ) -> Result<Vec<Share>, AssignError> {
@@ -149,10 +154,10 @@ fn by_strategy(
             .collect(),
         Strategy::StaticWeights(_) => static_weights::assign(context, selected, replicas),
         Strategy::DynamicWeights => {
-            dynamic::assign(context, selected, replicas, dynamic::Spread::Wide)?
+            dynamic::assign(context, selected, replicas, dynamic::Spread::All)?
         }
         Strategy::Aggregated => {
-            dynamic::assign(context, selected, replicas, dynamic::Spread::Narrow)?
+            dynamic::assign(context, selected, replicas, dynamic::Spread::Fewest)?
         }
         Strategy::Unsupported {
             scheduling,

@@ -33,8 +33,8 @@ impl Score for ClusterLocality {
         scores: &mut Scores<'_>,
     ) -> Result<(), PluginError> {
         for share in context.prior() {
-            if let Some(place) = scores.place_of(share.ordinal) {
-                scores.add(place, Self::SCORE);
+            if let Some(index) = scores.place_of(share.ordinal) {
+                scores.add(index, Self::SCORE);
             }
         }
         Ok(())

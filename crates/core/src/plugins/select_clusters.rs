@@ -1,9 +1,9 @@
 //! SelectClusters: the passing clusters to use under the spread constraints.
 
 mod cluster;
+mod extra_topologies;
 mod group_score;
 mod groups;
-mod honoured;
 mod region;
 
 use crate::{
@@ -16,7 +16,7 @@ pub use groups::{Group, select_groups};
 /// Selects clusters by the spread constraints, or all clusters without constraints.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectClusters {
-    honoured: Honoured,
+    extra: ExtraConstraints,
 }
 
 impl SelectClusters {
@@ -26,7 +26,7 @@ impl SelectClusters {
     /// Creates the plugin; the gates SpreadByAllFields and SpreadStaticWeights have an effect.
     pub fn new(gates: Gates) -> Self {
         Self {
-            honoured: Honoured {
+            extra: ExtraConstraints {
                 beside_cluster: gates.spread_by_all_fields,
                 beside_static_weights: gates.spread_static_weights,
             },
@@ -40,7 +40,7 @@ impl Select for SelectClusters {
     }
 
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
-        Way::of(context.request().placement(), self.honoured) != Way::All
+        SelectionMode::of(context.request().placement(), self.extra) != SelectionMode::All
     }
 
     fn select(
@@ -49,24 +49,24 @@ impl Select for SelectClusters {
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
         let placement = context.request().placement();
-        let way = Way::of(placement, self.honoured);
+        let mode = SelectionMode::of(placement, self.extra);
         let context = SelectContext {
             snapshot: context.snapshot(),
             placement,
             replicas: context.request().replicas(),
-            need: need(context),
+            required_capacity: required_capacity(context),
         };
-        let clusters = match way {
-            Way::All => {
+        let clusters = match mode {
+            SelectionMode::All => {
                 return Ok(Selection {
                     clusters: candidates,
                     order: Order::ByName,
                 });
             }
-            Way::ByCluster => cluster::select(&context, candidates),
-            Way::ByRegion => region::select(&context, candidates),
-            Way::Honoured => honoured::select(&context, candidates),
-            Way::Unsupported => Err(SelectError::Unsupported),
+            SelectionMode::ByCluster => cluster::select(&context, candidates),
+            SelectionMode::ByRegion => region::select(&context, candidates),
+            SelectionMode::ExtraTopologies => extra_topologies::select(&context, candidates),
+            SelectionMode::Unsupported => Err(SelectError::Unsupported),
         };
         Ok(Selection {
             clusters: clusters.map_err(|error| PluginError::failed(error.to_string()))?,
@@ -76,7 +76,7 @@ impl Select for SelectClusters {
 }
 
 /// Returns the required total capacity of the selected clusters.
-fn need(context: &BindingContext<'_>) -> Option<i64> {
+fn required_capacity(context: &BindingContext<'_>) -> Option<i64> {
     let request = context.request();
     if request.placement().duplicates() {
         return None;
@@ -89,7 +89,7 @@ fn need(context: &BindingContext<'_>) -> Option<i64> {
 
 /// The constraints that apply although Karmada accepts and ignores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Honoured {
+struct ExtraConstraints {
     /// Zone, provider and label constraints in addition to cluster or region constraints.
     beside_cluster: bool,
     /// All constraints in addition to static weights.
@@ -104,7 +104,7 @@ struct SelectContext<'a> {
     /// The requested replicas.
     replicas: i64,
     /// The required total capacity of the selected clusters; `None` if capacity is ignored.
-    need: Option<i64>,
+    required_capacity: Option<i64>,
 }
 
 /// The reason why the constraints cannot be satisfied, in Karmada's words.
@@ -113,7 +113,7 @@ enum SelectError {
     #[error("the number of feasible clusters is less than spreadConstraint.MinGroups")]
     TooFewClusters,
     #[error("no enough resource when selecting {0} clusters")]
-    TooLittleRoom(usize),
+    InsufficientCapacity(usize),
     #[error("the number of feasible region is less than spreadConstraint.MinGroups")]
     TooFewRegions,
     #[error("the number of clusters is less than the cluster spreadConstraint.MinGroups")]
@@ -126,7 +126,7 @@ enum SelectError {
 
 /// The way in which the constraints of a placement are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum SelectionMode {
     /// Uses every candidate.
     All,
     /// Uses a bounded number of the most preferred clusters.
@@ -134,15 +134,14 @@ enum Way {
     /// Uses the best regions.
     ByRegion,
     /// Spreads over groups that Karmada ignores.
-    Honoured,
+    ExtraTopologies,
     /// The field is unknown.
     Unsupported,
 }
 
-impl Way {
-    fn of(placement: &CompiledPlacement, honoured: Honoured) -> Self {
-        let skipped =
-            placement.static_weights_skip_constraints() && !honoured.beside_static_weights;
+impl SelectionMode {
+    fn of(placement: &CompiledPlacement, extra: ExtraConstraints) -> Self {
+        let skipped = placement.static_weights_skip_constraints() && !extra.beside_static_weights;
         if placement.constraints().is_empty() || skipped {
             return Self::All;
         }
@@ -154,8 +153,8 @@ impl Way {
         });
         let by_region = placement.constraint(&SpreadBy::Region).is_some();
         let by_cluster = placement.constraint(&SpreadBy::Cluster).is_some();
-        if by_others && (honoured.beside_cluster || !(by_region || by_cluster)) {
-            Self::Honoured
+        if by_others && (extra.beside_cluster || !(by_region || by_cluster)) {
+            Self::ExtraTopologies
         } else if by_region {
             Self::ByRegion
         } else if by_cluster {

@@ -60,7 +60,7 @@ fn every_cluster_is_explained() {
 }
 
 #[test]
-fn every_term_that_was_tried_is_explained() {
+fn every_tried_term_is_explained() {
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "first", "clusterNames": ["m9"]},
         {"affinityName": "second", "clusterNames": ["m1"]},

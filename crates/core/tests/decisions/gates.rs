@@ -20,7 +20,7 @@ fn providers() -> Vec<Value> {
 }
 
 #[test]
-fn a_provider_constraint_beside_cluster_counts_only_under_the_gate() {
+fn provider_constraint_with_cluster_constraint_needs_the_gate() {
     let gate = Gates {
         spread_by_all_fields: true,
         ..Gates::default()
@@ -49,7 +49,7 @@ fn a_provider_constraint_beside_cluster_counts_only_under_the_gate() {
 }
 
 #[test]
-fn constraints_beside_static_weights_count_only_under_the_gate() {
+fn constraints_with_static_weights_need_the_gate() {
     let gate = Gates {
         spread_static_weights: true,
         ..Gates::default()
@@ -67,7 +67,7 @@ fn constraints_beside_static_weights_count_only_under_the_gate() {
 }
 
 #[test]
-fn component_sets_are_counted_in_the_numbers_that_quantities_are() {
+fn component_sets_are_counted_with_exact_quantities() {
     let gate = Gates {
         multiple_pod_templates_scheduling: true,
         ..Gates::default()
@@ -113,7 +113,7 @@ fn component_sets_are_counted_in_the_numbers_that_quantities_are() {
 }
 
 #[test]
-fn workloads_that_came_take_room_and_those_that_have_gone_leave_it() {
+fn assumed_workloads_occupy_and_free_capacity() {
     let clusters = [cluster("m1", 10), cluster("m2", 10)];
     let request_of = |cpu: &str| {
         let list = serde_json::from_value(json!({ "cpu": cpu })).unwrap();
@@ -144,7 +144,7 @@ fn workloads_that_came_take_room_and_those_that_have_gone_leave_it() {
 }
 
 #[test]
-fn pods_that_have_gone_leave_holes_of_their_size_on_nodes_counted_by_grade() {
+fn removed_pods_free_nodes_of_their_size_in_resource_models() {
     let mut graded = cluster("m1", 100);
     graded["spec"]["resourceModels"] = json!([
         {"grade": 0, "ranges": [{"name": "cpu", "min": "0", "max": "2"}]},
@@ -174,7 +174,7 @@ fn pods_that_have_gone_leave_holes_of_their_size_on_nodes_counted_by_grade() {
 }
 
 #[test]
-fn workloads_of_a_group_go_together_or_apart_under_the_gate() {
+fn workload_affinity_needs_the_gate() {
     let on = Gates {
         workload_affinity: true,
         ..Gates::default()

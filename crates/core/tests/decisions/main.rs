@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 
+mod deviations;
 mod explanation;
 mod fixtures;
 mod gates;
+mod invariants;
 mod objects;
 mod observing;
 mod parsers;
 mod plugins;
 mod points;
-mod promises;
-mod quirks;
 mod snapshots;

@@ -15,7 +15,7 @@ fn read(value: &Value) -> Cluster {
 }
 
 #[test]
-fn objects_are_kept_where_they_are_asked_for() {
+fn objects_are_kept_on_request() {
     let mut object = cluster("m1", 10);
     object["metadata"]["annotations"] = json!({"carbon": "40"});
     object["metadata"]["resourceVersion"] = json!("1");
@@ -70,7 +70,7 @@ impl BindingObject for Object {
 }
 
 #[test]
-fn a_request_brings_its_object_along() {
+fn request_provides_its_object() {
     let request = request(&binding(4, json!({})));
     assert!(request.object().is_none());
     let metadata = ObjectMeta {

@@ -62,7 +62,7 @@ const DECIDED: [&str; 10] = [
 ];
 
 #[test]
-fn an_observer_hears_of_every_point_once() {
+fn observer_is_notified_of_every_point_once() {
     let mut engine = engine(Gates::default());
     let placement = json!({"replicaScheduling": dynamic()});
     assert_eq!(hear(&mut engine, &placement, false), DECIDED);
@@ -80,7 +80,7 @@ fn an_observer_hears_of_every_point_once() {
 }
 
 #[test]
-fn an_observer_that_wants_hears_of_plugins() {
+fn observer_is_notified_of_plugins_on_request() {
     let mut engine = engine(Gates::default());
     let placement = json!({});
     let heard = hear(&mut engine, &placement, true);
@@ -116,7 +116,7 @@ fn an_observer_that_wants_hears_of_plugins() {
 }
 
 #[test]
-fn plugins_whose_answer_is_remembered_are_not_told_of() {
+fn cached_plugins_are_not_observed() {
     let mut engine = engine(Gates::default());
     let snapshot = fleet(&[cluster("m1", 10)]).snapshot();
     let request = request(&binding(4, json!({})));

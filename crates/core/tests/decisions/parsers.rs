@@ -100,7 +100,7 @@ fn quantity() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_binding_on_any_cluster_is_decided_or_refused(
+    fn arbitrary_bindings_and_clusters_do_not_panic(
         placement in placement(), replicas in any::<i32>(), asked in quantity(), free in quantity(),
         held in any::<i32>(), observed in word(), label in word(), region in word(),
     ) {

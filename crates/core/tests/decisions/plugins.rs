@@ -107,7 +107,7 @@ impl Estimator for Accurate {
 }
 
 #[test]
-fn filters_scores_and_estimators_take_part() {
+fn filters_scores_and_estimators_affect_decisions() {
     let with = |change: &dyn Fn(&mut Plugins)| {
         let mut plugins = Plugins::in_tree(Gates::default());
         change(&mut plugins);
@@ -168,7 +168,7 @@ fn filters_scores_and_estimators_take_part() {
 }
 
 #[test]
-fn a_score_that_fails_decides_nothing() {
+fn failing_score_aborts_the_cycle() {
     let mut plugins = Plugins::in_tree(Gates::default());
     plugins.scores.push(cheap());
     let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
@@ -184,7 +184,7 @@ fn a_score_that_fails_decides_nothing() {
 }
 
 #[test]
-fn names_are_unique_and_can_be_switched_off() {
+fn plugin_names_are_unique_and_can_be_disabled() {
     let mut twice = Plugins::in_tree(Gates::default());
     for _ in 0..2 {
         twice.filters.push(Filter::Placement(Arc::new(Closed)));

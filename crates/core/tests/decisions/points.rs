@@ -287,14 +287,14 @@ fn names(points: &[Point]) -> Vec<String> {
 }
 
 #[test]
-fn every_point_is_asked_in_turn_and_hands_on_what_it_knows() {
+fn points_run_in_order_and_share_state() {
     let (decided, heard) = heard_with(Act::Nothing);
     assert_eq!(decided, "m1:2 m2:2");
     assert_eq!(heard, names(&POINTS));
 }
 
 #[test]
-fn a_plugin_with_nothing_to_do_is_not_asked_further() {
+fn skipped_plugins_are_not_called() {
     let (decided, heard) = heard_with(Act::Skip(Point::PreFilter));
     assert_eq!(decided, "m1:2 m2:1 m3:1", "m3 is not filtered");
     assert!(!heard.contains(&"Filter".to_owned()), "{heard:?}");
@@ -305,7 +305,7 @@ fn a_plugin_with_nothing_to_do_is_not_asked_further() {
 }
 
 #[test]
-fn a_pre_filter_can_leave_clusters_alone() {
+fn pre_filter_can_exclude_clusters() {
     let spy = Spy::new(Act::Only);
     let placement = json!({"replicaScheduling": dynamic()});
     let snapshot = fleet(&clusters()).snapshot();
@@ -328,7 +328,7 @@ fn a_pre_filter_can_leave_clusters_alone() {
 }
 
 #[test]
-fn scores_are_normalised_and_weighted_as_explanations_show() {
+fn scores_are_normalised_and_weighted() {
     let spy = Spy::new(Act::Nothing);
     let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
     let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": one});
@@ -352,7 +352,7 @@ fn scores_are_normalised_and_weighted_as_explanations_show() {
 }
 
 #[test]
-fn a_panic_names_the_plugin_and_the_point_and_the_engine_goes_on() {
+fn panics_become_errors_of_the_plugin() {
     for point in POINTS {
         let spy = Spy::new(Act::Panic(point));
         let Err(ScheduleError::Plugin(error)) = decide(spy.plugins()).result else {
@@ -378,7 +378,7 @@ fn a_panic_names_the_plugin_and_the_point_and_the_engine_goes_on() {
 }
 
 #[test]
-fn errors_say_whether_the_binding_waits() {
+fn errors_tell_whether_the_binding_waits() {
     for point in POINTS.into_iter().filter(|point| *point != Point::Estimate) {
         for (act, waits) in [(Act::Refuse(point), true), (Act::Fail(point), false)] {
             let Err(ScheduleError::Plugin(error)) = decide(Spy::new(act).plugins()).result else {
@@ -408,7 +408,7 @@ impl Assign for Confused {
 }
 
 #[test]
-fn shares_that_no_fleet_can_have_are_refused() {
+fn impossible_shares_are_rejected() {
     let share = |ordinal, replicas| Share { ordinal, replicas };
     for (shares, said) in [
         (vec![share(3, 1)], "cluster 3 does not exist"),
@@ -482,7 +482,7 @@ impl PreFilter for Counted {
 }
 
 #[test]
-fn placement_filters_are_remembered_and_binding_filters_are_not() {
+fn only_placement_filters_are_cached() {
     let (counted, spy) = (Arc::new(Counted::default()), Spy::new(Act::Nothing));
     let mut plugins = spy.plugins();
     plugins.filters.push(Filter::Placement(counted.clone()));
@@ -509,7 +509,7 @@ fn placement_filters_are_remembered_and_binding_filters_are_not() {
 }
 
 #[test]
-fn the_state_is_handed_out_with_the_decision() {
+fn state_is_returned_with_the_decision() {
     let spy = Spy::new(Act::Nothing);
     let placement = json!({"replicaScheduling": dynamic()});
     let decision = engine(spy.plugins()).decide(
@@ -523,7 +523,7 @@ fn the_state_is_handed_out_with_the_decision() {
 }
 
 #[test]
-fn each_term_begins_with_an_empty_state() {
+fn each_term_starts_with_empty_state() {
     let spy = Spy::new(Act::Nothing);
     // PreScore removes the state of PreFilter; state of the first term would still be there.
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
@@ -541,7 +541,7 @@ fn each_term_begins_with_an_empty_state() {
 }
 
 #[test]
-fn shares_may_come_in_any_order() {
+fn shares_may_be_in_any_order() {
     let share = |ordinal, replicas| Share { ordinal, replicas };
     let mut plugins = Plugins::in_tree(Gates::default());
     plugins.assign = Arc::new(Confused(vec![share(2, 1), share(0, 3), share(1, 0)]));
@@ -549,7 +549,7 @@ fn shares_may_come_in_any_order() {
 }
 
 #[test]
-fn clusters_that_do_not_exist_stay_out() {
+fn unknown_clusters_are_ignored() {
     let (decided, _) = heard_with(Act::LetAnythingPass);
     assert_eq!(decided, "m1:2 m2:2");
     let (decided, _) = heard_with(Act::OnlyElsewhere);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::fixtures::{binding, cluster, engine, fleet, request, text, with_label, with_spec};
-use crate::promises::{bindings, clusters};
+use crate::invariants::{bindings, clusters};
 
 fn apply(fleet: &mut Fleet, cluster: &Value) -> Vec<Aspect> {
     fleet
@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn changes_add_up(
+    fn incremental_snapshot_equals_rebuild(
         first in clusters(), second in clusters(), gone in 0_usize..14, bindings in prop::collection::vec(bindings(), 4),
     ) {
         let mut followed = fleet(&first);
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn what_changed_is_told() {
+fn changed_aspects_are_returned() {
     let mut fleet = Fleet::new();
     let base = with_label(cluster("m1", 5), "env", "dev");
     let mut leaving = base.clone();
@@ -100,7 +100,7 @@ fn what_changed_is_told() {
 }
 
 #[test]
-fn taints_that_come_and_go_leave_nothing_behind() {
+fn unused_taint_lists_are_removed() {
     let mut fleet = Fleet::new();
     for round in 0..1000 {
         let taints = json!({"taints": [{"key": "since", "value": round.to_string(), "effect": "NoSchedule"}]});

@@ -82,7 +82,7 @@ fn clusters() -> Vec<Value> {
 }
 
 #[test]
-fn in_tree_plugins_need_nothing_that_is_not_public() {
+fn in_tree_plugins_use_public_items_only() {
     let spread = |list: &[(&str, i32, i32)]| -> Value {
         list.iter()
             .map(|(by, min, max)| json!({"spreadByField": by, "minGroups": min, "maxGroups": max}))

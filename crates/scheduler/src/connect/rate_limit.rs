@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use berth_events::Pace;
+use berth_events::RateLimiter;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
@@ -73,8 +73,8 @@ impl RateLimit {
 }
 
 /// Events count as requests.
-impl Pace for RateLimit {
-    fn turn(&self) -> BoxFuture<'_, ()> {
+impl RateLimiter for RateLimit {
+    fn acquire(&self) -> BoxFuture<'_, ()> {
         self.acquire().boxed()
     }
 }

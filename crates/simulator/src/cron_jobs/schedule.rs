@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_descriptors_and_zones() {
+    fn fields_descriptors_and_zones_are_parsed() {
         let now = at("2026-03-01T10:30:20Z");
         for (schedule, zone, next) in [
             ("* * * * *", None, "2026-03-01T10:31:00Z"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_time_that_has_come() {
+    fn latest_due_time_is_found() {
         let now = at("2026-03-01T10:30:20Z");
         for (schedule, since, latest) in [
             (

@@ -1,7 +1,7 @@
 //! Scenarios with a cache in place of a server.
 
 mod batch;
-mod budgets;
+mod disruption_budgets;
 mod load_balancers;
 mod replication_controllers;
 mod services;
@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 
 use super::plan;
 use crate::action::Action;
-use crate::agenda::Agenda;
-use crate::controlled;
+use crate::cache::{Cache, Key, key};
 use crate::deployments::REVISION;
+use crate::ownership;
 use crate::scope::Scope;
-use crate::world::{Key, World, key};
+use crate::work_schedule::WorkSchedule;
 
 /// A cluster with a manual clock.
 struct Cluster {
-    world: World,
-    agenda: Agenda,
+    cache: Cache,
+    schedule: WorkSchedule,
     now: jiff::Timestamp,
     made: u32,
 }
@@ -34,10 +34,10 @@ fn from<K: DeserializeOwned>(value: Value) -> K {
 
 impl Cluster {
     fn with_nodes(count: usize, cpu: &str) -> Self {
-        let mut world = World::default();
+        let mut cache = Cache::default();
         for number in 1..=count {
             let name = format!("n{number}");
-            world.nodes.put(from(json!({
+            cache.nodes.put(from(json!({
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
                 "status": {
                     "addresses": [{"type": "InternalIP", "address": format!("172.18.0.{number}")}],
@@ -47,8 +47,8 @@ impl Cluster {
             })));
         }
         Self {
-            world,
-            agenda: Agenda::new(),
+            cache,
+            schedule: WorkSchedule::new(),
             now: jiff::Timestamp::from_second(1_000_000).unwrap(),
             made: 0,
         }
@@ -73,18 +73,18 @@ impl Cluster {
     /// Plans and applies actions until there are none left. Returns the time of the next planning.
     fn settle(&mut self) -> Option<jiff::Timestamp> {
         for _ in 0..100 {
-            let actions = self.agenda.next(&mut self.world, self.now);
+            let actions = self.schedule.next(&mut self.cache, self.now);
             if actions.is_empty() {
                 // Planning all objects must find nothing more.
-                let all = plan(&self.world, &Scope::all(), self.now);
+                let all = plan(&self.cache, &Scope::all(), self.now);
                 assert_eq!(all.actions, []);
-                return self.agenda.wake();
+                return self.schedule.next_time();
             }
             for action in actions {
-                self.act(action);
+                self.execute(action);
             }
         }
-        let actions = self.agenda.next(&mut self.world, self.now);
+        let actions = self.schedule.next(&mut self.cache, self.now);
         panic!("it never ends: {actions:?}");
     }
 
@@ -96,92 +96,92 @@ impl Cluster {
         }
     }
 
-    fn act(&mut self, action: Action) {
-        let world = &mut self.world;
+    fn execute(&mut self, action: Action) {
+        let cache = &mut self.cache;
         match action {
             Action::CreatePod(mut pod) => {
                 self.identify(&mut pod.metadata);
-                assert!(self.world.pods.get(&key(&*pod)).is_none(), "made twice");
-                self.world.pods.put(*pod);
+                assert!(self.cache.pods.get(&key(&*pod)).is_none(), "made twice");
+                self.cache.pods.put(*pod);
             }
-            Action::DeletePod(key) => world.pods.remove(&key),
+            Action::DeletePod(key) => cache.pods.remove(&key),
             Action::Bind(key, node) => {
-                let mut pod = world.pods.get(&key).unwrap().clone();
+                let mut pod = cache.pods.get(&key).unwrap().clone();
                 pod.spec.as_mut().unwrap().node_name = Some(node);
-                world.pods.put(pod);
+                cache.pods.put(pod);
             }
             Action::CreateReplicaSet(mut set) => {
                 self.identify(&mut set.metadata);
-                self.world.replica_sets.put(*set);
+                self.cache.replica_sets.put(*set);
             }
             Action::Scale(key, replicas) => {
-                let mut set = world.replica_sets.get(&key).unwrap().clone();
+                let mut set = cache.replica_sets.get(&key).unwrap().clone();
                 set.spec.as_mut().unwrap().replicas = Some(replicas);
-                world.replica_sets.put(set);
+                cache.replica_sets.put(set);
             }
             Action::Revise(key, revision) => {
-                let mut set = world.replica_sets.get(&key).unwrap().clone();
+                let mut set = cache.replica_sets.get(&key).unwrap().clone();
                 let annotations = set.metadata.annotations.get_or_insert_default();
                 annotations.insert(REVISION.to_owned(), revision.to_string());
-                world.replica_sets.put(set);
+                cache.replica_sets.put(set);
             }
-            Action::DeleteReplicaSet(key) => world.replica_sets.remove(&key),
+            Action::DeleteReplicaSet(key) => cache.replica_sets.remove(&key),
             Action::CreateJob(mut job) => {
                 self.identify(&mut job.metadata);
-                assert!(self.world.jobs.get(&key(&*job)).is_none(), "made twice");
-                self.world.jobs.put(*job);
+                assert!(self.cache.jobs.get(&key(&*job)).is_none(), "made twice");
+                self.cache.jobs.put(*job);
             }
-            Action::DeleteJob(key) => world.jobs.remove(&key),
+            Action::DeleteJob(key) => cache.jobs.remove(&key),
             Action::CreateClaim(mut claim) => {
                 self.identify(&mut claim.metadata);
-                assert!(self.world.claims.get(&key(&*claim)).is_none(), "made twice");
-                self.world.claims.put(*claim);
+                assert!(self.cache.claims.get(&key(&*claim)).is_none(), "made twice");
+                self.cache.claims.put(*claim);
             }
-            Action::DeleteClaim(key) => world.claims.remove(&key),
+            Action::DeleteClaim(key) => cache.claims.remove(&key),
             Action::CreateSlice(mut slice) => {
                 self.identify(&mut slice.metadata);
-                assert!(self.world.slices.get(&key(&*slice)).is_none(), "made twice");
-                self.world.slices.put(*slice);
+                assert!(self.cache.slices.get(&key(&*slice)).is_none(), "made twice");
+                self.cache.slices.put(*slice);
             }
-            Action::ReplaceSlice(slice) => world.slices.put(*slice),
-            Action::DeleteSlice(key) => world.slices.remove(&key),
-            Action::PodStatus(object) => world.pods.put(*object),
-            Action::DeploymentStatus(object) => world.deployments.put(*object),
-            Action::ReplicaSetStatus(object) => world.replica_sets.put(*object),
+            Action::ReplaceSlice(slice) => cache.slices.put(*slice),
+            Action::DeleteSlice(key) => cache.slices.remove(&key),
+            Action::PodStatus(object) => cache.pods.put(*object),
+            Action::DeploymentStatus(object) => cache.deployments.put(*object),
+            Action::ReplicaSetStatus(object) => cache.replica_sets.put(*object),
             Action::ReplicationControllerStatus(object) => {
-                world.replication_controllers.put(*object);
+                cache.replication_controllers.put(*object);
             }
-            Action::StatefulSetStatus(object) => world.stateful_sets.put(*object),
-            Action::DaemonSetStatus(object) => world.daemon_sets.put(*object),
-            Action::JobStatus(object) => world.jobs.put(*object),
-            Action::CronJobStatus(object) => world.cron_jobs.put(*object),
-            Action::GiveVolume(key, volume) => {
-                let mut claim = world.claims.get(&key).unwrap().clone();
+            Action::StatefulSetStatus(object) => cache.stateful_sets.put(*object),
+            Action::DaemonSetStatus(object) => cache.daemon_sets.put(*object),
+            Action::JobStatus(object) => cache.jobs.put(*object),
+            Action::CronJobStatus(object) => cache.cron_jobs.put(*object),
+            Action::BindClaim(key, volume) => {
+                let mut claim = cache.claims.get(&key).unwrap().clone();
                 claim.spec.as_mut().unwrap().volume_name = Some(volume);
-                world.claims.put(claim);
+                cache.claims.put(claim);
             }
-            Action::ClaimStatus(object) => world.claims.put(*object),
-            Action::BudgetStatus(object) => world.budgets.put(*object),
-            Action::ServiceStatus(object) => world.services.put(*object),
-            Action::IngressStatus(object) => world.ingresses.put(*object),
+            Action::ClaimStatus(object) => cache.claims.put(*object),
+            Action::BudgetStatus(object) => cache.budgets.put(*object),
+            Action::ServiceStatus(object) => cache.services.put(*object),
+            Action::IngressStatus(object) => cache.ingresses.put(*object),
         }
     }
 
     /// Returns the pods of an app as `node phase`, with a mark for ready ones.
     fn pods(&self, app: &str) -> Vec<String> {
         let mut pods: Vec<String> = self
-            .world
+            .cache
             .pods
             .iter()
             .filter(|pod| pod.labels().get("app").is_some_and(|label| label == app))
             .map(|pod| {
-                let node = controlled::node(pod).unwrap_or("-");
-                let ready = if controlled::is_ready(pod) {
+                let node = ownership::node(pod).unwrap_or("-");
+                let ready = if ownership::is_ready(pod) {
                     " ready"
                 } else {
                     ""
                 };
-                format!("{node} {}{ready}", controlled::phase(pod))
+                format!("{node} {}{ready}", ownership::phase(pod))
             })
             .collect();
         pods.sort();
@@ -200,7 +200,7 @@ fn template(app: &str, cpu: &str, image: &str) -> Value {
 
 fn deployment(cluster: &mut Cluster, name: &str, replicas: i32, cpu: &str) {
     let metadata = cluster.metadata(name);
-    cluster.world.deployments.put(from(json!({
+    cluster.cache.deployments.put(from(json!({
         "metadata": metadata,
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
             "template": template(name, cpu, "one")},
@@ -208,14 +208,14 @@ fn deployment(cluster: &mut Cluster, name: &str, replicas: i32, cpu: &str) {
 }
 
 fn edit_deployment(cluster: &mut Cluster, name: &str, change: impl Fn(&mut Value)) {
-    let deployment = cluster.world.deployments.get(&place(name)).unwrap();
+    let deployment = cluster.cache.deployments.get(&place(name)).unwrap();
     let mut value = serde_json::to_value(deployment).unwrap();
     change(&mut value);
-    cluster.world.deployments.put(from(value));
+    cluster.cache.deployments.put(from(value));
 }
 
 #[test]
-fn a_deployment_gets_pods_on_the_emptiest_nodes_and_they_become_ready() {
+fn deployment_gets_ready_pods_on_the_emptiest_nodes() {
     let mut cluster = Cluster::with_nodes(2, "4");
     deployment(&mut cluster, "web", 4, "1");
     let wake = cluster.settle();
@@ -226,7 +226,7 @@ fn a_deployment_gets_pods_on_the_emptiest_nodes_and_they_become_ready() {
     assert!(wake.is_some());
     cluster.rest();
     let status = cluster
-        .world
+        .cache
         .deployments
         .get(&place("web"))
         .unwrap()
@@ -251,7 +251,7 @@ fn a_deployment_gets_pods_on_the_emptiest_nodes_and_they_become_ready() {
 }
 
 #[test]
-fn what_has_no_room_waits_and_gets_the_room_that_others_leave() {
+fn pending_pods_get_capacity_that_others_free() {
     let mut cluster = Cluster::with_nodes(2, "4");
     deployment(&mut cluster, "first", 2, "3");
     cluster.rest();
@@ -262,10 +262,10 @@ fn what_has_no_room_waits_and_gets_the_room_that_others_leave() {
         ["- Pending", "- Pending", "- Pending"]
     );
     let waiting = cluster
-        .world
+        .cache
         .pods
         .iter()
-        .find(|pod| controlled::node(pod).is_none())
+        .find(|pod| ownership::node(pod).is_none())
         .unwrap();
     let told = serde_json::to_string(&waiting.status).unwrap();
     assert!(
@@ -293,7 +293,7 @@ fn what_has_no_room_waits_and_gets_the_room_that_others_leave() {
 }
 
 #[test]
-fn a_rollout_never_gives_up_more_than_is_allowed_and_ends() {
+fn rollout_stays_within_its_limits_and_completes() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 4, "1");
     cluster.rest();
@@ -313,16 +313,16 @@ fn a_rollout_never_gives_up_more_than_is_allowed_and_ends() {
         cluster.now = wake;
     }
     assert_eq!(cluster.pods("web").len(), 4);
-    assert!(cluster.world.pods.iter().all(|pod| image(pod) == "two"));
+    assert!(cluster.cache.pods.iter().all(|pod| image(pod) == "two"));
     assert_eq!(
-        cluster.world.replica_sets.iter().count(),
+        cluster.cache.replica_sets.iter().count(),
         2,
         "the former one is kept"
     );
 }
 
 #[test]
-fn going_back_makes_the_former_template_the_newest() {
+fn rollback_reuses_the_old_replica_set_as_latest_revision() {
     let mut cluster = Cluster::with_nodes(1, "8");
     deployment(&mut cluster, "web", 1, "1");
     let mut history = Vec::new();
@@ -331,7 +331,7 @@ fn going_back_makes_the_former_template_the_newest() {
             d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         });
         cluster.rest();
-        let sets = cluster.world.replica_sets.iter();
+        let sets = cluster.cache.replica_sets.iter();
         let mut revisions: Vec<(String, i32)> = sets
             .map(|set| {
                 let replicas = set.spec.as_ref().unwrap().replicas.unwrap();
@@ -347,7 +347,7 @@ fn going_back_makes_the_former_template_the_newest() {
 }
 
 #[test]
-fn a_new_template_that_fails_leaves_the_old_pods() {
+fn failing_rollout_keeps_the_old_pods() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 4, "1");
     cluster.rest();
@@ -362,13 +362,13 @@ fn a_new_template_that_fails_leaves_the_old_pods() {
         3,
         "{pods:?}"
     );
-    let deployment = cluster.world.deployments.get(&place("web")).unwrap();
+    let deployment = cluster.cache.deployments.get(&place("web")).unwrap();
     let status = deployment.status.clone().unwrap();
     assert_eq!(status.unavailable_replicas, Some(2), "{status:?}");
 }
 
 #[test]
-fn wishes_of_the_workload_count_and_can_be_taken_back() {
+fn workload_annotations_apply_and_can_be_removed() {
     let mut cluster = Cluster::with_nodes(1, "8");
     deployment(&mut cluster, "web", 1, "1");
     edit_deployment(&mut cluster, "web", |d| {
@@ -383,7 +383,7 @@ fn wishes_of_the_workload_count_and_can_be_taken_back() {
     });
     cluster.settle();
     assert_eq!(cluster.pods("web"), ["n1 Running"]);
-    let told = serde_json::to_string(&cluster.world.pods.iter().next().unwrap().status).unwrap();
+    let told = serde_json::to_string(&cluster.cache.pods.iter().next().unwrap().status).unwrap();
     assert!(told.contains("CrashLoopBackOff"), "{told}");
     edit_deployment(&mut cluster, "web", |d| {
         d["metadata"]["annotations"] = json!({});
@@ -393,7 +393,7 @@ fn wishes_of_the_workload_count_and_can_be_taken_back() {
 }
 
 #[test]
-fn what_crashes_is_started_again_less_and_less_often() {
+fn crashing_containers_restart_with_back_off() {
     let mut cluster = Cluster::with_nodes(1, "8");
     deployment(&mut cluster, "web", 1, "1");
     edit_deployment(&mut cluster, "web", |d| {
@@ -403,7 +403,7 @@ fn what_crashes_is_started_again_less_and_less_often() {
     let mut restarts = 0;
     while crashes.len() < 9 {
         let wake = cluster.settle().unwrap();
-        let pod = cluster.world.pods.iter().next().unwrap();
+        let pod = cluster.cache.pods.iter().next().unwrap();
         let status = pod.status.as_ref().unwrap();
         let now = status.container_statuses.as_ref().unwrap()[0].restart_count;
         if now > restarts {
@@ -418,16 +418,16 @@ fn what_crashes_is_started_again_less_and_less_often() {
 }
 
 #[test]
-fn containers_for_debugging_run() {
+fn debug_containers_run() {
     let mut cluster = Cluster::with_nodes(1, "8");
     deployment(&mut cluster, "web", 1, "1");
     cluster.rest();
-    let mut pod = cluster.world.pods.iter().next().unwrap().clone();
+    let mut pod = cluster.cache.pods.iter().next().unwrap().clone();
     pod.spec.as_mut().unwrap().ephemeral_containers =
         from(json!([{"name": "debugger", "image": "busybox"}]));
-    cluster.world.pods.put(pod);
+    cluster.cache.pods.put(pod);
     cluster.rest();
-    let pod = cluster.world.pods.iter().next().unwrap();
+    let pod = cluster.cache.pods.iter().next().unwrap();
     let told = &pod.status.as_ref().unwrap().ephemeral_container_statuses;
     let told = serde_json::to_value(told).unwrap();
     assert_eq!(told[0]["name"], "debugger");
@@ -436,7 +436,7 @@ fn containers_for_debugging_run() {
 }
 
 #[test]
-fn a_stateful_set_goes_one_by_one_and_back() {
+fn stateful_set_scales_up_and_down_in_order() {
     let mut cluster = Cluster::with_nodes(1, "8");
     let metadata = cluster.metadata("db");
     let set = |metadata: &Value, replicas: i32, image: &str| {
@@ -445,7 +445,7 @@ fn a_stateful_set_goes_one_by_one_and_back() {
             "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "1", image)}}),
         )
     };
-    cluster.world.stateful_sets.put(set(&metadata, 3, "one"));
+    cluster.cache.stateful_sets.put(set(&metadata, 3, "one"));
     cluster.settle();
     assert_eq!(
         cluster.pods("db").len(),
@@ -455,7 +455,7 @@ fn a_stateful_set_goes_one_by_one_and_back() {
     cluster.rest();
     let names = |cluster: &Cluster| -> Vec<String> {
         cluster
-            .world
+            .cache
             .pods
             .iter()
             .map(kube::ResourceExt::name_any)
@@ -463,7 +463,7 @@ fn a_stateful_set_goes_one_by_one_and_back() {
     };
     assert_eq!(names(&cluster), ["db-0", "db-1", "db-2"]);
     let status = cluster
-        .world
+        .cache
         .stateful_sets
         .get(&place("db"))
         .unwrap()
@@ -475,11 +475,11 @@ fn a_stateful_set_goes_one_by_one_and_back() {
         (Some(3), Some(3))
     );
 
-    cluster.world.stateful_sets.put(set(&metadata, 2, "two"));
+    cluster.cache.stateful_sets.put(set(&metadata, 2, "two"));
     cluster.rest();
     assert_eq!(names(&cluster), ["db-0", "db-1"]);
     let images: Vec<_> = cluster
-        .world
+        .cache
         .pods
         .iter()
         .map(|pod| {
@@ -493,16 +493,16 @@ fn a_stateful_set_goes_one_by_one_and_back() {
 }
 
 #[test]
-fn a_daemon_set_has_a_pod_on_each_node_that_is_there() {
+fn daemon_set_has_a_pod_on_each_node() {
     let mut cluster = Cluster::with_nodes(3, "8");
     let metadata = cluster.metadata("agent");
-    cluster.world.daemon_sets.put(from(json!({"metadata": metadata, "spec": {
+    cluster.cache.daemon_sets.put(from(json!({"metadata": metadata, "spec": {
         "selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "1", "one")}})));
     cluster.rest();
     let all = ["n1 Running ready", "n2 Running ready", "n3 Running ready"];
     assert_eq!(cluster.pods("agent"), all);
     cluster
-        .world
+        .cache
         .nodes
         .remove(&(String::new(), "n2".to_owned()));
     cluster.rest();
@@ -511,7 +511,7 @@ fn a_daemon_set_has_a_pod_on_each_node_that_is_there() {
         ["n1 Running ready", "n3 Running ready"]
     );
     let status = cluster
-        .world
+        .cache
         .daemon_sets
         .get(&place("agent"))
         .unwrap()
@@ -525,11 +525,11 @@ fn a_daemon_set_has_a_pod_on_each_node_that_is_there() {
 }
 
 #[test]
-fn a_pod_names_the_address_of_its_node() {
+fn pod_status_has_the_host_ip() {
     let mut cluster = Cluster::with_nodes(1, "4");
     deployment(&mut cluster, "web", 1, "1");
     cluster.rest();
-    let pod = cluster.world.pods.iter().next().unwrap();
+    let pod = cluster.cache.pods.iter().next().unwrap();
     let status = pod.status.as_ref().unwrap();
     assert_eq!(status.host_ip.as_deref(), Some("172.18.0.1"));
     assert_eq!(status.host_ips.as_ref().unwrap()[0].ip, "172.18.0.1");

@@ -1,6 +1,6 @@
 //! Events about the Works of a binding, with Karmada's reasons and messages.
 
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Binding;
@@ -42,7 +42,7 @@ fn record_on_both(
 ) {
     let events = events.of(component(binding));
     for object in [binding.reference(), template.clone()] {
-        events.record(Happening {
+        events.record(Event {
             object,
             severity,
             reason,
@@ -53,7 +53,7 @@ fn record_on_both(
 
 /// Records that the Works of former target clusters could not be deleted.
 pub(super) fn cleanup_failed(events: &EventRecorder, binding: &Binding, error: &str) {
-    events.of(component(binding)).record(Happening {
+    events.of(component(binding)).record(Event {
         object: binding.reference(),
         severity: Severity::Warning,
         reason: "CleanupWorkFailed",

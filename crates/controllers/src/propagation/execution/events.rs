@@ -4,7 +4,7 @@ use berth_api::Work;
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, TEMPLATE_UID};
 use berth_api::work::{ManifestStatus, WorkStatus};
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(super) fn record_work(
 ) {
     let status_events = events.of("work-status-controller");
     let record_from = |events: &EventRecorder, severity, reason, message: String| {
-        events.record(Happening {
+        events.record(Event {
             object: work_reference(work),
             severity,
             reason,
@@ -123,7 +123,7 @@ pub(super) fn record_templates(
                 ),
             ),
         };
-        events.record(Happening {
+        events.record(Event {
             object,
             severity,
             reason,

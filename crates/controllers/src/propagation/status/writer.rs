@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use berth_api::Work;
 use berth_api::binding::AggregatedStatusItem;
-use berth_events::{EventRecorder, Happening, Severity};
+use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams};
@@ -178,7 +178,7 @@ impl StatusWriter {
         severity: Severity,
         message: &str,
     ) {
-        self.events.of(component(binding)).record(Happening {
+        self.events.of(component(binding)).record(Event {
             object,
             severity,
             reason: match severity {

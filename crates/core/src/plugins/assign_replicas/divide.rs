@@ -24,40 +24,40 @@ pub struct Party {
 /// The work is bounded by the number of parties, not seats: all seats whose quotient exceeds a threshold are
 /// given at once, because they precede all others regardless of ties.
 pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
-    let mut dealt = vec![0; parties.len()];
+    let mut given = vec![0; parties.len()];
     let votes: i128 = parties
         .iter()
         .map(|party| i128::from(party.votes.max(0)))
         .sum();
     if seats <= 0 || votes == 0 {
-        return dealt;
+        return given;
     }
-    let mut left = seats - deal_above_threshold(seats, votes, parties, &mut dealt);
+    let mut left = seats - give_seats_above_threshold(seats, votes, parties, &mut given);
     if left <= 0 {
-        return dealt;
+        return given;
     }
     if let Ok(few) = usize::try_from(left)
         && few < parties.len() / 4
     {
-        deal_few(few, parties, ties, &mut dealt);
-        return dealt;
+        give_last_seats(few, parties, ties, &mut given);
+        return given;
     }
     let mut heap: BinaryHeap<Claim> = parties
         .iter()
-        .zip(&dealt)
+        .zip(&given)
         .enumerate()
-        .map(|(place, (party, &seats))| Claim::new(place, party, seats, ties))
+        .map(|(index, (party, &seats))| Claim::new(index, party, seats, ties))
         .collect();
     while left > 0 {
         let Some(mut first) = heap.peek_mut() else {
             break;
         };
-        let place = first.place;
-        dealt[place] += 1;
+        let index = first.index;
+        given[index] += 1;
         left -= 1;
-        *first = Claim::new(place, &parties[place], dealt[place], ties);
+        *first = Claim::new(index, &parties[index], given[index], ties);
     }
-    dealt
+    given
 }
 
 /// A party's claim to the next seat. The greatest claim wins.
@@ -66,11 +66,11 @@ struct Claim {
     quotient: f64,
     seats: i64,
     rank: usize,
-    place: usize,
+    index: usize,
 }
 
 impl Claim {
-    fn new(place: usize, party: &Party, seats: i64, ties: TieOrder) -> Self {
+    fn new(index: usize, party: &Party, seats: i64, ties: TieOrder) -> Self {
         Self {
             quotient: quotient(party.votes, seats),
             seats,
@@ -78,7 +78,7 @@ impl Claim {
                 TieOrder::Ascending => usize::MAX - party.ordinal,
                 TieOrder::Descending => party.ordinal,
             },
-            place,
+            index,
         }
     }
 }
@@ -109,12 +109,12 @@ fn quotient(votes: i64, seats: i64) -> f64 {
 }
 
 /// Gives the last seats. If there are fewer seats than parties, only the greatest claims can win one.
-fn deal_few(left: usize, parties: &[Party], ties: TieOrder, dealt: &mut [i64]) {
+fn give_last_seats(left: usize, parties: &[Party], ties: TieOrder, given: &mut [i64]) {
     let mut claims: Vec<Claim> = parties
         .iter()
-        .zip(&*dealt)
+        .zip(&*given)
         .enumerate()
-        .map(|(place, (party, &seats))| Claim::new(place, party, seats, ties))
+        .map(|(index, (party, &seats))| Claim::new(index, party, seats, ties))
         .collect();
     if left < claims.len() {
         claims.select_nth_unstable_by(left - 1, |a, b| b.cmp(a));
@@ -125,9 +125,9 @@ fn deal_few(left: usize, parties: &[Party], ties: TieOrder, dealt: &mut [i64]) {
         let Some(mut first) = heap.peek_mut() else {
             break;
         };
-        let place = first.place;
-        dealt[place] += 1;
-        *first = Claim::new(place, &parties[place], dealt[place], ties);
+        let index = first.index;
+        given[index] += 1;
+        *first = Claim::new(index, &parties[index], given[index], ties);
     }
 }
 
@@ -136,7 +136,12 @@ fn deal_few(left: usize, parties: &[Party], ties: TieOrder, dealt: &mut [i64]) {
     clippy::cast_precision_loss,
     reason = "the threshold is a guess, which the counts are checked against"
 )]
-fn deal_above_threshold(seats: i64, votes: i128, parties: &[Party], dealt: &mut [i64]) -> i64 {
+fn give_seats_above_threshold(
+    seats: i64,
+    votes: i128,
+    parties: &[Party],
+    given: &mut [i64],
+) -> i64 {
     if seats < i64::try_from(parties.len()).unwrap_or(i64::MAX) {
         return 0;
     }
@@ -144,16 +149,16 @@ fn deal_above_threshold(seats: i64, votes: i128, parties: &[Party], dealt: &mut 
     let mut threshold = votes as f64 / (2.0 * seats as f64);
     for _ in 0..8 {
         let mut sum: i64 = 0;
-        for (party, dealt) in parties.iter().zip(dealt.iter_mut()) {
-            *dealt = seats_above(party.votes, threshold).min(seats);
-            sum = sum.saturating_add(*dealt);
+        for (party, given) in parties.iter().zip(given.iter_mut()) {
+            *given = seats_above(party.votes, threshold).min(seats);
+            sum = sum.saturating_add(*given);
         }
         if sum <= seats {
             return sum;
         }
         threshold *= 1.0 + 1.5 * (sum - seats) as f64 / seats as f64 + 1e-9;
     }
-    dealt.fill(0);
+    given.fill(0);
     0
 }
 
@@ -217,18 +222,18 @@ mod tests {
 
     /// Divides seat by seat, following the definition.
     fn seat_by_seat(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
-        let mut dealt = vec![0; parties.len()];
+        let mut given = vec![0; parties.len()];
         if parties.iter().all(|party| party.votes <= 0) {
-            return dealt;
+            return given;
         }
         for _ in 0..seats {
             let first = (0..parties.len())
                 .max_by(|&a, &b| {
                     let (left, right) = (&parties[a], &parties[b]);
                     let by_name = right.ordinal.cmp(&left.ordinal);
-                    quotient(left.votes, dealt[a])
-                        .total_cmp(&quotient(right.votes, dealt[b]))
-                        .then(dealt[b].cmp(&dealt[a]))
+                    quotient(left.votes, given[a])
+                        .total_cmp(&quotient(right.votes, given[b]))
+                        .then(given[b].cmp(&given[a]))
                         .then(if ties == TieOrder::Ascending {
                             by_name
                         } else {
@@ -236,30 +241,30 @@ mod tests {
                         })
                 })
                 .unwrap();
-            dealt[first] += 1;
+            given[first] += 1;
         }
-        dealt
+        given
     }
 
     proptest! {
         #[test]
-        fn dealing_in_bulk_equals_dealing_seat_by_seat(
+        fn bulk_division_equals_seat_by_seat_division(
             votes in prop::collection::vec(prop_oneof![0_i64..12, 0_i64..1000, any::<i64>().prop_map(i64::saturating_abs)], 0..40),
             seats in 0_i64..400,
             descending in any::<bool>(),
         ) {
             let parties = parties(&votes);
             let ties = if descending { TieOrder::Descending } else { TieOrder::Ascending };
-            let dealt = divide(seats, &parties, ties);
-            prop_assert_eq!(&dealt, &seat_by_seat(seats, &parties, ties));
+            let given = divide(seats, &parties, ties);
+            prop_assert_eq!(&given, &seat_by_seat(seats, &parties, ties));
         }
 
         #[test]
-        fn every_seat_is_dealt_however_many_there_are(
+        fn all_seats_are_given(
             votes in prop::collection::vec(1_i64..i64::MAX, 1..60), seats in 0_i64..i64::from(i32::MAX),
         ) {
-            let dealt = divide(seats, &parties(&votes), TieOrder::Ascending);
-            prop_assert_eq!(dealt.iter().sum::<i64>(), seats);
+            let given = divide(seats, &parties(&votes), TieOrder::Ascending);
+            prop_assert_eq!(given.iter().sum::<i64>(), seats);
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 
 use super::go_sort::go_sort;
-use super::{AssignError, Attempt, Deal, Party, divide_by_name};
+use super::{AssignError, AssignInput, Operation, Party, divide_by_name};
 use crate::{Bits, Candidate, Mode, Order, Share};
 
 /// The number of clusters to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
     /// All clusters with capacity.
-    Wide,
+    All,
     /// The fewest clusters with enough capacity.
-    Narrow,
+    Fewest,
 }
 
 /// A cluster with its weight.
@@ -26,14 +26,21 @@ struct Weight {
 
 /// Assigns missing replicas, removes surplus ones, or reassigns all of them in fresh mode.
 pub(super) fn assign(
-    context: &Deal<'_>,
+    context: &AssignInput<'_>,
     selected: &mut [Candidate],
     replicas: i64,
     spread: Spread,
 ) -> Result<Vec<Share>, AssignError> {
     if context.mode() == Mode::Fresh {
         let weight = Candidate::available;
-        return deal(context, selected, replicas, spread, Attempt::Fresh, weight);
+        return divide_by_capacity(
+            context,
+            selected,
+            replicas,
+            spread,
+            Operation::FreshScale,
+            weight,
+        );
     }
     let held = held(context.prior, selected);
     let held_replicas = held
@@ -48,7 +55,7 @@ pub(super) fn assign(
                 holds: false,
             })
             .collect();
-        if spread == Spread::Narrow {
+        if spread == Spread::Fewest {
             go_sort(&mut weights, |a, b| a.replicas > b.replicas);
             weights.truncate(prefix_len(&weights, replicas));
         }
@@ -58,15 +65,15 @@ pub(super) fn assign(
         return Ok(held);
     }
     let weight = |candidate: &Candidate| candidate.allocatable;
-    let dealt = deal(
+    let assigned = divide_by_capacity(
         context,
         selected,
         replicas - held_replicas,
         spread,
-        Attempt::Up,
+        Operation::ScaleUp,
         weight,
     )?;
-    Ok(merge(dealt, &held))
+    Ok(merge(assigned, &held))
 }
 
 /// Returns the replicas that selected clusters hold, in the order of the binding.
@@ -91,22 +98,25 @@ fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
 }
 
 /// Divides `replicas` among the selected clusters by weight.
-fn deal(
-    context: &Deal<'_>,
+fn divide_by_capacity(
+    context: &AssignInput<'_>,
     selected: &mut [Candidate],
     replicas: i64,
     spread: Spread,
-    attempt: Attempt,
+    operation: Operation,
     weight: impl Fn(&Candidate) -> i64,
 ) -> Result<Vec<Share>, AssignError> {
-    let keeps_held = attempt == Attempt::Up;
+    let keeps_held = operation == Operation::ScaleUp;
     let available = selected.iter().fold(0_i64, |sum, candidate| {
         sum.saturating_add(weight(candidate))
     });
     if available < replicas {
-        return Err(AssignError::TooFew { attempt, available });
+        return Err(AssignError::InsufficientReplicas {
+            operation,
+            available,
+        });
     }
-    if spread == Spread::Wide {
+    if spread == Spread::All {
         let parties = selected.iter().map(|candidate| Party {
             ordinal: candidate.ordinal,
             votes: weight(candidate),
@@ -172,10 +182,10 @@ fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Wei
 /// Returns the length of the shortest prefix with capacity for `replicas`.
 fn prefix_len(weights: &[Weight], replicas: i64) -> usize {
     let mut sum = 0_i64;
-    for (place, weight) in weights.iter().enumerate() {
+    for (index, weight) in weights.iter().enumerate() {
         sum = sum.saturating_add(weight.replicas);
         if sum >= replicas {
-            return place + 1;
+            return index + 1;
         }
     }
     weights.len()
@@ -192,13 +202,14 @@ fn parties(weights: &[Weight]) -> Vec<Party> {
 }
 
 /// Adds new replicas to held ones. Clusters with held replicas only come last, in their order.
-fn merge(mut dealt: Vec<Share>, held: &[Share]) -> Vec<Share> {
-    let by_name = dealt.len();
+fn merge(mut assigned: Vec<Share>, held: &[Share]) -> Vec<Share> {
+    let by_name = assigned.len();
     for share in held {
-        match dealt[..by_name].binary_search_by_key(&share.ordinal, |dealt| dealt.ordinal) {
-            Ok(place) => dealt[place].replicas += share.replicas,
-            Err(_) => dealt.push(*share),
+        match assigned[..by_name].binary_search_by_key(&share.ordinal, |assigned| assigned.ordinal)
+        {
+            Ok(index) => assigned[index].replicas += share.replicas,
+            Err(_) => assigned.push(*share),
         }
     }
-    dealt
+    assigned
 }

@@ -128,7 +128,7 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
         let mut random = len as u64;
         let mask = (1_usize << (usize::BITS - len.leading_zeros())) - 1;
         let middle = a + (len / 4) * 2;
-        for place in middle - 1..=middle + 1 {
+        for index in middle - 1..=middle + 1 {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
@@ -140,7 +140,7 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
             if other >= len {
                 other -= len;
             }
-            self.data.swap(place, a + other);
+            self.data.swap(index, a + other);
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_result_is_sorted_and_short_ranges_keep_their_order(
+        fn result_is_sorted_and_short_ranges_are_stable(
             values in prop::collection::vec(0_u8..20, 0..300),
         ) {
             let mut data: Vec<(u8, usize)> = values.iter().copied().zip(0..).collect();
@@ -288,9 +288,9 @@ mod tests {
     }
 
     #[test]
-    fn equal_elements_of_a_long_range_are_shuffled_as_go_shuffles_them() {
+    fn equal_elements_are_permuted_as_in_go() {
         let mut data: Vec<(u8, u8)> = (0..13)
-            .map(|place| (u8::from(place == 12), place))
+            .map(|index| (u8::from(index == 12), index))
             .collect();
         go_sort(&mut data, |a, b| a.0 > b.0);
         assert_eq!(data[0], (1, 12));

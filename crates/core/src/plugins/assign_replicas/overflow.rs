@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{AssignError, Deal, by_strategy};
+use super::{AssignError, AssignInput, by_strategy};
 use crate::{Candidate, Share};
 
 /// Fills the tiers in order. A shrinking workload therefore leaves the last tiers first.
 pub(super) fn assign_by_tier(
-    context: &Deal<'_>,
+    context: &AssignInput<'_>,
     selected: &[Candidate],
 ) -> Result<Vec<Share>, AssignError> {
     let mut tiers: BTreeMap<u32, Vec<Candidate>> = BTreeMap::new();

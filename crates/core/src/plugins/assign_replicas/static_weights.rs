@@ -1,11 +1,15 @@
 //! Assignment by fixed weights, independent of capacity and previous shares.
 
-use super::{Deal, Party, divide_by_name};
+use super::{AssignInput, Party, divide_by_name};
 use crate::{Candidate, Share};
 
 /// Divides replicas by the greatest matching weight of each cluster. Clusters without a weight get nothing,
 /// unless no cluster has one: then all weights are equal.
-pub(super) fn assign(context: &Deal<'_>, selected: &[Candidate], replicas: i64) -> Vec<Share> {
+pub(super) fn assign(
+    context: &AssignInput<'_>,
+    selected: &[Candidate],
+    replicas: i64,
+) -> Vec<Share> {
     let weight = |ordinal: usize| {
         let matching = context
             .static_weights

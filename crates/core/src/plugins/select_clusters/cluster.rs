@@ -12,7 +12,7 @@ pub(super) fn select(
     let constraint = context.placement.constraint(&SpreadBy::Cluster);
     let min = constraint.map_or(0, Constraint::min);
     let max = constraint.and_then(Constraint::max);
-    most_preferred(candidates, min, max, context.need)
+    most_preferred(candidates, min, max, context.required_capacity)
 }
 
 /// Returns `min` to `max` clusters with a total capacity of `need`.
@@ -23,18 +23,18 @@ pub(super) fn most_preferred(
     mut candidates: Vec<Candidate>,
     min: usize,
     max: Option<usize>,
-    need: Option<i64>,
+    required_capacity: Option<i64>,
 ) -> Result<Vec<Candidate>, SelectError> {
     if candidates.len() < min {
         return Err(SelectError::TooFewClusters);
     }
     let count = max.map_or(candidates.len(), |max| max.min(candidates.len()));
     let enough = |selected: &[Candidate]| {
-        need.is_none_or(|need| {
-            let room = selected.iter().fold(0_i64, |sum, candidate| {
+        required_capacity.is_none_or(|required_capacity| {
+            let capacity = selected.iter().fold(0_i64, |sum, candidate| {
                 sum.saturating_add(candidate.available())
             });
-            room >= need
+            capacity >= required_capacity
         })
     };
     // The order of the others matters only if the first ones are too small.
@@ -50,7 +50,7 @@ pub(super) fn most_preferred(
     }
     candidates.sort_unstable_by(Candidate::preference);
     let (selected, others) = candidates.split_at_mut(count);
-    for place in (0..count).rev() {
+    for index in (0..count).rev() {
         if enough(selected) {
             break;
         }
@@ -62,16 +62,16 @@ pub(super) fn most_preferred(
             }
         });
         if let Some(other) =
-            roomiest.filter(|other| other.available() > selected[place].available())
+            roomiest.filter(|other| other.available() > selected[index].available())
         {
-            std::mem::swap(&mut selected[place], other);
+            std::mem::swap(&mut selected[index], other);
         }
     }
     if count > 0 && enough(selected) {
         candidates.truncate(count);
         Ok(candidates)
     } else {
-        Err(SelectError::TooLittleRoom(count))
+        Err(SelectError::InsufficientCapacity(count))
     }
 }
 
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_exchanged_until_there_is_room() {
-        for (available, min, max, need, expected) in [
+    fn clusters_are_replaced_until_capacity_suffices() {
+        for (available, min, max, required_capacity, expected) in [
             (&[1, 5, 9, 7][..], 1, Some(2), None, Ok(vec![0, 2])),
             (&[1, 5, 9, 7], 1, Some(2), Some(10), Ok(vec![0, 2])),
             (&[1, 5, 9, 7], 1, Some(2), Some(16), Ok(vec![3, 2])),
@@ -105,22 +105,28 @@ mod tests {
                 1,
                 Some(2),
                 Some(17),
-                Err(SelectError::TooLittleRoom(2)),
+                Err(SelectError::InsufficientCapacity(2)),
             ),
             (&[1, 5, 9, 7], 1, None, Some(22), Ok(vec![0, 2, 3, 1])),
             (&[1, 5], 3, Some(3), None, Err(SelectError::TooFewClusters)),
             (&[1, 5], 1, Some(9), Some(6), Ok(vec![0, 1])),
         ] {
-            let selected = most_preferred(candidates(available), min, max, need)
+            let selected = most_preferred(candidates(available), min, max, required_capacity)
                 .map(|selected| selected.iter().map(|c| c.ordinal).collect::<Vec<_>>());
             match (&selected, &expected) {
                 (Ok(found), Ok(wanted)) => {
                     let (mut found, mut wanted) = (found.clone(), wanted.clone());
                     found.sort_unstable();
                     wanted.sort_unstable();
-                    assert_eq!(found, wanted, "{available:?} need {need:?}");
+                    assert_eq!(
+                        found, wanted,
+                        "{available:?} required_capacity {required_capacity:?}"
+                    );
                 }
-                _ => assert_eq!(selected, expected, "{available:?} need {need:?}"),
+                _ => assert_eq!(
+                    selected, expected,
+                    "{available:?} required_capacity {required_capacity:?}"
+                ),
             }
         }
     }

@@ -43,19 +43,19 @@ pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
         } => {
             let target = share(replicas, min_groups);
             let enough_clusters = min_clusters.max(min_groups);
-            let (mut room, mut score, mut count) = (0_i64, 0_i64, 0_i64);
+            let (mut capacity, mut score, mut count) = (0_i64, 0_i64, 0_i64);
             for cluster in clusters {
-                room = room.saturating_add(cluster.available());
+                capacity = capacity.saturating_add(cluster.available());
                 score = score.saturating_add(cluster.score);
                 count += 1;
                 let counted = usize::try_from(count).unwrap_or(usize::MAX);
-                if counted >= enough_clusters && room >= target {
+                if counted >= enough_clusters && capacity >= target {
                     break;
                 }
             }
-            if room < target {
+            if capacity < target {
                 let all = i64::try_from(clusters.len()).unwrap_or(i64::MAX).max(1);
-                room.saturating_mul(UNIT).saturating_add(score / all)
+                capacity.saturating_mul(UNIT).saturating_add(score / all)
             } else {
                 // Without a share to reach, `target` is the minimum number, which counts as 0.
                 let reached = if target == i64::MIN {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn scores() {
+    fn group_scores_follow_capacity_then_cluster_scores() {
         let copies = |replicas| Purpose::Copies { replicas };
         let shares = |replicas, min_groups, min_clusters| Purpose::Shares {
             replicas,

@@ -192,10 +192,10 @@ impl<'a> Search<'a> {
                         let rest = table.get(next * width + more).copied().unwrap_or(none);
                         if rest == none { none } else { rest + worth }
                     };
-                    let place = &mut table[len * width + clusters];
-                    let take = gain != none && gain >= *place;
+                    let cell = &mut table[len * width + clusters];
+                    let take = gain != none && gain >= *cell;
                     if take {
-                        *place = gain;
+                        *cell = gain;
                     }
                     takes.push(take);
                 }
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
             let low = self.span(index, len).start;
             let take = clusters
                 .checked_sub(low)
-                .and_then(|place| takes[index * self.rows + len].get(place))
+                .and_then(|offset| takes[index * self.rows + len].get(offset))
                 .is_some_and(|take| *take);
             if take {
                 chosen.push(index);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations() {
+    fn best_combination_of_groups_is_selected() {
         for (list, min, max, target, expected) in [
             (&[][..], 1, 2, 1, &[][..]),
             // Too few groups, then too few clusters.
@@ -337,7 +337,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn the_result_equals_that_of_the_exhaustive_search(
+        fn result_equals_exhaustive_search(
             list in prop::collection::vec(
                 (1_usize..8, prop_oneof![0_i64..4, 0_i64..100_000, -3_i64..3]), 0..=12,
             ),
@@ -351,7 +351,7 @@ mod tests {
         }
 
         #[test]
-        fn groups_of_one_size_are_no_exception(
+        fn result_equals_exhaustive_search_for_equal_sizes(
             scores in prop::collection::vec(0_i64..6, 0..=12), size in 1_usize..11, min in 0_usize..8, more in 0_usize..8,
             target in 0_usize..90,
         ) {
@@ -362,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn huge_scores_do_not_wrap(
+        fn huge_scores_do_not_overflow(
             list in prop::collection::vec((1_usize..5, (i64::MAX - 10)..=i64::MAX), 1..=8), target in 0_usize..20,
         ) {
             let groups = groups(&list);

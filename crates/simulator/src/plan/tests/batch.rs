@@ -5,11 +5,11 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::{Cluster, deployment, from, place, template};
-use crate::world::key;
+use crate::cache::key;
 
-fn job(cluster: &mut Cluster, name: &str, spec: Value, wishes: Value) {
+fn job(cluster: &mut Cluster, name: &str, spec: Value, options: Value) {
     let mut metadata = cluster.metadata(name);
-    metadata["annotations"] = wishes;
+    metadata["annotations"] = options;
     let mut template = template(name, "1", "one");
     template["spec"]["restartPolicy"] = json!("Never");
     let mut all = json!({"template": template});
@@ -17,14 +17,14 @@ fn job(cluster: &mut Cluster, name: &str, spec: Value, wishes: Value) {
         .unwrap()
         .extend(spec.as_object().unwrap().clone());
     cluster
-        .world
+        .cache
         .jobs
         .put(from(json!({"metadata": metadata, "spec": all})));
 }
 
 fn job_ends(cluster: &Cluster, name: &str) -> (Option<i32>, Option<i32>, Vec<String>) {
     let status = cluster
-        .world
+        .cache
         .jobs
         .get(&place(name))
         .unwrap()
@@ -41,7 +41,7 @@ fn job_ends(cluster: &Cluster, name: &str) -> (Option<i32>, Option<i32>, Vec<Str
 }
 
 #[test]
-fn jobs_succeed_or_give_up() {
+fn jobs_complete_or_fail() {
     let mut cluster = Cluster::with_nodes(1, "8");
     job(
         &mut cluster,
@@ -82,7 +82,7 @@ fn jobs_succeed_or_give_up() {
 }
 
 #[test]
-fn each_number_of_an_indexed_job_succeeds_once() {
+fn each_index_of_an_indexed_job_succeeds_once() {
     let mut cluster = Cluster::with_nodes(1, "8");
     job(
         &mut cluster,
@@ -92,7 +92,7 @@ fn each_number_of_an_indexed_job_succeeds_once() {
     );
     cluster.settle();
     let numbers = |cluster: &Cluster| {
-        let pods = cluster.world.pods.iter();
+        let pods = cluster.cache.pods.iter();
         let mut numbers: Vec<String> = pods
             .map(|pod| pod.annotations()["batch.kubernetes.io/job-completion-index"].clone())
             .collect();
@@ -100,7 +100,7 @@ fn each_number_of_an_indexed_job_succeeds_once() {
         numbers
     };
     assert_eq!(numbers(&cluster), ["0", "1"]);
-    let pod = cluster.world.pods.iter().next().unwrap();
+    let pod = cluster.cache.pods.iter().next().unwrap();
     assert!(pod.name_any().starts_with("parts-0-"), "{}", pod.name_any());
     let spec = serde_json::to_value(&pod.spec).unwrap();
     assert_eq!(spec["hostname"], "parts-0");
@@ -111,17 +111,17 @@ fn each_number_of_an_indexed_job_succeeds_once() {
     // A failed pod is retried with the same index.
     let mut failed = pod.clone();
     failed.status.get_or_insert_default().phase = Some("Failed".to_owned());
-    cluster.world.pods.put(failed);
+    cluster.cache.pods.put(failed);
     cluster.rest();
     assert_eq!(numbers(&cluster), ["0", "0", "1", "2", "3"]);
-    let done = cluster.world.jobs.get(&place("parts")).unwrap();
+    let done = cluster.cache.jobs.get(&place("parts")).unwrap();
     let status = done.status.as_ref().unwrap();
     assert_eq!(status.completed_indexes.as_deref(), Some("0-3"));
     assert_eq!((status.succeeded, status.failed), (Some(4), Some(1)));
 }
 
 #[test]
-fn a_finished_job_goes_when_its_time_has_come() {
+fn finished_jobs_are_deleted_after_their_ttl() {
     let mut cluster = Cluster::with_nodes(1, "8");
     let spec = json!({"completions": 1, "parallelism": 1, "ttlSecondsAfterFinished": 60});
     job(&mut cluster, "short", spec, json!({}));
@@ -134,7 +134,7 @@ fn a_finished_job_goes_when_its_time_has_come() {
     let begun = cluster.now;
     cluster.rest();
     let jobs: Vec<String> = cluster
-        .world
+        .cache
         .jobs
         .iter()
         .map(kube::ResourceExt::name_any)
@@ -156,7 +156,7 @@ fn cron_job(cluster: &mut Cluster, more: Value) {
     let all = spec.as_object_mut().unwrap();
     all.extend(more.as_object().unwrap().clone());
     let object = json!({"metadata": metadata, "spec": spec});
-    cluster.world.cron_jobs.put(from(object));
+    cluster.cache.cron_jobs.put(from(object));
 }
 
 impl Cluster {
@@ -173,7 +173,7 @@ impl Cluster {
 
     /// Returns the Jobs by name, and whether they are finished.
     fn jobs(&self) -> Vec<(String, bool)> {
-        let jobs = self.world.jobs.iter();
+        let jobs = self.cache.jobs.iter();
         jobs.map(|job| {
             let status = job.status.clone().unwrap_or_default();
             (job.name_any(), status.completion_time.is_some())
@@ -195,14 +195,14 @@ fn named(jobs: &[(i64, bool)]) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn a_cron_job_makes_a_job_each_time_and_keeps_three() {
+fn cron_job_creates_jobs_and_keeps_three() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
     cluster.settle();
     assert_eq!(cluster.jobs(), [], "its time has not come");
     cluster.go_on_until(minute(16667));
     assert_eq!(cluster.jobs(), named(&[(16667, false)]));
-    let cron = cluster.world.cron_jobs.get(&place("tick")).unwrap();
+    let cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap();
     let status = serde_json::to_value(&cron.status).unwrap();
     assert_eq!(status["active"][0]["name"], "tick-16667");
     assert_eq!(status["lastScheduleTime"], minute(16667).to_string());
@@ -211,7 +211,7 @@ fn a_cron_job_makes_a_job_each_time_and_keeps_three() {
     cluster.go_on_until(minute(16672));
     let kept = [(16669, true), (16670, true), (16671, true), (16672, false)];
     assert_eq!(cluster.jobs(), named(&kept));
-    let cron = cluster.world.cron_jobs.get(&place("tick")).unwrap();
+    let cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap();
     let status = cron.status.clone().unwrap();
     let success = status.last_successful_time.unwrap().0;
     assert!(
@@ -221,7 +221,7 @@ fn a_cron_job_makes_a_job_each_time_and_keeps_three() {
 }
 
 #[test]
-fn a_time_that_was_missed_is_made_good_once() {
+fn missed_schedule_is_made_up_once() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
     cluster.settle();
@@ -240,16 +240,16 @@ fn a_time_that_was_missed_is_made_good_once() {
 }
 
 #[test]
-fn concurrency_is_as_it_is_said() {
+fn concurrency_policies_are_respected() {
     let long = |policy: &str| {
         let mut cluster = Cluster::with_nodes(1, "8");
         cron_job(&mut cluster, json!({"concurrencyPolicy": policy}));
-        let mut cron = cluster.world.cron_jobs.get(&place("tick")).unwrap().clone();
+        let mut cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap().clone();
         let wish = ("simulation.berth/run-time".to_owned(), "90s".to_owned());
         cron.annotations_mut().extend([wish]);
         let name = key(&cron);
-        cluster.world.cron_jobs.remove(&name);
-        cluster.world.cron_jobs.put(cron);
+        cluster.cache.cron_jobs.remove(&name);
+        cluster.cache.cron_jobs.put(cron);
         cluster.go_on_until(minute(16668));
         cluster
     };
@@ -265,7 +265,7 @@ fn concurrency_is_as_it_is_said() {
 }
 
 #[test]
-fn a_suspended_cron_job_makes_nothing() {
+fn suspended_cron_job_creates_no_jobs() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({"suspend": true}));
     assert_eq!(cluster.settle(), None);

@@ -6,16 +6,16 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::{Cluster, from};
-use crate::world::Kind;
+use crate::cache::ObjectCache;
 
 fn put(cluster: &mut Cluster, name: &str, spec: &Value) {
     let metadata = cluster.metadata(name);
     let object = json!({"metadata": metadata, "spec": spec});
-    cluster.world.services.put(from(object));
+    cluster.cache.services.put(from(object));
 }
 
 /// Returns the addresses in the status of an object.
-fn addresses<K>(objects: &Kind<K>, name: &str) -> Vec<String>
+fn addresses<K>(objects: &ObjectCache<K>, name: &str) -> Vec<String>
 where
     K: kube::Resource + serde::Serialize,
 {
@@ -29,48 +29,48 @@ where
 }
 
 fn retype(cluster: &mut Cluster, name: &str, kind: &str) {
-    let service = cluster.world.services.iter().find(|s| s.name_any() == name);
+    let service = cluster.cache.services.iter().find(|s| s.name_any() == name);
     let mut service = service.unwrap().clone();
     service.spec.as_mut().unwrap().type_ = Some(kind.to_owned());
-    cluster.world.services.put(service);
+    cluster.cache.services.put(service);
 }
 
 #[test]
-fn a_load_balancer_has_an_address_as_long_as_it_is_one() {
+fn load_balancer_address_lasts_as_long_as_its_type() {
     let mut cluster = Cluster::with_nodes(1, "8");
     put(&mut cluster, "web", &json!({"type": "LoadBalancer"}));
     put(&mut cluster, "inner", &json!({"type": "ClusterIP"}));
     let asked = json!({"type": "LoadBalancer", "loadBalancerIP": "192.0.2.7"});
     put(&mut cluster, "asked", &asked);
     cluster.settle();
-    let first = addresses(&cluster.world.services, "web");
+    let first = addresses(&cluster.cache.services, "web");
     assert_eq!(first.len(), 1);
-    assert_eq!(addresses(&cluster.world.services, "asked"), ["192.0.2.7"]);
-    assert!(addresses(&cluster.world.services, "inner").is_empty());
+    assert_eq!(addresses(&cluster.cache.services, "asked"), ["192.0.2.7"]);
+    assert!(addresses(&cluster.cache.services, "inner").is_empty());
     retype(&mut cluster, "web", "NodePort");
     cluster.settle();
-    assert!(addresses(&cluster.world.services, "web").is_empty());
+    assert!(addresses(&cluster.cache.services, "web").is_empty());
     // The same object gets the same address again.
     retype(&mut cluster, "web", "LoadBalancer");
     cluster.settle();
-    assert_eq!(addresses(&cluster.world.services, "web"), first);
+    assert_eq!(addresses(&cluster.cache.services, "web"), first);
 }
 
 #[test]
-fn no_two_have_the_same_address() {
+fn addresses_are_unique() {
     let mut cluster = Cluster::with_nodes(1, "8");
     for number in 0..300 {
         let spec = json!({"type": "LoadBalancer"});
         put(&mut cluster, &format!("s{number}"), &spec);
         let metadata = cluster.metadata(&format!("i{number}"));
         let ingress = json!({"metadata": metadata, "spec": {}});
-        cluster.world.ingresses.put(from(ingress));
+        cluster.cache.ingresses.put(from(ingress));
     }
     cluster.settle();
     let mut seen = BTreeSet::new();
     for number in 0..300 {
-        let service = addresses(&cluster.world.services, &format!("s{number}"));
-        let ingress = addresses(&cluster.world.ingresses, &format!("i{number}"));
+        let service = addresses(&cluster.cache.services, &format!("s{number}"));
+        let ingress = addresses(&cluster.cache.ingresses, &format!("i{number}"));
         assert!(service.len() == 1 && ingress.len() == 1);
         seen.extend(service);
         seen.extend(ingress);

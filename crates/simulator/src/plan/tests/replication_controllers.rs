@@ -6,15 +6,15 @@ use serde_json::json;
 use super::{Cluster, from};
 
 fn controller(cluster: &Cluster) -> ReplicationController {
-    let mut all = cluster.world.replication_controllers.iter();
+    let mut all = cluster.cache.replication_controllers.iter();
     all.next().unwrap().clone()
 }
 
 #[test]
-fn a_replication_controller_runs_pods_as_a_replica_set_does() {
+fn replication_controller_behaves_like_a_replica_set() {
     let mut cluster = Cluster::with_nodes(2, "8");
     let metadata = cluster.metadata("web");
-    cluster.world.replication_controllers.put(from(json!({
+    cluster.cache.replication_controllers.put(from(json!({
         "metadata": metadata,
         "spec": {"replicas": 3, "selector": {"app": "web"}, "template": {
             "metadata": {"labels": {"app": "web"}},
@@ -24,7 +24,7 @@ fn a_replication_controller_runs_pods_as_a_replica_set_does() {
     let status = controller(&cluster).status.unwrap();
     assert_eq!((status.replicas, status.ready_replicas), (3, Some(3)));
     assert_eq!(status.observed_generation, Some(1));
-    for pod in cluster.world.pods.iter() {
+    for pod in cluster.cache.pods.iter() {
         let owner = &pod.metadata.owner_references.as_ref().unwrap()[0];
         assert_eq!(owner.kind, "ReplicationController");
         assert_eq!(
@@ -34,8 +34,8 @@ fn a_replication_controller_runs_pods_as_a_replica_set_does() {
     }
     let mut smaller = controller(&cluster);
     smaller.spec.as_mut().unwrap().replicas = Some(1);
-    cluster.world.replication_controllers.put(smaller);
+    cluster.cache.replication_controllers.put(smaller);
     cluster.rest();
     assert_eq!(controller(&cluster).status.unwrap().replicas, 1);
-    assert_eq!(cluster.world.pods.iter().count(), 1);
+    assert_eq!(cluster.cache.pods.iter().count(), 1);
 }

@@ -8,12 +8,12 @@ use super::{Cluster, deployment, edit_deployment, from};
 fn service(cluster: &mut Cluster, name: &str, spec: &Value) {
     let metadata = cluster.metadata(name);
     let object = json!({"metadata": metadata, "spec": spec});
-    cluster.world.services.put(from(object));
+    cluster.cache.services.put(from(object));
 }
 
 /// Returns the slices of a service as JSON, ordered by name.
 fn slices(cluster: &Cluster, service: &str) -> Vec<Value> {
-    let slices = cluster.world.slices.iter();
+    let slices = cluster.cache.slices.iter();
     slices
         .filter(|slice| slice.labels()["kubernetes.io/service-name"] == service)
         .map(|slice| serde_json::to_value(slice).unwrap())
@@ -21,7 +21,7 @@ fn slices(cluster: &Cluster, service: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_service_has_the_addresses_of_its_ready_pods() {
+fn service_slices_have_the_ready_pods() {
     let mut cluster = Cluster::with_nodes(1, "8");
     let ports = json!([{"name": "http", "port": 80, "targetPort": 8080}]);
     service(
@@ -75,7 +75,7 @@ fn a_service_has_the_addresses_of_its_ready_pods() {
 }
 
 #[test]
-fn more_pods_than_a_slice_holds_have_several() {
+fn large_services_have_several_slices() {
     let mut cluster = Cluster::with_nodes(12, "8");
     let ports = json!([{"port": 80}]);
     let spec = json!({"selector": {"app": "web"}, "ports": ports, "clusterIP": "None"});
@@ -97,7 +97,7 @@ fn more_pods_than_a_slice_holds_have_several() {
 }
 
 #[test]
-fn ports_that_are_named_are_those_of_the_pod() {
+fn named_ports_are_resolved_by_pod() {
     let mut cluster = Cluster::with_nodes(1, "8");
     let ports = json!([
         {"name": "web", "port": 80, "targetPort": "http"},

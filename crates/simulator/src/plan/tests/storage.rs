@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use super::{Cluster, from, place};
 
 #[test]
-fn a_claim_gets_a_volume_as_large_as_it_asks_for() {
+fn claim_gets_a_volume_of_the_requested_size() {
     let mut cluster = Cluster::with_nodes(1, "4");
     let metadata = cluster.metadata("data");
     let uid = metadata["uid"].as_str().unwrap().to_owned();
-    cluster.world.claims.put(from(json!({
+    cluster.cache.claims.put(from(json!({
         "metadata": metadata,
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
         "status": {"phase": "Pending"},
     })));
     assert_eq!(cluster.settle(), None);
-    let claim = cluster.world.claims.get(&place("data")).unwrap();
+    let claim = cluster.cache.claims.get(&place("data")).unwrap();
     let claim = serde_json::to_value(claim).unwrap();
     assert_eq!(claim["spec"]["volumeName"], format!("pvc-{uid}"));
     let bound =
@@ -38,23 +38,23 @@ fn set(cluster: &mut Cluster, more: Value) {
     let all = spec.as_object_mut().unwrap();
     all.extend(more.as_object().unwrap().clone());
     let object = json!({"metadata": metadata, "spec": spec});
-    cluster.world.stateful_sets.put(from(object));
+    cluster.cache.stateful_sets.put(from(object));
 }
 
 fn scale(cluster: &mut Cluster, replicas: i32) {
     let mut set = cluster
-        .world
+        .cache
         .stateful_sets
         .get(&place("db"))
         .unwrap()
         .clone();
     set.spec.as_mut().unwrap().replicas = Some(replicas);
-    cluster.world.stateful_sets.put(set);
+    cluster.cache.stateful_sets.put(set);
     cluster.rest();
 }
 
 fn claims(cluster: &Cluster) -> Vec<String> {
-    let claims = cluster.world.claims.iter();
+    let claims = cluster.cache.claims.iter();
     claims
         .map(|claim| {
             let phase = claim
@@ -67,16 +67,16 @@ fn claims(cluster: &Cluster) -> Vec<String> {
 }
 
 #[test]
-fn each_pod_of_a_stateful_set_has_a_claim_that_stays() {
+fn stateful_set_claims_outlive_their_pods() {
     let mut cluster = Cluster::with_nodes(1, "8");
     set(&mut cluster, json!({}));
     cluster.rest();
     assert_eq!(claims(&cluster), ["data-db-0 Bound", "data-db-1 Bound"]);
-    let claim = cluster.world.claims.get(&place("data-db-0")).unwrap();
+    let claim = cluster.cache.claims.get(&place("data-db-0")).unwrap();
     let labels = json!({"app": "db", "tier": "gold"});
     assert_eq!(serde_json::to_value(claim.labels()).unwrap(), labels);
     assert_eq!(claim.metadata.owner_references, None);
-    let pod = cluster.world.pods.get(&place("db-1")).unwrap();
+    let pod = cluster.cache.pods.get(&place("db-1")).unwrap();
     let volumes = serde_json::to_value(&pod.spec.as_ref().unwrap().volumes).unwrap();
     let mounted = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}]);
     assert_eq!(volumes, mounted);
@@ -85,18 +85,18 @@ fn each_pod_of_a_stateful_set_has_a_claim_that_stays() {
     scale(&mut cluster, 0);
     assert_eq!(claims(&cluster), ["data-db-0 Bound", "data-db-1 Bound"]);
     scale(&mut cluster, 1);
-    let again = cluster.world.claims.get(&place("data-db-0")).unwrap();
+    let again = cluster.cache.claims.get(&place("data-db-0")).unwrap();
     assert_eq!(again.uid(), uid, "the pod finds what it left");
 }
 
 #[test]
-fn claims_go_where_the_set_says_so() {
+fn claims_are_deleted_by_retention_policy() {
     let mut cluster = Cluster::with_nodes(1, "8");
     let retention = json!({"persistentVolumeClaimRetentionPolicy":
         {"whenDeleted": "Delete", "whenScaled": "Delete"}});
     set(&mut cluster, retention);
     cluster.rest();
-    let claim = cluster.world.claims.get(&place("data-db-0")).unwrap();
+    let claim = cluster.cache.claims.get(&place("data-db-0")).unwrap();
     assert_eq!(claim.owner_references()[0].name, "db");
     scale(&mut cluster, 1);
     assert_eq!(claims(&cluster), ["data-db-0 Bound"]);

@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::happening::{Happening, Severity, Told};
-use crate::source::Source;
+use crate::event::Source;
+use crate::event::{Event, Occurrence, Severity};
 
 /// Returns an event of the pod `web` from a kubelet without a host.
-pub(crate) fn told(reason: &'static str, message: &str) -> Told {
-    Told {
+pub(crate) fn occurrence(reason: &'static str, message: &str) -> Occurrence {
+    Occurrence {
         source: Source::new("kubelet"),
-        happening: Happening {
+        event: Event {
             object: ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Pod".to_owned()),
@@ -27,16 +27,16 @@ pub(crate) fn told(reason: &'static str, message: &str) -> Told {
     }
 }
 
-impl Told {
+impl Occurrence {
     /// Replaces the object name.
     pub(crate) fn of(mut self, name: &str) -> Self {
-        self.happening.object.name = Some(name.to_owned());
+        self.event.object.name = Some(name.to_owned());
         self
     }
 
     /// Makes the event a warning.
     pub(crate) fn bad(mut self) -> Self {
-        self.happening.severity = Severity::Warning;
+        self.event.severity = Severity::Warning;
         self
     }
 
@@ -48,7 +48,7 @@ impl Told {
 
     /// Moves the event to a container of the pod.
     pub(crate) fn in_container(mut self, name: &str) -> Self {
-        self.happening.object.field_path = Some(format!("spec.containers{{{name}}}"));
+        self.event.object.field_path = Some(format!("spec.containers{{{name}}}"));
         self
     }
 

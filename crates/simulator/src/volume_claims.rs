@@ -4,22 +4,22 @@
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimStatus};
 
 use crate::action::Action;
+use crate::cache::{Cache, key};
 use crate::scope::Scope;
-use crate::world::{World, key};
 
-pub(crate) fn plan(world: &World, scope: &Scope, actions: &mut Vec<Action>) {
-    for claim in world.claims.iter() {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
+    for claim in cache.claims.iter() {
         if claim.metadata.deletion_timestamp.is_none() && scope.covers(&claim.metadata) {
-            actions.extend(one(claim));
+            actions.extend(plan_claim(claim));
         }
     }
 }
 
-fn one(claim: &PersistentVolumeClaim) -> Option<Action> {
+fn plan_claim(claim: &PersistentVolumeClaim) -> Option<Action> {
     let spec = claim.spec.clone().unwrap_or_default();
     if spec.volume_name.is_none_or(|name| name.is_empty()) {
         let volume = format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default());
-        return Some(Action::GiveVolume(key(claim), volume));
+        return Some(Action::BindClaim(key(claim), volume));
     }
     let known = claim.status.clone().unwrap_or_default();
     if known.phase.as_deref() == Some("Bound") {

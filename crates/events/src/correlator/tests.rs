@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::*;
-use crate::examples::told;
-use crate::similar::AS_THEY_ARE;
-use crate::source::Source;
+use crate::aggregator::MAX_SEPARATE;
+use crate::event::Source;
+use crate::fixtures::occurrence;
 
 /// A correlator with a clock and its writes. The server responds immediately, or on request.
 struct Scene {
     correlator: Correlator,
     start: Instant,
     now: Instant,
-    told: i128,
+    recorded: i128,
     writes: Vec<(Instant, Draft)>,
     is_slow: bool,
-    unanswered: Vec<SeriesKey>,
+    running: Vec<SeriesKey>,
 }
 
 impl Scene {
@@ -27,15 +27,15 @@ impl Scene {
             correlator: Correlator::default(),
             start: now,
             now,
-            told: 0,
+            recorded: 0,
             writes: Vec::new(),
             is_slow: false,
-            unanswered: Vec::new(),
+            running: Vec::new(),
         }
     }
 
     /// Advances the clock; writes start when they are due.
-    fn pass(&mut self, time: Duration) {
+    fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.correlator.next_due().filter(|due| *due <= end) {
             self.now = self.now.max(due);
@@ -46,28 +46,28 @@ impl Scene {
     }
 
     /// Records an event, a nanosecond after the previous one.
-    fn tell(&mut self, told: Told) {
+    fn record(&mut self, occurrence: Occurrence) {
         let elapsed = i128::try_from((self.now - self.start).as_nanos()).unwrap();
-        let at = Timestamp::from_nanosecond(elapsed + self.told).unwrap();
-        self.told += 1;
-        let draft = self.correlator.happens(told.at(at), self.now);
+        let at = Timestamp::from_nanosecond(elapsed + self.recorded).unwrap();
+        self.recorded += 1;
+        let draft = self.correlator.add(occurrence.at(at), self.now);
         self.write(draft);
     }
 
     fn write(&mut self, draft: Option<Draft>) {
         if let Some(draft) = draft {
-            self.unanswered.push(draft.key.clone());
+            self.running.push(draft.key.clone());
             self.writes.push((self.now, draft));
             if !self.is_slow {
-                self.answer();
+                self.complete_writes();
             }
         }
     }
 
     /// Completes all writes.
-    fn answer(&mut self) {
-        for key in std::mem::take(&mut self.unanswered) {
-            self.correlator.settle(key, self.now);
+    fn complete_writes(&mut self) {
+        for key in std::mem::take(&mut self.running) {
+            self.correlator.complete(key, self.now);
         }
     }
 
@@ -80,27 +80,27 @@ impl Scene {
     }
 
     /// Returns messages and counts of the events, in order.
-    fn told(&self) -> Vec<(&str, i32)> {
-        let mut told: Vec<_> = self
+    fn messages(&self) -> Vec<(&str, i32)> {
+        let mut messages: Vec<_> = self
             .events()
             .into_values()
-            .map(|draft| (draft.latest.happening.message.as_str(), draft.count))
+            .map(|draft| (draft.latest.event.message.as_str(), draft.count))
             .collect();
-        told.sort_unstable();
-        told
+        messages.sort_unstable();
+        messages
     }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn the_same_words_are_one_event_with_a_count() {
+fn equal_events_are_counted() {
     let mut scene = Scene::new();
     for _ in 0..5 {
-        scene.tell(told("BackOff", "a"));
-        scene.pass(SECOND * 10);
+        scene.record(occurrence("BackOff", "a"));
+        scene.advance(SECOND * 10);
     }
-    assert_eq!(scene.told(), [("a", 5)]);
+    assert_eq!(scene.messages(), [("a", 5)]);
     // The event keeps its name and first timestamp, and gets the latest timestamp.
     let events = scene.events();
     let (name, event) = events.first_key_value().unwrap();
@@ -110,104 +110,104 @@ fn the_same_words_are_one_event_with_a_count() {
 }
 
 #[test]
-fn what_comes_within_a_second_is_one_write() {
+fn repetitions_within_a_second_are_one_write() {
     let mut scene = Scene::new();
     for _ in 0..1000 {
-        scene.tell(told("BackOff", "a"));
+        scene.record(occurrence("BackOff", "a"));
     }
-    scene.pass(SECOND);
+    scene.advance(SECOND);
     assert_eq!(scene.writes.len(), 2);
-    assert_eq!(scene.told(), [("a", 1000)]);
+    assert_eq!(scene.messages(), [("a", 1000)]);
 }
 
 #[test]
-fn other_words_on_a_topic_become_one_event_that_has_the_latest() {
+fn further_messages_are_combined_into_one_event() {
     let mut scene = Scene::new();
     for n in 1..=12 {
-        scene.pass(SECOND * 2);
-        scene.tell(told("BackOff", &format!("{n:02}")));
+        scene.advance(SECOND * 2);
+        scene.record(occurrence("BackOff", &format!("{n:02}")));
     }
-    scene.pass(SECOND);
+    scene.advance(SECOND);
     let (combined, others) = scene
-        .told()
+        .messages()
         .split_first()
         .map(|(c, o)| (*c, o.to_vec()))
         .unwrap();
     assert_eq!(combined, ("(combined from similar events): 12", 3));
-    assert_eq!(others.len(), AS_THEY_ARE);
+    assert_eq!(others.len(), MAX_SEPARATE);
     assert!(others.iter().all(|(_, count)| *count == 1));
 }
 
 #[test]
-fn parts_of_an_object_have_events_of_their_own_and_are_combined_together() {
+fn field_paths_have_separate_events_and_are_combined_together() {
     let mut scene = Scene::new();
     for container in ["one", "two"] {
-        scene.pass(SECOND);
-        scene.tell(told("BackOff", "a").in_container(container));
+        scene.advance(SECOND);
+        scene.record(occurrence("BackOff", "a").in_container(container));
     }
-    assert_eq!(scene.told(), [("a", 1), ("a", 1)]);
+    assert_eq!(scene.messages(), [("a", 1), ("a", 1)]);
     for n in 0..20 {
-        scene.pass(SECOND * 2);
+        scene.advance(SECOND * 2);
         let container = format!("c{}", n % 2);
-        scene.tell(told("BackOff", &n.to_string()).in_container(&container));
+        scene.record(occurrence("BackOff", &n.to_string()).in_container(&container));
     }
-    scene.pass(SECOND);
+    scene.advance(SECOND);
     let combined = scene
-        .told()
+        .messages()
         .into_iter()
-        .filter(|(m, _)| m.starts_with(COMBINED));
+        .filter(|(m, _)| m.starts_with(COMBINED_PREFIX));
     assert_eq!(combined.count(), 1);
 }
 
 #[test]
-fn severity_reason_object_source_and_host_make_events_of_their_own() {
+fn type_reason_object_source_and_host_separate_events() {
     let mut scene = Scene::new();
     let kubelet = Source::new("kubelet");
     let all = [
-        told("BackOff", "a"),
-        told("Killing", "a"),
-        told("BackOff", "a").bad(),
-        told("BackOff", "a").of("db"),
-        told("BackOff", "a").by(Source::new("scheduler")),
-        told("BackOff", "a").by(kubelet.on("n1")),
-        told("BackOff", "a").by(kubelet.on("n2")),
+        occurrence("BackOff", "a"),
+        occurrence("Killing", "a"),
+        occurrence("BackOff", "a").bad(),
+        occurrence("BackOff", "a").of("db"),
+        occurrence("BackOff", "a").by(Source::new("scheduler")),
+        occurrence("BackOff", "a").by(kubelet.on("n1")),
+        occurrence("BackOff", "a").by(kubelet.on("n2")),
     ];
-    for told in all {
-        scene.pass(SECOND);
-        scene.tell(told);
+    for occurrence in all {
+        scene.advance(SECOND);
+        scene.record(occurrence);
     }
-    assert_eq!(scene.told(), [("a", 1); 7]);
+    assert_eq!(scene.messages(), [("a", 1); 7]);
 }
 
 #[test]
-fn what_is_not_written_is_counted_with_what_is() {
+fn suppressed_events_are_counted() {
     let mut scene = Scene::new();
     for _ in 0..100 {
-        scene.tell(told("BackOff", "a"));
-        scene.pass(SECOND * 2);
+        scene.record(occurrence("BackOff", "a"));
+        scene.advance(SECOND * 2);
     }
-    assert_eq!(scene.told(), [("a", 25)]);
-    scene.pass(Duration::from_mins(5));
-    assert_eq!(scene.told(), [("a", 25)], "nothing happens meanwhile");
-    scene.tell(told("BackOff", "a"));
-    scene.pass(SECOND);
-    assert_eq!(scene.told(), [("a", 101)]);
+    assert_eq!(scene.messages(), [("a", 25)]);
+    scene.advance(Duration::from_mins(5));
+    assert_eq!(scene.messages(), [("a", 25)], "nothing happens meanwhile");
+    scene.record(occurrence("BackOff", "a"));
+    scene.advance(SECOND);
+    assert_eq!(scene.messages(), [("a", 101)]);
 }
 
 #[test]
-fn a_first_happening_that_is_not_written_counts_as_well() {
+fn suppressed_first_event_is_counted() {
     let mut scene = Scene::new();
     for _ in 0..25 {
-        scene.tell(told("BackOff", "a"));
-        scene.pass(SECOND * 2);
+        scene.record(occurrence("BackOff", "a"));
+        scene.advance(SECOND * 2);
     }
-    scene.tell(told("Killing", "b"));
+    scene.record(occurrence("Killing", "b"));
     let began = scene.now - scene.start;
-    assert_eq!(scene.told(), [("a", 25)]);
-    scene.pass(Duration::from_mins(10));
-    scene.tell(told("Killing", "b"));
-    scene.pass(SECOND);
-    assert_eq!(scene.told(), [("a", 25), ("b", 2)]);
+    assert_eq!(scene.messages(), [("a", 25)]);
+    scene.advance(Duration::from_mins(10));
+    scene.record(occurrence("Killing", "b"));
+    scene.advance(SECOND);
+    assert_eq!(scene.messages(), [("a", 25), ("b", 2)]);
     let (_, draft) = scene.writes.last().unwrap();
     assert_eq!(
         draft.first.as_second(),
@@ -216,26 +216,30 @@ fn a_first_happening_that_is_not_written_counts_as_well() {
 }
 
 #[test]
-fn a_day_of_failures_with_changing_words_is_ten_events_and_few_writes() {
+fn day_of_changing_failures_is_ten_events_and_few_writes() {
     let mut scene = Scene::new();
     for n in 0..24 * 360 {
-        scene.tell(told("BackOff", &format!("try {n} failed")).bad());
-        scene.pass(SECOND * 10);
+        scene.record(occurrence("BackOff", &format!("try {n} failed")).bad());
+        scene.advance(SECOND * 10);
     }
-    assert_eq!(scene.events().len(), AS_THEY_ARE + 1);
-    let affordable = 25 + 24 * 12;
-    assert!(scene.writes.len() <= affordable, "{}", scene.writes.len());
+    assert_eq!(scene.events().len(), MAX_SEPARATE + 1);
+    let allowed_writes = 25 + 24 * 12;
+    assert!(
+        scene.writes.len() <= allowed_writes,
+        "{}",
+        scene.writes.len()
+    );
     // The last write is at most five minutes late.
     let (_, last) = scene.writes.last().unwrap();
-    let late = i32::try_from(24 * 360 - AS_THEY_ARE).unwrap() - last.count;
+    let late = i32::try_from(24 * 360 - MAX_SEPARATE).unwrap() - last.count;
     assert!((0..=31).contains(&late), "{late}");
 }
 
 #[test]
-fn where_too_many_wait_they_do_not_wait_for_their_time() {
+fn excess_pending_series_are_written_at_once() {
     let mut scene = Scene::new();
     // Every second event of a series is pending.
-    for n in 0..=REMEMBERED.get() {
+    for n in 0..=CACHE_SIZE.get() {
         assert!(
             scene
                 .correlator
@@ -243,7 +247,7 @@ fn where_too_many_wait_they_do_not_wait_for_their_time() {
                 .is_none_or(|due| due > scene.now)
         );
         for _ in 0..2 {
-            scene.tell(told("BackOff", "a").of(&n.to_string()));
+            scene.record(occurrence("BackOff", "a").of(&n.to_string()));
         }
     }
     assert!(
@@ -259,13 +263,13 @@ mod promises {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::budget::{BURST, REFILL};
-    use crate::similar::SILENCE;
+    use crate::aggregator::MAX_INTERVAL;
+    use crate::spam_filter::{BURST, REFILL};
 
     /// An event from a small space, the pause after it, and whether the server then responds.
     #[derive(Clone, Debug)]
     struct Step {
-        told: Told,
+        occurrence: Occurrence,
         pause: Duration,
         answers: bool,
     }
@@ -287,9 +291,9 @@ mod promises {
             any::<bool>(),
         )
             .prop_map(|(object, is_bad, reason, message, pause, answers)| {
-                let told = told(reason, &message.to_string()).of(&object.to_string());
+                let occurrence = occurrence(reason, &message.to_string()).of(&object.to_string());
                 Step {
-                    told: if is_bad { told.bad() } else { told },
+                    occurrence: if is_bad { occurrence.bad() } else { occurrence },
                     pause: Duration::from_millis(pause),
                     answers,
                 }
@@ -301,32 +305,37 @@ mod promises {
         let mut scene = Scene::new();
         scene.is_slow = true;
         for step in steps {
-            scene.tell(step.told.clone());
-            scene.pass(step.pause);
+            scene.record(step.occurrence.clone());
+            scene.advance(step.pause);
             if step.answers {
-                scene.answer();
+                scene.complete_writes();
             }
         }
         // Pending series, and those that their completion makes pending.
         for _ in 0..2 {
-            scene.pass(COUNTING);
-            scene.answer();
+            scene.advance(REPEAT_DELAY);
+            scene.complete_writes();
         }
-        scene.pass(COUNTING);
+        scene.advance(REPEAT_DELAY);
         scene
     }
 
     /// Groups events by topic.
-    fn topics<'a>(all: impl Iterator<Item = &'a Told>) -> HashMap<Topic, Vec<&'a Told>> {
-        let mut topics: HashMap<Topic, Vec<&Told>> = HashMap::new();
-        for told in all {
-            topics.entry(Topic::of(told)).or_default().push(told);
+    fn topics<'a>(
+        all: impl Iterator<Item = &'a Occurrence>,
+    ) -> HashMap<Topic, Vec<&'a Occurrence>> {
+        let mut topics: HashMap<Topic, Vec<&Occurrence>> = HashMap::new();
+        for occurrence in all {
+            topics
+                .entry(Topic::of(occurrence))
+                .or_default()
+                .push(occurrence);
         }
         topics
     }
 
     fn total(scene: &Scene) -> usize {
-        let counts = scene.told().into_iter().map(|(_, count)| count);
+        let counts = scene.messages().into_iter().map(|(_, count)| count);
         usize::try_from(counts.sum::<i32>()).unwrap()
     }
 
@@ -334,8 +343,8 @@ mod promises {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn in_no_time_more_is_written_of_a_subject_than_its_budget(
-            steps in vec(step(30, SILENCE), 0..300),
+        fn writes_of_a_subject_stay_within_the_limit(
+            steps in vec(step(30, MAX_INTERVAL), 0..300),
         ) {
             let scene = play(&steps);
             let mut times: HashMap<_, Vec<Instant>> = HashMap::new();
@@ -355,19 +364,19 @@ mod promises {
         }
 
         #[test]
-        fn nothing_that_is_affordable_is_lost(
-            steps in vec(step(30, SILENCE), 0..=25),
+        fn allowed_events_are_never_lost(
+            steps in vec(step(30, MAX_INTERVAL), 0..=25),
         ) {
             prop_assert_eq!(total(&play(&steps)), steps.len());
         }
 
         #[test]
-        fn nothing_is_counted_twice(steps in vec(step(30, SILENCE), 0..300)) {
+        fn events_are_counted_once(steps in vec(step(30, MAX_INTERVAL), 0..300)) {
             let scene = play(&steps);
             prop_assert!(total(&scene) <= steps.len());
-            let mut known: HashMap<&str, (i32, Timestamp)> = HashMap::new();
+            let mut entries: HashMap<&str, (i32, Timestamp)> = HashMap::new();
             for (_, draft) in &scene.writes {
-                if let Some((count, first)) = known.insert(&draft.name, (draft.count, draft.first)) {
+                if let Some((count, first)) = entries.insert(&draft.name, (draft.count, draft.first)) {
                     prop_assert!(count < draft.count);
                     prop_assert_eq!(first, draft.first);
                 }
@@ -375,24 +384,24 @@ mod promises {
         }
 
         #[test]
-        fn a_topic_that_is_never_silent_has_ten_events_at_most(
+        fn active_topics_have_at_most_ten_events(
             steps in vec(step(30, Duration::from_secs(1)), 0..300),
         ) {
             let scene = play(&steps);
             let events = topics(scene.events().into_values().map(|draft| &draft.latest));
             for events in events.values() {
-                prop_assert!(events.len() <= AS_THEY_ARE + 1);
+                prop_assert!(events.len() <= MAX_SEPARATE + 1);
             }
         }
 
         #[test]
-        fn few_words_are_never_combined(steps in vec(step(AS_THEY_ARE, SILENCE), 0..300)) {
+        fn few_messages_are_never_combined(steps in vec(step(MAX_SEPARATE, MAX_INTERVAL), 0..300)) {
             let scene = play(&steps);
-            let told: HashSet<&str> = scene.told().into_iter().map(|(message, _)| message).collect();
-            prop_assert!(told.iter().all(|message| !message.starts_with(COMBINED)));
+            let occurrence: HashSet<&str> = scene.messages().into_iter().map(|(message, _)| message).collect();
+            prop_assert!(occurrence.iter().all(|message| !message.starts_with(COMBINED_PREFIX)));
             let events = topics(scene.events().into_values().map(|draft| &draft.latest));
             for events in events.values() {
-                let words: HashSet<_> = events.iter().map(|told| &told.happening.message).collect();
+                let words: HashSet<_> = events.iter().map(|occurrence| &occurrence.event.message).collect();
                 prop_assert_eq!(words.len(), events.len());
             }
         }

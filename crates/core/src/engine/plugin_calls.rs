@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::Engine;
-use super::roster::Listed;
+use super::plugin_lists::ListedPlugin;
 use super::trace::Trace;
 use crate::error::ScheduleError;
 use crate::framework::{PluginError, Point, Status};
@@ -18,7 +18,7 @@ pub(super) struct Calls<'a, T> {
     /// The current point.
     open: Option<Point>,
     /// The current plugin, by its index in the list of the point.
-    asked: Option<(Point, usize)>,
+    current: Option<(Point, usize)>,
 }
 
 impl<'a, T: Trace> Calls<'a, T> {
@@ -26,7 +26,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         Self {
             trace,
             open: None,
-            asked: None,
+            current: None,
         }
     }
 
@@ -35,11 +35,11 @@ impl<'a, T: Trace> Calls<'a, T> {
     pub(super) fn call<P, R>(
         &mut self,
         point: Point,
-        place: usize,
-        listed: &Listed<P>,
+        index: usize,
+        listed: &ListedPlugin<P>,
         call: impl FnOnce(&P) -> Result<R, PluginError>,
     ) -> Result<R, PluginError> {
-        self.call_skipping(point, place, listed, |_| false, call)
+        self.call_skipping(point, index, listed, |_| false, call)
     }
 
     /// Calls a plugin that may skip the cycle.
@@ -47,19 +47,19 @@ impl<'a, T: Trace> Calls<'a, T> {
     pub(super) fn call_skipping<P, R>(
         &mut self,
         point: Point,
-        place: usize,
-        listed: &Listed<P>,
+        index: usize,
+        listed: &ListedPlugin<P>,
         skips: impl Fn(&R) -> bool,
         call: impl FnOnce(&P) -> Result<R, PluginError>,
     ) -> Result<R, PluginError> {
-        if self.trace.times_plugins() {
+        if self.trace.observes_plugins() {
             self.trace.plugin_begins(point, &listed.name);
         }
-        self.asks(point, place);
+        self.begin_call(point, index);
         let result = call(&listed.plugin);
-        self.asked = None;
+        self.current = None;
         let result = result.map_err(|error| error.of(&listed.name, point));
-        if self.trace.times_plugins() {
+        if self.trace.observes_plugins() {
             let status = match &result {
                 Ok(answer) if skips(answer) => Status::Skip,
                 Ok(_) => Status::Success,
@@ -71,13 +71,13 @@ impl<'a, T: Trace> Calls<'a, T> {
     }
 
     /// Records the start of a call, for attribution of panics.
-    pub(super) fn asks(&mut self, point: Point, place: usize) {
-        self.asked = Some((point, place));
+    pub(super) fn begin_call(&mut self, point: Point, index: usize) {
+        self.current = Some((point, index));
     }
 
     /// Records the end of a call.
-    pub(super) fn asks_nobody(&mut self) {
-        self.asked = None;
+    pub(super) fn end_call(&mut self) {
+        self.current = None;
     }
 
     /// Runs a point and notifies observers of its start and end.
@@ -102,7 +102,7 @@ impl<'a, T: Trace> Calls<'a, T> {
 }
 
 /// Runs a cycle and turns a panic of a plugin into its error. Other panics propagate.
-pub(super) fn catching<T: Trace, R>(
+pub(super) fn catch_panics<T: Trace, R>(
     engine: &mut Engine,
     trace: &mut T,
     run: impl FnOnce(&mut Engine, &mut Calls<'_, T>) -> Result<R, ScheduleError>,
@@ -113,15 +113,19 @@ pub(super) fn catching<T: Trace, R>(
         Ok(result) => return result,
         Err(payload) => payload,
     };
-    let Calls { trace, open, asked } = calls;
-    let Some((point, place)) = asked else {
+    let Calls {
+        trace,
+        open,
+        current,
+    } = calls;
+    let Some((point, index)) = current else {
         resume_unwind(payload)
     };
     let error = PluginError::panicked(&*payload);
-    let Some(name) = engine.roster.name(point, place) else {
+    let Some(name) = engine.plugins.name(point, index) else {
         return Err(error.into());
     };
-    if trace.times_plugins() {
+    if trace.observes_plugins() {
         trace.plugin_ends(point, name, Status::Error);
     }
     if let Some(open) = open {

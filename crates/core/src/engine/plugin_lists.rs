@@ -9,33 +9,33 @@ use crate::framework::{
 
 /// A plugin in its list.
 #[derive(Debug)]
-pub(super) struct Listed<P> {
+pub(super) struct ListedPlugin<P> {
     pub(super) name: Arc<str>,
     pub(super) plugin: P,
     /// The index of the PreFilter or PreScore that can skip it.
-    pub(super) switch: Option<usize>,
+    pub(super) skipped_by: Option<usize>,
 }
 
 /// A score plugin with its static properties.
 #[derive(Debug)]
-pub(super) struct Scorer {
+pub(super) struct WeightedScore {
     pub(super) score: Arc<dyn Score>,
     pub(super) weight: i64,
     pub(super) normalises: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Roster {
-    pub(super) pre_filters: Vec<Listed<Arc<dyn PreFilter>>>,
-    pub(super) filters: Vec<Listed<Filter>>,
-    pub(super) pre_scores: Vec<Listed<Arc<dyn PreScore>>>,
-    pub(super) scores: Vec<Listed<Scorer>>,
-    pub(super) estimators: Vec<Listed<Arc<dyn Estimator>>>,
-    pub(super) select: Listed<Arc<dyn Select>>,
-    pub(super) assign: Listed<Arc<dyn Assign>>,
+pub(super) struct PluginLists {
+    pub(super) pre_filters: Vec<ListedPlugin<Arc<dyn PreFilter>>>,
+    pub(super) filters: Vec<ListedPlugin<Filter>>,
+    pub(super) pre_scores: Vec<ListedPlugin<Arc<dyn PreScore>>>,
+    pub(super) scores: Vec<ListedPlugin<WeightedScore>>,
+    pub(super) estimators: Vec<ListedPlugin<Arc<dyn Estimator>>>,
+    pub(super) select: ListedPlugin<Arc<dyn Select>>,
+    pub(super) assign: ListedPlugin<Arc<dyn Assign>>,
 }
 
-impl Roster {
+impl PluginLists {
     pub(super) fn new(plugins: Plugins) -> Self {
         let Plugins {
             pre_filters,
@@ -50,13 +50,13 @@ impl Roster {
         let pre_scores = list(pre_scores, |plugin| plugin.name().into());
         let mut filters = list(filters, |filter| filter.name().into());
         for filter in &mut filters {
-            filter.switch = place_of(&pre_filters, &filter.name);
+            filter.skipped_by = index_of(&pre_filters, &filter.name);
         }
         let scores = scores.into_iter().map(|Weighted { plugin, weight }| {
             let name: Arc<str> = plugin.name().into();
-            Listed {
-                switch: place_of(&pre_scores, &name),
-                plugin: Scorer {
+            ListedPlugin {
+                skipped_by: index_of(&pre_scores, &name),
+                plugin: WeightedScore {
                     weight: i64::from(weight),
                     normalises: plugin.normalises(),
                     score: plugin,
@@ -76,17 +76,17 @@ impl Roster {
     }
 }
 
-impl Roster {
+impl PluginLists {
     /// Returns the name of the plugin at an index of a point's list.
-    pub(super) fn name(&self, point: Point, place: usize) -> Option<&Arc<str>> {
+    pub(super) fn name(&self, point: Point, index: usize) -> Option<&Arc<str>> {
         match point {
-            Point::PreFilter => self.pre_filters.get(place).map(|listed| &listed.name),
-            Point::Filter => self.filters.get(place).map(|listed| &listed.name),
-            Point::PreScore => self.pre_scores.get(place).map(|listed| &listed.name),
+            Point::PreFilter => self.pre_filters.get(index).map(|listed| &listed.name),
+            Point::Filter => self.filters.get(index).map(|listed| &listed.name),
+            Point::PreScore => self.pre_scores.get(index).map(|listed| &listed.name),
             Point::Score | Point::NormalizeScore => {
-                self.scores.get(place).map(|listed| &listed.name)
+                self.scores.get(index).map(|listed| &listed.name)
             }
-            Point::Estimate => self.estimators.get(place).map(|listed| &listed.name),
+            Point::Estimate => self.estimators.get(index).map(|listed| &listed.name),
             Point::Select => Some(&self.select.name),
             Point::Assign => Some(&self.assign.name),
             _ => None,
@@ -94,35 +94,37 @@ impl Roster {
     }
 }
 
-fn listed<P>(plugin: P, name: impl Fn(&P) -> Arc<str>) -> Listed<P> {
-    Listed {
+fn listed<P>(plugin: P, name: impl Fn(&P) -> Arc<str>) -> ListedPlugin<P> {
+    ListedPlugin {
         name: name(&plugin),
         plugin,
-        switch: None,
+        skipped_by: None,
     }
 }
 
-fn list<P>(plugins: Vec<P>, name: impl Fn(&P) -> Arc<str>) -> Vec<Listed<P>> {
+fn list<P>(plugins: Vec<P>, name: impl Fn(&P) -> Arc<str>) -> Vec<ListedPlugin<P>> {
     plugins
         .into_iter()
         .map(|plugin| listed(plugin, &name))
         .collect()
 }
 
-fn place_of<P>(list: &[Listed<P>], name: &str) -> Option<usize> {
+fn index_of<P>(list: &[ListedPlugin<P>], name: &str) -> Option<usize> {
     list.iter().position(|listed| &*listed.name == name)
 }
 
 /// The skipped plugins of a point, by index; empty if none is skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Switches(Vec<usize>);
+pub(super) struct Skipped(Vec<usize>);
 
-impl Switches {
-    pub(super) fn switch_off(&mut self, place: usize) {
-        self.0.push(place);
+impl Skipped {
+    pub(super) fn skip(&mut self, index: usize) {
+        self.0.push(index);
     }
 
-    pub(super) fn is_on<P>(&self, listed: &Listed<P>) -> bool {
-        listed.switch.is_none_or(|place| !self.0.contains(&place))
+    pub(super) fn runs<P>(&self, listed: &ListedPlugin<P>) -> bool {
+        listed
+            .skipped_by
+            .is_none_or(|index| !self.0.contains(&index))
     }
 }

@@ -25,7 +25,7 @@ pub enum Failure {
 
 /// The simulation options of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wishes {
+pub struct SimulationOptions {
     /// Time until the pod is ready.
     pub start_delay: Duration,
     /// Time until a pod of a Job succeeds.
@@ -34,7 +34,7 @@ pub struct Wishes {
     pub failure: Option<Failure>,
 }
 
-impl Wishes {
+impl SimulationOptions {
     /// Parses the options from annotations. Malformed values are ignored.
     pub fn read<'a>(written: impl Fn(&str) -> Option<&'a str>) -> Self {
         let time = |key: &str, otherwise| written(key).and_then(duration).unwrap_or(otherwise);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units() {
+    fn durations_need_units() {
         for (text, expected) in [
             ("1500ms", Some(1500)),
             ("1.5s", Some(1500)),
@@ -92,10 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_does_not_count() {
-        let none = Wishes::read(|_| None);
-        assert_eq!(Wishes::read(|_| Some("whatever")), none);
-        let crash = Wishes::read(|key| (key == FAILS).then_some("crash"));
+    fn malformed_annotations_are_ignored() {
+        let none = SimulationOptions::read(|_| None);
+        assert_eq!(SimulationOptions::read(|_| Some("whatever")), none);
+        let crash = SimulationOptions::read(|key| (key == FAILS).then_some("crash"));
         assert_eq!(crash.failure, Some(Failure::Crash));
     }
 }

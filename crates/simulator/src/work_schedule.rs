@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use crate::action::Action;
+use crate::cache::Cache;
 use crate::plan::plan;
 use crate::scope::Scope;
-use crate::world::World;
 
 /// The objects to plan.
 #[derive(Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct WorkSchedule {
     now: Scope,
     later: BTreeSet<(jiff::Timestamp, String)>,
 }
 
-impl Agenda {
+impl WorkSchedule {
     /// Creates a schedule with all objects.
     pub(crate) fn new() -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Agenda {
     }
 
     /// Returns the actions that are due now. The planned objects are done when there are no more actions.
-    pub(crate) fn next(&mut self, world: &mut World, now: jiff::Timestamp) -> Vec<Action> {
+    pub(crate) fn next(&mut self, cache: &mut Cache, now: jiff::Timestamp) -> Vec<Action> {
         while let Some((at, _)) = self.later.first()
             && *at <= now
         {
@@ -32,13 +32,13 @@ impl Agenda {
                 self.now.add(uid);
             }
         }
-        world.changed(&mut self.now);
+        cache.changed(&mut self.now);
         if self.now.is_empty() {
             return Vec::new();
         }
-        self.now.spread(world);
-        let plan = plan(world, &self.now, now);
-        self.later.extend(plan.wakes);
+        self.now.add_dependents(cache);
+        let plan = plan(cache, &self.now, now);
+        self.later.extend(plan.replan_at);
         if plan.actions.is_empty() {
             self.now = Scope::default();
         }
@@ -46,7 +46,7 @@ impl Agenda {
     }
 
     /// Returns the time of the next planning without any change.
-    pub(crate) fn wake(&self) -> Option<jiff::Timestamp> {
+    pub(crate) fn next_time(&self) -> Option<jiff::Timestamp> {
         self.later.first().map(|(at, _)| *at)
     }
 }

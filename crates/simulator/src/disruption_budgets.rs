@@ -17,39 +17,39 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled::{self, controller_of, number};
+use crate::cache::Cache;
+use crate::ownership::{self, controller_of, number};
 use crate::plan::Plan;
 use crate::scope::Scope;
-use crate::world::World;
 
 /// Time for which a recorded eviction excludes the pod from the count.
 const DELETION: Duration = Duration::from_mins(2);
 const ALLOWED: &str = "DisruptionAllowed";
 
-pub(crate) fn plan(world: &World, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
-    for budget in world.budgets.iter() {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
+    for budget in cache.budgets.iter() {
         let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
         if scope.covers(&budget.metadata) || scope.has_changes_in(namespace) {
-            one(budget, world, now, plan);
+            plan_budget(budget, cache, now, plan);
         }
     }
 }
 
 /// The demand of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
+struct Requirement {
     pods: i32,
     healthy: i32,
 }
 
-fn one(budget: &PodDisruptionBudget, world: &World, now: jiff::Timestamp, plan: &mut Plan) {
+fn plan_budget(budget: &PodDisruptionBudget, cache: &Cache, now: jiff::Timestamp, plan: &mut Plan) {
     let spec = budget.spec.clone().unwrap_or_default();
     let before = budget.status.clone().unwrap_or_default();
-    let pods = selected(budget, &spec, world);
-    let next = match wanted(&spec, &pods, world) {
+    let pods = selected_pods(budget, &spec, cache);
+    let next = match requirement(&spec, &pods, cache) {
         Ok(wanted) => {
-            let leaving = leaving(budget, &before, &pods, now, plan);
-            counted(budget, &before, wanted, &pods, leaving, now)
+            let leaving = evicted_pods(budget, &before, &pods, now, plan);
+            budget_status(budget, &before, wanted, &pods, leaving, now)
         }
         Err(why) => PodDisruptionBudgetStatus {
             disruptions_allowed: Some(0),
@@ -65,16 +65,16 @@ fn one(budget: &PodDisruptionBudget, world: &World, now: jiff::Timestamp, plan: 
 }
 
 /// Returns the pods of a budget. A budget without selector has none.
-fn selected<'a>(
+fn selected_pods<'a>(
     budget: &PodDisruptionBudget,
     spec: &PodDisruptionBudgetSpec,
-    world: &'a World,
+    cache: &'a Cache,
 ) -> Vec<&'a Pod> {
     let Some(selector) = spec.selector.as_ref().and_then(compiled) else {
         return Vec::new();
     };
     let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
-    let pods = world.pods.within(namespace);
+    let pods = cache.pods.within(namespace);
     pods.filter(|pod| selector.matches(pod.labels())).collect()
 }
 
@@ -96,29 +96,33 @@ fn compiled(selector: &meta::LabelSelector) -> Option<CompiledSelector> {
 }
 
 /// Returns the expected and the required healthy pods, or the reason why they are unknown.
-fn wanted(spec: &PodDisruptionBudgetSpec, pods: &[&Pod], world: &World) -> Result<Wanted, String> {
+fn requirement(
+    spec: &PodDisruptionBudgetSpec,
+    pods: &[&Pod],
+    cache: &Cache,
+) -> Result<Requirement, String> {
     let wanted = match (&spec.max_unavailable, &spec.min_available) {
         (Some(most), _) => {
-            let scale = scale(pods, world)?;
+            let scale = scale(pods, cache)?;
             let healthy = scale.saturating_sub(share(most, scale)?).max(0);
-            Wanted {
+            Requirement {
                 pods: scale,
                 healthy,
             }
         }
-        (None, Some(IntOrString::Int(healthy))) => Wanted {
+        (None, Some(IntOrString::Int(healthy))) => Requirement {
             pods: number(pods.len()),
             healthy: *healthy,
         },
         (None, Some(least)) => {
-            let scale = scale(pods, world)?;
+            let scale = scale(pods, cache)?;
             let healthy = share(least, scale)?;
-            Wanted {
+            Requirement {
                 pods: scale,
                 healthy,
             }
         }
-        (None, None) => Wanted {
+        (None, None) => Requirement {
             pods: 0,
             healthy: 0,
         },
@@ -142,13 +146,13 @@ fn share(value: &IntOrString, all: i32) -> Result<i32, String> {
 }
 
 /// Returns the total replicas of the controllers of the pods; pods without a controller do not count.
-fn scale(pods: &[&Pod], world: &World) -> Result<i32, String> {
+fn scale(pods: &[&Pod], cache: &Cache) -> Result<i32, String> {
     let mut controllers: BTreeMap<&str, i32> = BTreeMap::new();
     for pod in pods {
         let Some(owner) = controller_of(&pod.metadata) else {
             continue;
         };
-        let (uid, replicas) = controller(pod, owner, world)?;
+        let (uid, replicas) = controller(pod, owner, cache)?;
         controllers.insert(uid, replicas);
     }
     Ok(controllers
@@ -160,7 +164,7 @@ fn scale(pods: &[&Pod], world: &World) -> Result<i32, String> {
 fn controller<'a>(
     pod: &Pod,
     owner: &'a meta::OwnerReference,
-    world: &'a World,
+    cache: &'a Cache,
 ) -> Result<(&'a str, i32), String> {
     let none = || format!("found no controllers for pod \"{}\"", pod.name_any());
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
@@ -168,14 +172,14 @@ fn controller<'a>(
     let is_it = |metadata: &meta::ObjectMeta| metadata.uid.as_ref() == Some(&owner.uid);
     match owner.kind.as_str() {
         "ReplicaSet" => {
-            let set = world.replica_sets.get(&key);
+            let set = cache.replica_sets.get(&key);
             let set = set.filter(|set| is_it(&set.metadata)).ok_or_else(none)?;
             let above = controller_of(&set.metadata).filter(|above| above.kind == "Deployment");
             let Some(above) = above else {
                 let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
                 return Ok((&owner.uid, replicas.unwrap_or(1)));
             };
-            let deployment = world.deployments.get(&(namespace, above.name.clone()));
+            let deployment = cache.deployments.get(&(namespace, above.name.clone()));
             let deployment = deployment
                 .filter(|found| found.metadata.uid.as_ref() == Some(&above.uid))
                 .ok_or_else(none)?;
@@ -183,7 +187,7 @@ fn controller<'a>(
             Ok((&above.uid, replicas.unwrap_or(1)))
         }
         "ReplicationController" => {
-            let found = world.replication_controllers.get(&key);
+            let found = cache.replication_controllers.get(&key);
             let found = found
                 .filter(|found| is_it(&found.metadata))
                 .ok_or_else(none)?;
@@ -191,7 +195,7 @@ fn controller<'a>(
             Ok((&owner.uid, replicas.unwrap_or(1)))
         }
         "StatefulSet" => {
-            let set = world.stateful_sets.get(&key);
+            let set = cache.stateful_sets.get(&key);
             let set = set.filter(|set| is_it(&set.metadata)).ok_or_else(none)?;
             let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
             Ok((&owner.uid, replicas.unwrap_or(1)))
@@ -203,7 +207,7 @@ fn controller<'a>(
 }
 
 /// Returns the evicted pods that are about to be deleted.
-fn leaving(
+fn evicted_pods(
     budget: &PodDisruptionBudget,
     before: &PodDisruptionBudgetStatus,
     pods: &[&Pod],
@@ -220,15 +224,15 @@ fn leaving(
     });
     for since in leaving.values() {
         let uid = budget.metadata.uid.clone().unwrap_or_default();
-        plan.wake_at(uid, since.0, DELETION);
+        plan.replan_after(uid, since.0, DELETION);
     }
     leaving
 }
 
-fn counted(
+fn budget_status(
     budget: &PodDisruptionBudget,
     before: &PodDisruptionBudgetStatus,
-    wanted: Wanted,
+    wanted: Requirement,
     pods: &[&Pod],
     leaving: BTreeMap<String, Time>,
     now: jiff::Timestamp,
@@ -236,7 +240,7 @@ fn counted(
     let healthy = pods.iter().filter(|pod| {
         pod.metadata.deletion_timestamp.is_none()
             && !leaving.contains_key(&pod.name_any())
-            && controlled::is_ready(pod)
+            && ownership::is_ready(pod)
     });
     let healthy = number(healthy.count());
     let spare = healthy.saturating_sub(wanted.healthy);

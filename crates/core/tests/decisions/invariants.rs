@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_goes_where_it_must_not(clusters in clusters(), binding in bindings()) {
+    fn results_respect_all_filters(clusters in clusters(), binding in bindings()) {
         let (outcome, explanation) =
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let evicting = &binding["spec"]["gracefulEvictionTasks"][0]["fromCluster"];
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn selections_keep_their_bounds(clusters in clusters(), binding in bindings()) {
+    fn selections_respect_spread_bounds(clusters in clusters(), binding in bindings()) {
         let (outcome, explanation) =
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let placement = &binding["spec"]["placement"];
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_clusters_and_rules_does_not_matter(clusters in clusters(), binding in bindings()) {
+    fn result_is_independent_of_input_order(clusters in clusters(), binding in bindings()) {
         let reversed: Vec<Value> = clusters.iter().rev().cloned().collect();
         let mut other = binding.clone();
         let rules = other.pointer_mut("/spec/placement/replicaScheduling/weightPreference/staticWeightList");
@@ -232,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn growing_takes_nothing_away_and_shrinking_adds_nothing(
+    fn scaling_is_monotonic(
         clusters in clusters(), binding in bindings_of(by_room(), constraints()),
     ) {
         let (outcome, explanation) =
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn deciding_again_changes_nothing(
+    fn decisions_are_idempotent(
         clusters in clusters(), binding in bindings_of(by_room(), without_regions()),
     ) {
         if let Some(result) = shares(&decide(&clusters, &binding)) {
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_remembered_changes_no_decision(
+    fn caches_do_not_change_decisions(
         rounds in prop::collection::vec((clusters(), prop::collection::vec(bindings(), 1..4)), 1..4),
     ) {
         let new = |placements| Engine::new(EngineOptions::default()).unwrap().remembering(placements);
@@ -299,7 +299,7 @@ proptest! {
 }
 
 #[test]
-fn extreme_weights_over_five_thousand_clusters_neither_panic_nor_wrap() {
+fn extreme_weights_over_five_thousand_clusters_do_not_overflow() {
     let clusters: Vec<Value> = (0..5000)
         .map(|number| cluster(&format!("m{number:04}"), 1_000_000))
         .collect();

@@ -10,15 +10,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled;
-use crate::world::{Key, World};
+use crate::cache::{Cache, Key};
+use crate::ownership;
 
 /// Creates the missing claims of a pod and adds their volumes to the pod.
-pub(crate) fn make(
+pub(crate) fn create_missing(
     set: &StatefulSet,
     spec: &StatefulSetSpec,
     pod: &mut Pod,
-    world: &World,
+    cache: &Cache,
     actions: &mut Vec<Action>,
 ) {
     let Some(pod_spec) = &mut pod.spec else {
@@ -40,18 +40,18 @@ pub(crate) fn make(
             ..Volume::default()
         });
         let key = (set.namespace().unwrap_or_default(), name);
-        if world.claims.get(&key).is_none() {
+        if cache.claims.get(&key).is_none() {
             actions.push(Action::CreateClaim(Box::new(claim)));
         }
     }
 }
 
 /// Returns the claims to delete with a pod that the set no longer needs.
-pub(crate) fn left_by<'a>(
+pub(crate) fn claims_to_delete<'a>(
     set: &'a StatefulSet,
     spec: &'a StatefulSetSpec,
     pod: &'a Pod,
-    world: &'a World,
+    cache: &'a Cache,
 ) -> impl Iterator<Item = Key> + 'a {
     let retention = spec.persistent_volume_claim_retention_policy.as_ref();
     let go = retention.and_then(|policy| policy.when_scaled.as_deref()) == Some("Delete");
@@ -62,7 +62,7 @@ pub(crate) fn left_by<'a>(
             let name = claim_name(template, pod.metadata.name.as_deref());
             (set.namespace().unwrap_or_default(), name)
         })
-        .filter(|key| world.claims.get(key).is_some())
+        .filter(|key| cache.claims.get(key).is_some())
 }
 
 /// Returns the name of a claim: `TEMPLATE-SET-NUMBER`, where the pod is named `SET-NUMBER`.
@@ -87,7 +87,7 @@ fn claim(
             labels: Some(labels),
             annotations: template.metadata.annotations.clone(),
             owner_references: match goes_with_set {
-                Some("Delete") => controlled::by(set),
+                Some("Delete") => ownership::owner_references(set),
                 _ => None,
             },
             ..ObjectMeta::default()

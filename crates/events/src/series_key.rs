@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::happening::{Severity, Told};
-use crate::source::Source;
+use crate::event::Source;
+use crate::event::{Occurrence, Severity};
 
 /// The capacity of each cache; the least recently used entries are evicted.
-pub(crate) const REMEMBERED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
+pub(crate) const CACHE_SIZE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
 
 /// The source, type and object of events. The spam filter limits the writes of a subject.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -42,12 +42,12 @@ pub(crate) enum SeriesKey {
 }
 
 impl Topic {
-    pub(crate) fn of(told: &Told) -> Self {
-        let happening = &told.happening;
-        let object = &happening.object;
+    pub(crate) fn of(occurrence: &Occurrence) -> Self {
+        let event = &occurrence.event;
+        let object = &event.object;
         let subject = Subject {
-            source: told.source.clone(),
-            severity: happening.severity,
+            source: occurrence.source.clone(),
+            severity: event.severity,
             api_version: object.api_version.clone(),
             kind: object.kind.clone(),
             namespace: object.namespace.clone(),
@@ -56,17 +56,17 @@ impl Topic {
         };
         Self {
             subject: Arc::new(subject),
-            reason: happening.reason,
+            reason: event.reason,
         }
     }
 }
 
 impl SeriesKey {
-    pub(crate) fn of(topic: Topic, told: &Told) -> Self {
+    pub(crate) fn of(topic: Topic, occurrence: &Occurrence) -> Self {
         Self::Same {
             topic,
-            field_path: told.happening.object.field_path.clone(),
-            message: told.happening.message.clone(),
+            field_path: occurrence.event.object.field_path.clone(),
+            message: occurrence.event.message.clone(),
         }
     }
 

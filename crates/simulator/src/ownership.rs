@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
+use crate::cache::Cache;
 use crate::scope::Scope;
-use crate::world::World;
 
 /// Returns the reference to the controller of an object.
 pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
@@ -18,7 +18,9 @@ pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// Returns the owner references for an object that a controller creates.
-pub(crate) fn by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<OwnerReference>> {
+pub(crate) fn owner_references<K: Resource<DynamicType = ()>>(
+    owner: &K,
+) -> Option<Vec<OwnerReference>> {
     Some(vec![owner.controller_owner_ref(&())?])
 }
 
@@ -28,9 +30,9 @@ pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
     /// Collects the pods of the controllers in the scope.
-    pub(crate) fn of(world: &'a World, scope: &Scope) -> Self {
+    pub(crate) fn of(cache: &'a Cache, scope: &Scope) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
-        for pod in world.pods.iter() {
+        for pod in cache.pods.iter() {
             if let Some(owner) = controller_of(&pod.metadata)
                 && scope.has(&owner.uid)
             {
@@ -91,6 +93,6 @@ pub(crate) fn number(count: usize) -> i32 {
 }
 
 /// Converts a number of pods for a status that omits zero.
-pub(crate) fn some(count: usize) -> Option<i32> {
+pub(crate) fn nonzero(count: usize) -> Option<i32> {
     (count > 0).then(|| number(count))
 }

@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use crate::action::Action;
-use crate::controlled;
-use crate::world::{World, key};
+use crate::cache::{Cache, key};
+use crate::ownership;
 
 /// Reports whether the node has the labels that the pod selects.
 pub(crate) fn selects(pod: &PodSpec, node: &Node) -> bool {
@@ -61,15 +61,15 @@ fn is_ready(node: &Node) -> bool {
 }
 
 /// A node and its free resources.
-struct Place<'a> {
+struct NodeCapacity<'a> {
     node: &'a Node,
     free: Amounts,
     pods: usize,
 }
 
-impl Place<'_> {
+impl NodeCapacity<'_> {
     /// Returns the first resource that is insufficient.
-    fn lacks(&self, requests: &Amounts) -> Option<String> {
+    fn first_shortage(&self, requests: &Amounts) -> Option<String> {
         let short = |(resource, amount): &(&String, &_)| {
             self.free.get(*resource).copied().unwrap_or_default() < **amount
         };
@@ -91,24 +91,24 @@ impl Place<'_> {
     }
 }
 
-pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action>) {
     let live =
-        |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !controlled::is_finished(pod);
-    let mut waiting: Vec<&Pod> = world
+        |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !ownership::is_finished(pod);
+    let mut waiting: Vec<&Pod> = cache
         .pods
         .iter()
         .filter(live)
-        .filter(|pod| controlled::node(pod).is_none())
+        .filter(|pod| ownership::node(pod).is_none())
         .collect();
     if waiting.is_empty() {
         return;
     }
-    let mut places: HashMap<String, Place<'_>> = world
+    let mut places: HashMap<String, NodeCapacity<'_>> = cache
         .nodes
         .iter()
         .map(|node| {
             let status = node.status.as_ref();
-            let place = Place {
+            let place = NodeCapacity {
                 node,
                 free: pod_requests::amounts(status.and_then(|s| s.allocatable.as_ref())),
                 pods: 0,
@@ -116,12 +116,12 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
             (node.name_any(), place)
         })
         .collect();
-    for pod in world.pods.iter().filter(live) {
-        if let Some(place) = controlled::node(pod).and_then(|node| places.get_mut(node)) {
+    for pod in cache.pods.iter().filter(live) {
+        if let Some(place) = ownership::node(pod).and_then(|node| places.get_mut(node)) {
             place.take(&pod_requests::node_usage(pod));
         }
     }
-    let mut places: Vec<Place<'_>> = places.into_values().collect();
+    let mut places: Vec<NodeCapacity<'_>> = places.into_values().collect();
     places.sort_by_key(|place| place.node.name_any());
     // Oldest first.
     waiting.sort_by_key(|pod| {
@@ -130,7 +130,7 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
     });
     for pod in waiting {
         let requests = pod_requests::node_usage(pod);
-        match choose(pod, &requests, &mut places) {
+        match select_node(pod, &requests, &mut places) {
             Ok(node) => actions.push(Action::Bind(key(pod), node)),
             Err(why) => actions.extend(unschedulable(pod, why, now)),
         }
@@ -138,29 +138,29 @@ pub(crate) fn plan(world: &World, now: jiff::Timestamp, actions: &mut Vec<Action
 }
 
 /// Returns the emptiest suitable node, or the number of nodes for each reason why they are unsuitable.
-fn choose(
+fn select_node(
     pod: &Pod,
     requests: &Amounts,
-    places: &mut [Place<'_>],
+    places: &mut [NodeCapacity<'_>],
 ) -> Result<String, BTreeMap<String, usize>> {
     let spec = pod.spec.clone().unwrap_or_default();
-    let owner = controlled::controller_of(&pod.metadata);
+    let owner = ownership::controller_of(&pod.metadata);
     let daemon = owner.is_some_and(|owner| owner.kind == "DaemonSet");
     let mut reasons = BTreeMap::new();
-    let mut best: Option<&mut Place<'_>> = None;
+    let mut best: Option<&mut NodeCapacity<'_>> = None;
     for place in places.iter_mut() {
         let node = place.node;
-        let fenced = node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true);
+        let cordoned = node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true);
         let reason = if !selects(&spec, node) {
             Some("node(s) didn't match Pod's node affinity/selector".to_owned())
-        } else if fenced && !daemon {
+        } else if cordoned && !daemon {
             Some("node(s) were unschedulable".to_owned())
         } else if !is_ready(node) && !daemon {
             Some("node(s) were not ready".to_owned())
         } else if !(daemon && tolerates_existing(&spec, node) || tolerates(&spec, node)) {
             Some("node(s) had untolerated taint(s)".to_owned())
         } else {
-            place.lacks(requests)
+            place.first_shortage(requests)
         };
         if let Some(reason) = reason {
             *reasons.entry(reason).or_default() += 1;

@@ -1,9 +1,9 @@
 //! Events as callers describe them.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-
-use crate::source::Source;
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,13 +37,13 @@ pub struct Note {
 
 impl Note {
     /// Returns the event of an object.
-    pub fn about(self, object: ObjectReference) -> Happening {
+    pub fn about(self, object: ObjectReference) -> Event {
         let Self {
             severity,
             reason,
             message,
         } = self;
-        Happening {
+        Event {
             object,
             severity,
             reason,
@@ -54,7 +54,7 @@ impl Note {
 
 /// An event of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Happening {
+pub struct Event {
     /// The object.
     pub object: ObjectReference,
     /// The type of the event.
@@ -67,8 +67,32 @@ pub struct Happening {
 
 /// An event with its source and time.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Occurrence {
     pub(crate) source: Source,
-    pub(crate) happening: Happening,
+    pub(crate) event: Event,
     pub(crate) at: Timestamp,
+}
+
+/// A component, and its host if there are several instances, such as kubelets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Source {
+    pub(crate) component: Arc<str>,
+    pub(crate) host: Option<Arc<str>>,
+}
+
+impl Source {
+    pub(crate) fn new(component: &str) -> Self {
+        Self {
+            component: component.into(),
+            host: None,
+        }
+    }
+
+    /// Returns the source for a host.
+    pub(crate) fn on(&self, host: &str) -> Self {
+        Self {
+            component: Arc::clone(&self.component),
+            host: Some(host.into()),
+        }
+    }
 }

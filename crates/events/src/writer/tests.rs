@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use http::{Method, Request, Response};
-use k8s_openapi::api::core::v1::{Event, ObjectReference};
+use k8s_openapi::api::core::v1::{Event as ApiEvent, ObjectReference};
 use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{EventRecorder, Happening, Severity};
+use crate::{Event, EventRecorder, Severity};
 
 /// The state of a server.
 #[derive(Default)]
-struct Held {
-    events: BTreeMap<String, Event>,
+struct State {
+    events: BTreeMap<String, ApiEvent>,
     writes: usize,
-    under_way: usize,
-    most_at_once: usize,
+    concurrent: usize,
+    max_concurrent: usize,
     /// The number of further requests that fail.
-    ill: usize,
+    failures: usize,
 }
 
 #[derive(Clone, Default)]
-struct Server(Arc<Mutex<Held>>);
+struct Server(Arc<Mutex<State>>);
 
 impl Server {
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
 
@@ -37,17 +37,17 @@ impl Server {
             let server = server.clone();
             async move {
                 {
-                    let mut held = server.held();
-                    held.writes += 1;
-                    held.under_way += 1;
-                    held.most_at_once = held.most_at_once.max(held.under_way);
+                    let mut state = server.state();
+                    state.writes += 1;
+                    state.concurrent += 1;
+                    state.max_concurrent = state.max_concurrent.max(state.concurrent);
                 }
                 tokio::time::sleep(delay).await;
                 let (parts, body) = request.into_parts();
                 let sent = body.collect_bytes().await?;
-                let mut held = server.held();
-                held.under_way -= 1;
-                let (code, answer) = held.answer(&parts.method, parts.uri.path(), &sent);
+                let mut state = server.state();
+                state.concurrent -= 1;
+                let (code, answer) = state.answer(&parts.method, parts.uri.path(), &sent);
                 Response::builder()
                     .status(code)
                     .body(Body::from(answer.to_string().into_bytes()))
@@ -58,8 +58,8 @@ impl Server {
     }
 
     fn counts(&self) -> Vec<(String, i32)> {
-        let held = self.held();
-        let events = held.events.values();
+        let state = self.state();
+        let events = state.events.values();
         events
             .map(|event| {
                 let message = event.message.clone().unwrap_or_default();
@@ -69,26 +69,26 @@ impl Server {
     }
 }
 
-impl Held {
+impl State {
     fn answer(&mut self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {
-        let refused = |code: u16| {
+        let rejected = |code: u16| {
             let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
                 "code": code, "reason": "", "message": "no" });
             (code, status)
         };
-        if self.ill > 0 {
-            self.ill -= 1;
-            return refused(503);
+        if self.failures > 0 {
+            self.failures -= 1;
+            return rejected(503);
         }
         if *method == Method::POST {
-            let event: Event = serde_json::from_slice(body).unwrap();
+            let event: ApiEvent = serde_json::from_slice(body).unwrap();
             let name = event.metadata.name.clone().unwrap();
             self.events.insert(name, event.clone());
             return (201, serde_json::to_value(event).unwrap());
         }
         let name = path.rsplit('/').next().unwrap();
         let Some(event) = self.events.get_mut(name) else {
-            return refused(404);
+            return rejected(404);
         };
         let mut changed = serde_json::to_value(&*event).unwrap();
         let merged: Value = serde_json::from_slice(body).unwrap();
@@ -100,8 +100,8 @@ impl Held {
     }
 }
 
-fn happening(name: &str, message: &str) -> Happening {
-    Happening {
+fn event_of(name: &str, message: &str) -> Event {
+    Event {
         object: ObjectReference {
             name: Some(name.to_owned()),
             ..ObjectReference::default()
@@ -113,88 +113,88 @@ fn happening(name: &str, message: &str) -> Happening {
 }
 
 /// Records these events and waits until they are written.
-async fn tell(server: &Server, happenings: impl IntoIterator<Item = Happening>) {
+async fn record(server: &Server, events: impl IntoIterator<Item = Event>) {
     let (recorder, writer) = EventRecorder::new(server.client(Duration::from_millis(10)), "test");
-    for happening in happenings {
-        recorder.record(happening);
+    for event in events {
+        recorder.record(event);
     }
     drop(recorder);
     writer.run(CancellationToken::new()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_few_events_are_written_at_a_time() {
+async fn concurrent_writes_are_limited() {
     let server = Server::default();
-    let all = (0..100).map(|index| happening(&format!("o{index}"), "a"));
-    tell(&server, all).await;
-    assert_eq!(server.held().most_at_once, AT_ONCE);
-    assert_eq!(server.held().events.len(), 100);
+    let all = (0..100).map(|index| event_of(&format!("o{index}"), "a"));
+    record(&server, all).await;
+    assert_eq!(server.state().max_concurrent, MAX_CONCURRENT);
+    assert_eq!(server.state().events.len(), 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn repetitions_cost_few_writes() {
+async fn repetitions_need_few_writes() {
     let server = Server::default();
-    tell(&server, (0..100).map(|_| happening("o", "a"))).await;
+    record(&server, (0..100).map(|_| event_of("o", "a"))).await;
     assert_eq!(server.counts(), [("a".to_owned(), 100)]);
-    let writes = server.held().writes;
+    let writes = server.state().writes;
     assert_eq!(writes, 2, "the event, and its count");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_sent_again_while_the_server_is_not_well() {
+async fn writes_are_retried_while_the_server_fails() {
     let server = Server::default();
-    server.held().ill = 5;
-    tell(&server, [happening("o", "a")]).await;
+    server.state().failures = 5;
+    record(&server, [event_of("o", "a")]).await;
     assert_eq!(server.counts(), [("a".to_owned(), 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_has_expired_is_created_again_as_it_was_and_counted() {
+async fn expired_event_is_recreated_with_its_count() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
     let writing = tokio::spawn(writer.run(CancellationToken::new()));
-    recorder.record(happening("o", "a"));
+    recorder.record(event_of("o", "a"));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let before = std::mem::take(&mut server.held().events);
-    recorder.record(happening("o", "a"));
+    let before = std::mem::take(&mut server.state().events);
+    recorder.record(event_of("o", "a"));
     tokio::time::sleep(Duration::from_secs(10)).await;
     drop(recorder);
     writing.await.unwrap();
     assert_eq!(server.counts(), [("a".to_owned(), 2)]);
-    let held = server.held();
-    let (before, after) = (before.first_key_value(), held.events.first_key_value());
+    let state = server.state();
+    let (before, after) = (before.first_key_value(), state.events.first_key_value());
     let (before, after) = (before.unwrap(), after.unwrap());
     assert_eq!(before.0, after.0);
     assert_eq!(before.1.first_timestamp, after.1.first_timestamp);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_written_is_counted_with_what_can_be() {
+async fn failed_writes_are_counted_with_the_next() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
     let writing = tokio::spawn(writer.run(CancellationToken::new()));
-    server.held().ill = 12;
-    recorder.record(happening("o", "a"));
+    server.state().failures = 12;
+    recorder.record(event_of("o", "a"));
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(server.counts(), []);
-    recorder.record(happening("o", "a"));
+    recorder.record(event_of("o", "a"));
     drop(recorder);
     writing.await.unwrap();
     assert_eq!(server.counts(), [("a".to_owned(), 2)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_that_change_for_hours_do_not_fill_the_server() {
+async fn changing_messages_do_not_flood_the_server() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
     let writing = tokio::spawn(writer.run(CancellationToken::new()));
     for n in 1..=720 {
-        recorder.record(happening("o", &format!("try {n} failed")));
+        recorder.record(event_of("o", &format!("try {n} failed")));
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
     drop(recorder);
     writing.await.unwrap();
-    assert!(server.held().writes <= 25 + 24);
+    assert!(server.state().writes <= 25 + 24);
     let mut counts = server.counts();
     counts.sort_unstable();
     assert_eq!(counts.len(), 10);
@@ -205,15 +205,15 @@ async fn words_that_change_for_hours_do_not_fill_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_says_who_tells_it() {
+async fn events_carry_component_and_host() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "scheduler");
-    recorder.record(happening("a", "a"));
-    recorder.of("kubelet").on("n1").record(happening("b", "a"));
+    recorder.record(event_of("a", "a"));
+    recorder.of("kubelet").on("n1").record(event_of("b", "a"));
     drop(recorder);
     writer.run(CancellationToken::new()).await;
-    let held = server.held();
-    let said: Vec<_> = held
+    let state = server.state();
+    let said: Vec<_> = state
         .events
         .values()
         .map(|event| {
@@ -232,7 +232,7 @@ async fn an_event_says_who_tells_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_written_at_the_end_but_not_for_ever() {
+async fn queued_events_are_written_after_shutdown_within_a_timeout() {
     for (delay, expected) in [
         (Duration::from_millis(10), 100),
         (Duration::from_hours(1), 0),
@@ -240,61 +240,61 @@ async fn what_waits_is_written_at_the_end_but_not_for_ever() {
         let server = Server::default();
         let (recorder, writer) = EventRecorder::new(server.client(delay), "test");
         for index in 0..100 {
-            recorder.record(happening(&format!("o{index}"), "a"));
+            recorder.record(event_of(&format!("o{index}"), "a"));
         }
         let shutdown = CancellationToken::new();
         shutdown.cancel();
         writer.run(shutdown).await;
-        assert_eq!(server.held().events.len(), expected);
+        assert_eq!(server.state().events.len(), expected);
         // Events after the shutdown are not awaited.
-        recorder.record(happening("late", "a"));
+        recorder.record(event_of("late", "a"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_dropped_without_waiting() {
+async fn events_beyond_the_queue_are_dropped() {
     let server = Server::default();
     let client = server.client(Duration::ZERO);
-    let (recorder, writer) = EventRecorder::with_backlog(client, "test", 3);
+    let (recorder, writer) = EventRecorder::with_queue_length(client, "test", 3);
     for index in 0..10 {
-        recorder.record(happening(&format!("o{index}"), "a"));
+        recorder.record(event_of(&format!("o{index}"), "a"));
     }
     drop(recorder);
     writer.run(CancellationToken::new()).await;
-    assert_eq!(server.held().events.len(), 3);
+    assert_eq!(server.state().events.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_leave_way_to_urgent_work() {
+async fn writes_yield_to_urgent_work() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
     recorder.set_busy(true);
     let writing = tokio::spawn(writer.run(CancellationToken::new()));
     for index in 0..10 {
-        recorder.record(happening(&format!("o{index}"), "a"));
+        recorder.record(event_of(&format!("o{index}"), "a"));
     }
-    tokio::time::sleep(LONGEST_YIELD * 5 + LONGEST_YIELD / 2).await;
-    assert_eq!(server.held().events.len(), 5);
+    tokio::time::sleep(MAX_YIELD * 5 + MAX_YIELD / 2).await;
+    assert_eq!(server.state().events.len(), 5);
     recorder.set_busy(false);
     drop(recorder);
     writing.await.unwrap();
-    assert_eq!(server.held().events.len(), 10);
+    assert_eq!(server.state().events.len(), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_write_waits_for_its_turn() {
+async fn writes_wait_for_the_rate_limiter() {
     struct Slow;
-    impl Pace for Slow {
-        fn turn(&self) -> BoxFuture<'_, ()> {
+    impl RateLimiter for Slow {
+        fn acquire(&self) -> BoxFuture<'_, ()> {
             Box::pin(tokio::time::sleep(Duration::from_secs(10)))
         }
     }
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
-    recorder.record(happening("o", "a"));
+    recorder.record(event_of("o", "a"));
     drop(recorder);
     let began = Instant::now();
-    let writer = writer.with_pace(Arc::new(Slow));
+    let writer = writer.with_rate_limiter(Arc::new(Slow));
     writer.run(CancellationToken::new()).await;
     assert!(began.elapsed() >= Duration::from_secs(10));
 }

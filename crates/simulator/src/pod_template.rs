@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_have_equal_names_and_salt_makes_them_differ() {
+    fn equal_values_have_equal_hashes_unless_salted() {
         let name = short_name(&"a", "", 10);
         assert_eq!(name, short_name(&"a", "", 10));
         assert_eq!(name.len(), 10);

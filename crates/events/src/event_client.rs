@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, EventSource};
+use k8s_openapi::api::core::v1::{Event as ApiEvent, EventSource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::response::StatusCause;
 use serde_json::json;
 
-use crate::happening::Told;
+use crate::event::Occurrence;
 use crate::series::Draft;
 
 /// Maximum attempts for an event, as in client-go.
-const TRIES: usize = 12;
+const MAX_ATTEMPTS: usize = 12;
 /// The pause after the first failure; it doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The reason why an event was not written.
 #[derive(Debug, thiserror::Error)]
@@ -26,131 +26,129 @@ pub(crate) enum SendError {
     Api(#[from] kube::Error),
     /// The server does not respond in time.
     #[error("no answer within {0:?}")]
-    Silence(Duration),
+    Timeout(Duration),
 }
 
 impl SendError {
     /// Reports whether the namespace of the event is terminating or gone, so that the event does not matter.
-    pub(crate) fn is_of_an_ending_namespace(&self) -> bool {
+    pub(crate) fn is_namespace_terminating(&self) -> bool {
         let Self::Api(kube::Error::Api(status)) = self else {
             return false;
         };
         let details = status.details.as_ref();
         let causes = details.map(|details| details.causes.as_slice());
-        let ends = |cause: &StatusCause| cause.reason == "NamespaceTerminating";
-        status.code == 404 || causes.unwrap_or_default().iter().any(ends)
+        let is_terminating = |cause: &StatusCause| cause.reason == "NamespaceTerminating";
+        status.code == 404 || causes.unwrap_or_default().iter().any(is_terminating)
     }
 }
 
 /// A client with a timeout for each attempt.
 #[derive(Clone)]
-pub(crate) struct Line {
+pub(crate) struct EventClient {
     pub(crate) client: kube::Client,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
-impl Line {
+impl EventClient {
     /// Writes an event: creates the first, patches a repetition, and re-creates an expired event.
     pub(crate) async fn write(&self, draft: &Draft) -> Result<(), SendError> {
         if draft.count > 1 {
-            match self.change(draft).await {
+            match self.patch(draft).await {
                 Err(SendError::Api(kube::Error::Api(status))) if status.code == 404 => {}
-                changed => return changed,
+                patched => return patched,
             }
         }
         self.create(draft).await
     }
 
     async fn create(&self, draft: &Draft) -> Result<(), SendError> {
-        let event = event(draft);
+        let event = api_event(draft);
         let api = self.api(&draft.latest);
         let parameters = PostParams::default();
-        match self.persistently(|| api.create(&parameters, &event)).await {
+        match self.with_retries(|| api.create(&parameters, &event)).await {
             // An earlier attempt succeeded, but its response was lost.
             Err(SendError::Api(kube::Error::Api(status))) if status.code == 409 => Ok(()),
             created => created.map(|_| ()),
         }
     }
 
-    async fn change(&self, draft: &Draft) -> Result<(), SendError> {
-        let patch = Patch::Strategic(changes(draft));
+    async fn patch(&self, draft: &Draft) -> Result<(), SendError> {
+        let patch = Patch::Strategic(repetition_patch(draft));
         let api = self.api(&draft.latest);
         let parameters = PatchParams::default();
         let send = || api.patch(&draft.name, &parameters, &patch);
-        self.persistently(send).await.map(|_| ())
+        self.with_retries(send).await.map(|_| ())
     }
 
-    fn api(&self, told: &Told) -> Api<Event> {
-        Api::namespaced(self.client.clone(), namespace(told))
+    fn api(&self, occurrence: &Occurrence) -> Api<ApiEvent> {
+        Api::namespaced(self.client.clone(), namespace(occurrence))
     }
 
-    async fn persistently<F>(&self, mut send: impl FnMut() -> F) -> Result<Event, SendError>
+    async fn with_retries<F>(&self, mut send: impl FnMut() -> F) -> Result<ApiEvent, SendError>
     where
-        F: Future<Output = Result<Event, kube::Error>>,
+        F: Future<Output = Result<ApiEvent, kube::Error>>,
     {
         let mut pause = FIRST_PAUSE;
-        for _ in 1..TRIES {
-            match self.once(send()).await {
-                Err(error) if may_pass(&error) => tracing::debug!(%error, "an event has to wait"),
+        for _ in 1..MAX_ATTEMPTS {
+            match self.attempt(send()).await {
+                Err(error) if is_retryable(&error) => {
+                    tracing::debug!(%error, "cannot write an event yet; retrying");
+                }
                 answer => return answer,
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        self.once(send()).await
+        self.attempt(send()).await
     }
 
-    async fn once(
+    async fn attempt(
         &self,
-        sent: impl Future<Output = Result<Event, kube::Error>>,
-    ) -> Result<Event, SendError> {
-        match tokio::time::timeout(self.patience, sent).await {
+        sent: impl Future<Output = Result<ApiEvent, kube::Error>>,
+    ) -> Result<ApiEvent, SendError> {
+        match tokio::time::timeout(self.timeout, sent).await {
             Ok(answer) => Ok(answer?),
-            Err(_) => Err(SendError::Silence(self.patience)),
+            Err(_) => Err(SendError::Timeout(self.timeout)),
         }
     }
 }
 
 /// Reports whether a retry may succeed.
-fn may_pass(error: &SendError) -> bool {
+fn is_retryable(error: &SendError) -> bool {
     match error {
         SendError::Api(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
-        SendError::Api(_) | SendError::Silence(_) => true,
+        SendError::Api(_) | SendError::Timeout(_) => true,
     }
 }
 
-fn namespace(told: &Told) -> &str {
-    let namespace = told.happening.object.namespace.as_deref();
+fn namespace(occurrence: &Occurrence) -> &str {
+    let namespace = occurrence.event.object.namespace.as_deref();
     namespace.filter(|n| !n.is_empty()).unwrap_or("default")
 }
 
 /// Returns the patch for a repetition.
-fn changes(draft: &Draft) -> serde_json::Value {
+fn repetition_patch(draft: &Draft) -> serde_json::Value {
     json!({
         "count": draft.count,
         "lastTimestamp": Time(draft.latest.at),
-        "message": draft.latest.happening.message,
+        "message": draft.latest.event.message,
     })
 }
 
-fn event(draft: &Draft) -> Event {
-    let Told {
-        source,
-        happening,
-        at,
-    } = &draft.latest;
+fn api_event(draft: &Draft) -> ApiEvent {
+    let Occurrence { source, event, at } = &draft.latest;
     let component = source.component.to_string();
     let host = source.host.as_deref().map(str::to_owned);
-    Event {
+    ApiEvent {
         metadata: ObjectMeta {
             name: Some(draft.name.clone()),
             namespace: Some(namespace(&draft.latest).to_owned()),
             ..ObjectMeta::default()
         },
-        involved_object: happening.object.clone(),
-        type_: Some(happening.severity.as_str().to_owned()),
-        reason: Some(happening.reason.to_owned()),
-        message: Some(happening.message.clone()),
+        involved_object: event.object.clone(),
+        type_: Some(event.severity.as_str().to_owned()),
+        reason: Some(event.reason.to_owned()),
+        message: Some(event.message.clone()),
         reporting_component: Some(component.clone()),
         reporting_instance: Some(host.clone().unwrap_or_default()),
         source: Some(EventSource {
@@ -160,7 +158,7 @@ fn event(draft: &Draft) -> Event {
         count: Some(draft.count),
         first_timestamp: Some(Time(draft.first)),
         last_timestamp: Some(Time(*at)),
-        ..Event::default()
+        ..ApiEvent::default()
     }
 }
 
@@ -170,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn refused(code: u16, cause: &str) -> SendError {
+    fn rejected(code: u16, cause: &str) -> SendError {
         let status: Status = serde_json::from_value(json!({
             "status": "Failure", "code": code, "reason": "Forbidden", "message": "no",
             "details": { "causes": [{ "reason": cause, "message": "", "field": "" }] },
@@ -180,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn only_refusals_for_the_sake_of_the_namespace_are_of_no_concern() {
-        assert!(refused(403, "NamespaceTerminating").is_of_an_ending_namespace());
-        assert!(refused(404, "").is_of_an_ending_namespace());
-        assert!(!refused(403, "").is_of_an_ending_namespace());
-        assert!(!SendError::Silence(FIRST_PAUSE).is_of_an_ending_namespace());
+    fn terminating_namespaces_are_recognised() {
+        assert!(rejected(403, "NamespaceTerminating").is_namespace_terminating());
+        assert!(rejected(404, "").is_namespace_terminating());
+        assert!(!rejected(403, "").is_namespace_terminating());
+        assert!(!SendError::Timeout(FIRST_PAUSE).is_namespace_terminating());
     }
 }

@@ -16,7 +16,7 @@ use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 
-use crate::controlled::controller_of;
+use crate::ownership::controller_of;
 use crate::scope::Scope;
 
 /// Namespace and name.
@@ -29,7 +29,7 @@ pub(crate) fn key<K: Resource>(object: &K) -> Key {
 
 /// The objects of a kind.
 #[derive(Debug)]
-pub(crate) struct Kind<K> {
+pub(crate) struct ObjectCache<K> {
     objects: BTreeMap<Key, K>,
     /// The objects of the current list request so far.
     listed: Option<BTreeMap<Key, K>>,
@@ -40,7 +40,7 @@ pub(crate) struct Kind<K> {
     touched: HashSet<String>,
 }
 
-impl<K> Default for Kind<K> {
+impl<K> Default for ObjectCache<K> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -52,7 +52,7 @@ impl<K> Default for Kind<K> {
     }
 }
 
-impl<K: Resource> Kind<K> {
+impl<K: Resource> ObjectCache<K> {
     pub(crate) fn get(&self, key: &Key) -> Option<&K> {
         self.objects.get(key)
     }
@@ -79,18 +79,18 @@ impl<K: Resource> Kind<K> {
         // The watch event of our own write is no change.
         let is_news = known.is_none_or(|known| known < version || version == 0);
         if is_news {
-            self.note(&object);
+            self.mark_changed(&object);
             self.objects.insert(key, object);
         }
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(object) = self.objects.remove(key) {
-            self.note(&object);
+            self.mark_changed(&object);
         }
     }
 
-    fn note(&mut self, object: &K) {
+    fn mark_changed(&mut self, object: &K) {
         let metadata = object.meta();
         self.touch(metadata.namespace.as_deref());
         self.changed.push(metadata.uid.clone().unwrap_or_default());
@@ -146,8 +146,8 @@ macro_rules! kinds {
     ($($field:ident: $variant:ident($kind:ty)),* $(,)?) => {
         /// The watched objects of all kinds.
         #[derive(Debug, Default)]
-        pub(crate) struct World {
-            $( pub(crate) $field: Kind<$kind>, )*
+        pub(crate) struct Cache {
+            $( pub(crate) $field: ObjectCache<$kind>, )*
         }
 
         /// A change of a watched object.
@@ -155,7 +155,7 @@ macro_rules! kinds {
             $( $variant(Box<watcher::Event<$kind>>), )*
         }
 
-        impl World {
+        impl Cache {
             pub(crate) fn take(&mut self, change: Change) {
                 match change {
                     $( Change::$variant(event) => self.$field.take(*event), )*

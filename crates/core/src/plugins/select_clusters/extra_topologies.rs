@@ -36,7 +36,7 @@ pub(super) fn select(
             candidates.clone(),
             by_cluster.min(),
             by_cluster.max(),
-            context.need,
+            context.required_capacity,
         )?
     } else {
         return Ok(candidates);
@@ -47,15 +47,15 @@ pub(super) fn select(
 /// Returns the constraints; of several by the same field only the last.
 fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
     let constraints = context.placement.constraints();
-    let is_last = |place: usize, by: &SpreadBy| {
-        !constraints[place + 1..]
+    let is_last = |index: usize, by: &SpreadBy| {
+        !constraints[index + 1..]
             .iter()
             .any(|later| later.by() == by)
     };
     constraints
         .iter()
         .enumerate()
-        .filter(|(place, constraint)| is_last(*place, constraint.by()))
+        .filter(|(index, constraint)| is_last(*index, constraint.by()))
         .map(|(_, constraint)| constraint)
         .collect()
 }
@@ -129,10 +129,12 @@ fn keep_best_groups(
         if covered.len() < min {
             continue;
         }
-        let room = inside.iter().fold(0_i64, |sum, candidate| {
+        let capacity = inside.iter().fold(0_i64, |sum, candidate| {
             sum.saturating_add(candidate.available())
         });
-        let enough = context.need.is_none_or(|need| room >= need);
+        let enough = context
+            .required_capacity
+            .is_none_or(|required_capacity| capacity >= required_capacity);
         fitting = Some(inside);
         if enough {
             break;
@@ -181,9 +183,9 @@ fn represent_groups(
             }
             // A cluster is replaceable if others represent all of its groups.
             let bounded: Vec<&Constraint> = distinct(context);
-            let spare = (0..selected.len()).rev().find(|&place| {
+            let spare = (0..selected.len()).rev().find(|&index| {
                 let mut others = selected.clone();
-                others.remove(place);
+                others.remove(index);
                 bounded.iter().all(|constraint| {
                     let groups_without: BTreeSet<&str> = others
                         .iter()
@@ -196,10 +198,10 @@ fn represent_groups(
                     groups_without.len() == groups_with.len()
                 })
             });
-            let Some(place) = spare else {
+            let Some(index) = spare else {
                 return Err(SelectError::NoRegionsTogether);
             };
-            selected[place] = *newcomer;
+            selected[index] = *newcomer;
         }
     }
     Ok(selected)

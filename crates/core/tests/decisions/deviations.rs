@@ -33,7 +33,7 @@ fn spread(by: &str, min: i64, max: i64) -> Value {
 }
 
 #[test]
-fn a_missing_upper_bound_is_no_limit() {
+fn missing_upper_bound_means_no_limit() {
     for (scheduling, constraints, expected) in [
         (
             duplicated(),
@@ -66,7 +66,7 @@ fn a_missing_upper_bound_is_no_limit() {
 }
 
 #[test]
-fn a_zone_provider_or_label_constraint_alone_chooses_the_best_groups() {
+fn single_zone_provider_or_label_constraint_selects_best_groups() {
     for (constraint, replicas, expected) in [
         (spread("provider", 1, 1), 35, "m3:15 m4:20"),
         (spread("provider", 1, 2), 35, "m3:15 m4:20"),
@@ -92,14 +92,14 @@ fn a_zone_provider_or_label_constraint_alone_chooses_the_best_groups() {
 }
 
 #[test]
-fn a_region_constraint_alone_takes_one_cluster_of_each_region_as_in_karmada() {
+fn single_region_constraint_selects_one_cluster_per_region() {
     let placement =
         json!({"replicaScheduling": dynamic(), "spreadConstraints": [spread("region", 2, 2)]});
     assert_eq!(text(&decide(&fleet(), &binding(7, placement))), "m3:3 m4:4");
 }
 
 #[test]
-fn no_replicas_give_an_empty_result_and_success() {
+fn zero_replicas_succeed_with_an_empty_result() {
     for scheduling in [
         duplicated(),
         dynamic(),
@@ -122,7 +122,7 @@ fn no_replicas_give_an_empty_result_and_success() {
 }
 
 #[test]
-fn sums_of_replicas_do_not_wrap() {
+fn sums_of_replicas_do_not_overflow() {
     let huge: Vec<Value> = ["m1", "m2", "m3"]
         .map(|name| cluster(name, 2_000_000_000))
         .into();
@@ -141,7 +141,7 @@ fn sums_of_replicas_do_not_wrap() {
 }
 
 #[test]
-fn extreme_static_weights_divide_without_wrapping() {
+fn extreme_static_weights_do_not_overflow() {
     let weights = static_weights(&[
         ("m1", i64::MAX),
         ("m2", i64::MAX),
@@ -156,7 +156,7 @@ fn extreme_static_weights_divide_without_wrapping() {
 }
 
 #[test]
-fn an_unknown_spread_field_is_refused_in_karmadas_words() {
+fn unknown_spread_field_is_rejected_like_karmada() {
     let placement = json!({"spreadConstraints": [spread("planet", 1, 1)]});
     assert_eq!(
         text(&decide(&fleet(), &binding(1, placement))),
@@ -165,7 +165,7 @@ fn an_unknown_spread_field_is_refused_in_karmadas_words() {
 }
 
 #[test]
-fn a_strategy_that_does_not_exist_is_refused_in_karmadas_words() {
+fn unknown_strategy_is_rejected_like_karmada() {
     let placement = json!({"replicaScheduling": {"replicaSchedulingType": "Divided"}});
     assert_eq!(
         text(&decide(&fleet(), &binding(1, placement))),
@@ -175,7 +175,7 @@ fn a_strategy_that_does_not_exist_is_refused_in_karmadas_words() {
 }
 
 #[test]
-fn clusters_are_filled_by_overflow_tier() {
+fn overflow_tiers_are_filled_in_order() {
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [{
         "affinityName": "own", "clusterNames": ["m1"],
         "overflowAffinities": [
@@ -208,7 +208,7 @@ fn negative_replicas_count_as_none() {
 }
 
 #[test]
-fn a_cluster_spared_for_what_it_holds_is_missed_once_it_is_left() {
+fn exempt_cluster_is_lost_once_left() {
     let mut clusters = vec![cluster("m1", 10), cluster("m2", 10), cluster("m3", 10)];
     clusters[2]["status"]["apiEnablements"] = json!([]);
     let placement =

@@ -1,7 +1,7 @@
 //! The events that controllers, scheduler and kubelets record: a pure function of an action and the cache
 //! before it.
 
-use berth_events::{EventRecorder, Happening, Note, Severity};
+use berth_events::{Event, EventRecorder, Note, Severity};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, ObjectReference, Pod};
@@ -9,23 +9,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::{Resource as _, ResourceExt as _};
 
 use crate::action::Action;
-use crate::controlled;
+use crate::cache::{Cache, Key, key};
 use crate::jobs::{self, End};
+use crate::ownership;
 use crate::replica_sets;
-use crate::world::{Key, World, key};
 
 const SCHEDULER: &str = "default-scheduler";
 const KUBELET: &str = "kubelet";
 
 /// An event with its component, and its host for components with one instance on each node.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct SimulatedEvent {
     by: &'static str,
     host: Option<String>,
-    happening: Happening,
+    event: Event,
 }
 
-impl Told {
+impl SimulatedEvent {
     /// Records the event.
     pub(crate) fn record(self, recorder: &EventRecorder) {
         let recorder = recorder.of(self.by);
@@ -33,37 +33,43 @@ impl Told {
             Some(host) => recorder.on(host),
             None => recorder,
         };
-        recorder.record(self.happening);
+        recorder.record(self.event);
     }
 }
 
 /// Returns the events of a completed action.
-pub(crate) fn of(action: &Action, world: &World) -> Vec<Told> {
+pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
     match action {
-        Action::CreatePod(pod) => by_owner(&pod.metadata, Deed::Made).into_iter().collect(),
-        Action::DeletePod(key) => world
+        Action::CreatePod(pod) => by_owner(&pod.metadata, Operation::Create)
+            .into_iter()
+            .collect(),
+        Action::DeletePod(key) => cache
             .pods
             .get(key)
-            .map_or_else(Vec::new, |pod| ended(pod, world)),
-        Action::Bind(key, node) => world
+            .map_or_else(Vec::new, |pod| pod_deleted(pod, cache)),
+        Action::Bind(key, node) => cache
             .pods
             .get(key)
             .map(|pod| {
                 let message = format!("Successfully assigned {}/{} to {node}", key.0, key.1);
-                about_pod(pod, SCHEDULER, good("Scheduled", message))
+                about_pod(pod, SCHEDULER, normal("Scheduled", message))
             })
             .into_iter()
             .collect(),
-        Action::PodStatus(pod) => world
+        Action::PodStatus(pod) => cache
             .pods
             .get(&key(&**pod))
-            .map_or_else(Vec::new, |before| changed(before, pod)),
-        Action::CreateReplicaSet(set) => scaled(set, 0, replica_sets::wanted(set))
+            .map_or_else(Vec::new, |before| pod_changed(before, pod)),
+        Action::CreateReplicaSet(set) => scaling_event(set, 0, replica_sets::wanted(set))
             .into_iter()
             .collect(),
-        Action::Scale(key, replicas) => scaled_from(key, *replicas, world).into_iter().collect(),
-        Action::CreateJob(job) => by_owner(&job.metadata, Deed::Made).into_iter().collect(),
-        Action::DeleteJob(key) => world
+        Action::Scale(key, replicas) => scaling_event_from(key, *replicas, cache)
+            .into_iter()
+            .collect(),
+        Action::CreateJob(job) => by_owner(&job.metadata, Operation::Create)
+            .into_iter()
+            .collect(),
+        Action::DeleteJob(key) => cache
             .jobs
             .get(key)
             // The TTL controller records no events.
@@ -72,10 +78,10 @@ pub(crate) fn of(action: &Action, world: &World) -> Vec<Told> {
                     .as_ref()
                     .is_some_and(|s| s.ttl_seconds_after_finished.is_none())
             })
-            .and_then(|job| by_owner(&job.metadata, Deed::Removed))
+            .and_then(|job| by_owner(&job.metadata, Operation::Delete))
             .into_iter()
             .collect(),
-        Action::JobStatus(job) => world
+        Action::JobStatus(job) => cache
             .jobs
             .get(&key(&**job))
             .map_or_else(Vec::new, |before| job_ended(before, job)),
@@ -83,7 +89,7 @@ pub(crate) fn of(action: &Action, world: &World) -> Vec<Told> {
     }
 }
 
-fn good(reason: &'static str, message: impl Into<String>) -> Note {
+fn normal(reason: &'static str, message: impl Into<String>) -> Note {
     Note {
         severity: Severity::Normal,
         reason,
@@ -91,30 +97,30 @@ fn good(reason: &'static str, message: impl Into<String>) -> Note {
     }
 }
 
-fn bad(reason: &'static str, message: impl Into<String>) -> Note {
+fn warning(reason: &'static str, message: impl Into<String>) -> Note {
     Note {
         severity: Severity::Warning,
-        ..good(reason, message)
+        ..normal(reason, message)
     }
 }
 
-fn about_pod(pod: &Pod, by: &'static str, note: Note) -> Told {
-    Told {
+fn about_pod(pod: &Pod, by: &'static str, note: Note) -> SimulatedEvent {
+    SimulatedEvent {
         by,
         host: None,
-        happening: note.about(pod.object_ref(&())),
+        event: note.about(pod.object_ref(&())),
     }
 }
 
-fn about_container(pod: &Pod, container: &str, note: Note) -> Told {
+fn about_container(pod: &Pod, container: &str, note: Note) -> SimulatedEvent {
     let object = ObjectReference {
         field_path: Some(format!("spec.containers{{{container}}}")),
         ..pod.object_ref(&())
     };
-    Told {
+    SimulatedEvent {
         by: KUBELET,
-        host: controlled::node(pod).map(str::to_owned),
-        happening: note.about(object),
+        host: ownership::node(pod).map(str::to_owned),
+        event: note.about(object),
     }
 }
 
@@ -123,7 +129,7 @@ fn about_owner(
     namespace: Option<&String>,
     by: &'static str,
     note: Note,
-) -> Told {
+) -> SimulatedEvent {
     let object = ObjectReference {
         api_version: Some(owner.api_version.clone()),
         kind: Some(owner.kind.clone()),
@@ -132,27 +138,27 @@ fn about_owner(
         uid: Some(owner.uid.clone()),
         ..ObjectReference::default()
     };
-    Told {
+    SimulatedEvent {
         by,
         host: None,
-        happening: note.about(object),
+        event: note.about(object),
     }
 }
 
 /// The operation of a controller on a dependent.
 #[derive(Clone, Copy)]
-enum Deed {
-    Made,
-    Removed,
+enum Operation {
+    Create,
+    Delete,
 }
 
 /// Returns the event for a pod or Job that its controller created or deleted.
-fn by_owner(metadata: &ObjectMeta, deed: Deed) -> Option<Told> {
-    let owner = controlled::controller_of(metadata)?;
+fn by_owner(metadata: &ObjectMeta, operation: Operation) -> Option<SimulatedEvent> {
+    let owner = ownership::controller_of(metadata)?;
     let name = metadata.name.clone().unwrap_or_default();
-    let (reason, verb, past) = match deed {
-        Deed::Made => ("SuccessfulCreate", "create", "Created"),
-        Deed::Removed => ("SuccessfulDelete", "delete", "Deleted"),
+    let (reason, verb, past) = match operation {
+        Operation::Create => ("SuccessfulCreate", "create", "Created"),
+        Operation::Delete => ("SuccessfulDelete", "delete", "Deleted"),
     };
     let (by, message) = match owner.kind.as_str() {
         "ReplicaSet" => ("replicaset-controller", format!("{past} pod: {name}")),
@@ -166,37 +172,37 @@ fn by_owner(metadata: &ObjectMeta, deed: Deed) -> Option<Told> {
         ),
         _ => return None,
     };
-    let note = good(reason, message);
+    let note = normal(reason, message);
     Some(about_owner(owner, metadata.namespace.as_ref(), by, note))
 }
 
 /// Returns the event for a ReplicaSet that its Deployment scaled.
-fn scaled(set: &ReplicaSet, from: usize, to: usize) -> Option<Told> {
-    let owner = controlled::controller_of(&set.metadata)?;
+fn scaling_event(set: &ReplicaSet, from: usize, to: usize) -> Option<SimulatedEvent> {
+    let owner = ownership::controller_of(&set.metadata)?;
     if from == to {
         return None;
     }
     let way = if from < to { "up" } else { "down" };
     let name = set.name_any();
     let message = format!("Scaled {way} replica set {name} from {from} to {to}");
-    let note = good("ScalingReplicaSet", message);
+    let note = normal("ScalingReplicaSet", message);
     let namespace = set.metadata.namespace.as_ref();
     Some(about_owner(owner, namespace, "deployment-controller", note))
 }
 
-fn scaled_from(key: &Key, replicas: i32, world: &World) -> Option<Told> {
-    let set = world.replica_sets.get(key)?;
+fn scaling_event_from(key: &Key, replicas: i32, cache: &Cache) -> Option<SimulatedEvent> {
+    let set = cache.replica_sets.get(key)?;
     let to = usize::try_from(replicas).unwrap_or_default();
-    scaled(set, replica_sets::wanted(set), to)
+    scaling_event(set, replica_sets::wanted(set), to)
 }
 
 /// Returns the events for a deleted pod: its containers stop. Its controller records an event only if it
 /// deleted the pod itself.
-fn ended(pod: &Pod, world: &World) -> Vec<Told> {
-    let node = controlled::node(pod);
+fn pod_deleted(pod: &Pod, cache: &Cache) -> Vec<SimulatedEvent> {
+    let node = ownership::node(pod);
     let alive = node.is_none_or(|node| {
         let place = (String::new(), node.to_owned());
-        world.nodes.get(&place).is_some()
+        cache.nodes.get(&place).is_some()
     });
     if !alive {
         return Vec::new();
@@ -204,11 +210,11 @@ fn ended(pod: &Pod, world: &World) -> Vec<Told> {
     let running =
         containers(pod).filter(|status| status.state.as_ref().is_some_and(|s| s.running.is_some()));
     let stopped = running.map(|status| {
-        let killing = good("Killing", format!("Stopping container {}", status.name));
+        let killing = normal("Killing", format!("Stopping container {}", status.name));
         about_container(pod, &status.name, killing)
     });
     let unasked = pod.metadata.deletion_timestamp.is_none();
-    let removed = unasked.then(|| by_owner(&pod.metadata, Deed::Removed));
+    let removed = unasked.then(|| by_owner(&pod.metadata, Operation::Delete));
     removed.flatten().into_iter().chain(stopped).collect()
 }
 
@@ -221,20 +227,20 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
 }
 
 /// Returns the events for a changed pod status.
-fn changed(before: &Pod, after: &Pod) -> Vec<Told> {
-    let mut told = Vec::new();
+fn pod_changed(before: &Pod, after: &Pod) -> Vec<SimulatedEvent> {
+    let mut events = Vec::new();
     let why = unschedulable(after);
     if why.is_some() && why != unschedulable(before) {
-        let note = bad("FailedScheduling", why.unwrap_or_default());
-        told.push(about_pod(after, SCHEDULER, note));
+        let note = warning("FailedScheduling", why.unwrap_or_default());
+        events.push(about_pod(after, SCHEDULER, note));
     }
     for status in containers(after) {
         let known = containers(before).find(|known| known.name == status.name);
         let notes = container_changed(after, known, status);
         let notes = notes.into_iter();
-        told.extend(notes.map(|note| about_container(after, &status.name, note)));
+        events.extend(notes.map(|note| about_container(after, &status.name, note)));
     }
-    told
+    events
 }
 
 fn unschedulable(pod: &Pod) -> Option<&str> {
@@ -246,7 +252,7 @@ fn unschedulable(pod: &Pod) -> Option<&str> {
 
 /// The state of a container.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum ContainerActivity {
     Waiting,
     Running,
     Ended,
@@ -254,21 +260,21 @@ enum Doing {
     NoImage,
 }
 
-fn doing(state: Option<&ContainerState>) -> Doing {
+fn activity(state: Option<&ContainerState>) -> ContainerActivity {
     let Some(state) = state else {
-        return Doing::Waiting;
+        return ContainerActivity::Waiting;
     };
     if state.running.is_some() {
-        return Doing::Running;
+        return ContainerActivity::Running;
     }
     if state.terminated.is_some() {
-        return Doing::Ended;
+        return ContainerActivity::Ended;
     }
     let waiting = state.waiting.as_ref();
     match waiting.and_then(|waiting| waiting.reason.as_deref()) {
-        Some("CrashLoopBackOff") => Doing::Crashing,
-        Some("ImagePullBackOff") => Doing::NoImage,
-        _ => Doing::Waiting,
+        Some("CrashLoopBackOff") => ContainerActivity::Crashing,
+        Some("ImagePullBackOff") => ContainerActivity::NoImage,
+        _ => ContainerActivity::Waiting,
     }
 }
 
@@ -277,8 +283,8 @@ fn container_changed(
     before: Option<&ContainerStatus>,
     after: &ContainerStatus,
 ) -> Vec<Note> {
-    let was = doing(before.and_then(|before| before.state.as_ref()));
-    let is = doing(after.state.as_ref());
+    let was = activity(before.and_then(|before| before.state.as_ref()));
+    let is = activity(after.state.as_ref());
     let restarted = before.map_or(0, |before| before.restart_count) < after.restart_count;
     if was == is && !restarted {
         return Vec::new();
@@ -286,69 +292,69 @@ fn container_changed(
     let (name, image) = (&after.name, &after.image);
     let mut notes = Vec::new();
     let starts = match is {
-        Doing::Running | Doing::Crashing => true,
-        Doing::Ended => was != Doing::Running,
-        Doing::Waiting | Doing::NoImage => false,
+        ContainerActivity::Running | ContainerActivity::Crashing => true,
+        ContainerActivity::Ended => was != ContainerActivity::Running,
+        ContainerActivity::Waiting | ContainerActivity::NoImage => false,
     };
     if starts {
         let there = format!("Container image \"{image}\" already present on machine");
         notes.extend([
-            good("Pulled", there),
-            good("Created", format!("Created container: {name}")),
-            good("Started", format!("Started container {name}")),
+            normal("Pulled", there),
+            normal("Created", format!("Created container: {name}")),
+            normal("Started", format!("Started container {name}")),
         ]);
     }
     match is {
-        Doing::Crashing => {
+        ContainerActivity::Crashing => {
             let whose = format!("{}_{}", pod.name_any(), pod.namespace().unwrap_or_default());
             let uid = pod.uid().unwrap_or_default();
             let message =
                 format!("Back-off restarting failed container {name} in pod {whose}({uid})");
-            notes.push(bad("BackOff", message));
+            notes.push(warning("BackOff", message));
         }
-        Doing::NoImage => {
+        ContainerActivity::NoImage => {
             let why = "simulated: the image cannot be pulled";
             notes.extend([
-                good("Pulling", format!("Pulling image \"{image}\"")),
-                bad("Failed", format!("Failed to pull image \"{image}\": {why}")),
-                bad("Failed", "Error: ErrImagePull"),
-                good("BackOff", format!("Back-off pulling image \"{image}\"")),
-                bad("Failed", "Error: ImagePullBackOff"),
+                normal("Pulling", format!("Pulling image \"{image}\"")),
+                warning("Failed", format!("Failed to pull image \"{image}\": {why}")),
+                warning("Failed", "Error: ErrImagePull"),
+                normal("BackOff", format!("Back-off pulling image \"{image}\"")),
+                warning("Failed", "Error: ImagePullBackOff"),
             ]);
         }
-        Doing::Waiting | Doing::Running | Doing::Ended => {}
+        ContainerActivity::Waiting | ContainerActivity::Running | ContainerActivity::Ended => {}
     }
     notes
 }
 
 /// Returns the events for a finished Job, from the Job controller and from its CronJob.
-fn job_ended(before: &Job, after: &Job) -> Vec<Told> {
+fn job_ended(before: &Job, after: &Job) -> Vec<SimulatedEvent> {
     let end = jobs::end(after);
     if end == jobs::end(before) {
         return Vec::new();
     }
     let (note, condition) = match end {
-        End::Complete => (good("Completed", "Job completed"), "Complete"),
+        End::Complete => (normal("Completed", "Job completed"), "Complete"),
         End::GaveUp => {
             let message = "Job has reached the specified backoff limit";
-            (bad("BackoffLimitExceeded", message), "Failed")
+            (warning("BackoffLimitExceeded", message), "Failed")
         }
         End::NotYet | End::Suspended => return Vec::new(),
     };
-    let told = Told {
+    let finished = SimulatedEvent {
         by: "job-controller",
         host: None,
-        happening: note.about(after.object_ref(&())),
+        event: note.about(after.object_ref(&())),
     };
-    let owner = controlled::controller_of(&after.metadata);
+    let owner = ownership::controller_of(&after.metadata);
     let seen = owner.map(|owner| {
         let name = after.name_any();
         let message = format!("Saw completed job: {name}, condition: {condition}");
         let namespace = after.metadata.namespace.as_ref();
-        let note = good("SawCompletedJob", message);
+        let note = normal("SawCompletedJob", message);
         about_owner(owner, namespace, "cronjob-controller", note)
     });
-    std::iter::once(told).chain(seen).collect()
+    std::iter::once(finished).chain(seen).collect()
 }
 
 #[cfg(test)]
@@ -373,20 +379,21 @@ mod tests {
     }
 
     fn after(before: &Pod, action: &Action) -> Vec<(&'static str, &'static str, String)> {
-        let mut world = World::default();
-        world.pods.put(before.clone());
-        let told = of(action, &world).into_iter();
-        told.map(|told| (told.by, told.happening.reason, told.happening.message))
+        let mut cache = Cache::default();
+        cache.pods.put(before.clone());
+        let events = of(action, &cache).into_iter();
+        events
+            .map(|event| (event.by, event.event.reason, event.event.message))
             .collect()
     }
 
     fn reasons(before: &Pod, then: Pod) -> Vec<&'static str> {
-        let told = after(before, &Action::PodStatus(Box::new(then)));
-        told.into_iter().map(|(_, reason, _)| reason).collect()
+        let events = after(before, &Action::PodStatus(Box::new(then)));
+        events.into_iter().map(|(_, reason, _)| reason).collect()
     }
 
     #[test]
-    fn a_pod_is_told_of_from_its_creation_to_its_end() {
+    fn pod_events_cover_its_lifecycle() {
         let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
         let running = container(json!({"running": {}}), 0);
         let made = after(&created, &Action::CreatePod(Box::new(created.clone())));
@@ -414,25 +421,25 @@ mod tests {
     }
 
     #[test]
-    fn a_kubelet_says_which_node_it_is_of() {
+    fn kubelet_events_carry_the_node() {
         let mut running = container(json!({"running": {}}), 0);
         running.spec.get_or_insert_default().node_name = Some("n1".to_owned());
-        let mut world = World::default();
+        let mut cache = Cache::default();
         let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
-        world.pods.put(created.clone());
-        let started = of(&Action::PodStatus(Box::new(running)), &world);
+        cache.pods.put(created.clone());
+        let started = of(&Action::PodStatus(Box::new(running)), &cache);
         assert!(
             started
                 .iter()
-                .all(|told| told.host.as_deref() == Some("n1"))
+                .all(|event| event.host.as_deref() == Some("n1"))
         );
-        let bound = of(&Action::Bind(key(&created), "n1".to_owned()), &world);
-        assert!(bound.iter().all(|told| told.host.is_none()));
+        let bound = of(&Action::Bind(key(&created), "n1".to_owned()), &cache);
+        assert!(bound.iter().all(|event| event.host.is_none()));
         assert_eq!((started.len(), bound.len()), (3, 1));
     }
 
     #[test]
-    fn failures_are_warned_of() {
+    fn failures_are_warnings() {
         let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
         let crashing =
             |restarts| container(json!({"waiting": {"reason": "CrashLoopBackOff"}}), restarts);
@@ -441,12 +448,12 @@ mod tests {
         assert_eq!(reasons(&crashing(1), crashing(1)), [""; 0]);
         assert_eq!(reasons(&crashing(1), crashing(2)), again);
         let unknown = container(json!({"waiting": {"reason": "ImagePullBackOff"}}), 0);
-        let told = reasons(&created, unknown);
-        assert_eq!(told, ["Pulling", "Failed", "Failed", "BackOff", "Failed"]);
+        let events = reasons(&created, unknown);
+        assert_eq!(events, ["Pulling", "Failed", "Failed", "BackOff", "Failed"]);
     }
 
     #[test]
-    fn a_pod_without_a_node_says_why_as_often_as_that_changes() {
+    fn failed_scheduling_is_recorded_when_the_reason_changes() {
         let waiting = |message: &str| {
             pod(
                 json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": message}]}),
@@ -462,13 +469,13 @@ mod tests {
     }
 
     #[test]
-    fn who_deletes_a_pod_is_not_its_controller() {
+    fn deletion_by_users_is_not_attributed_to_the_controller() {
         let mut pod = container(json!({"running": {}}), 0);
         pod.metadata.deletion_timestamp = Some(
             k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH),
         );
-        let told = after(&pod, &Action::DeletePod(key(&pod)));
-        let told: Vec<_> = told.iter().map(|(_, reason, _)| *reason).collect();
-        assert_eq!(told, ["Killing"]);
+        let events = after(&pod, &Action::DeletePod(key(&pod)));
+        let events: Vec<_> = events.iter().map(|(_, reason, _)| *reason).collect();
+        assert_eq!(events, ["Killing"]);
     }
 }

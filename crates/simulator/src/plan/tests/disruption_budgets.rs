@@ -4,19 +4,19 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::{Cluster, deployment, edit_deployment, from, place, template};
-use crate::world::key;
+use crate::cache::key;
 
 fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
     let metadata = cluster.metadata(name);
     cluster
-        .world
+        .cache
         .budgets
         .put(from(json!({"metadata": metadata, "spec": spec})));
 }
 
 /// Returns expected, healthy, required and allowed pods of a budget, and the reason.
 fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
-    let budget = cluster.world.budgets.get(&place(name)).unwrap();
+    let budget = cluster.cache.budgets.get(&place(name)).unwrap();
     let status = budget.status.clone().unwrap();
     let condition = status.conditions.unwrap().remove(0);
     let numbers = [
@@ -33,7 +33,7 @@ fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
 }
 
 #[test]
-fn budgets_allow_what_is_more_than_they_want() {
+fn budgets_allow_surplus_pods_to_be_disrupted() {
     let mut cluster = Cluster::with_nodes(2, "4");
     deployment(&mut cluster, "web", 4, "1");
     let web = json!({"matchLabels": {"app": "web"}});
@@ -85,7 +85,7 @@ fn budgets_allow_what_is_more_than_they_want() {
 }
 
 #[test]
-fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
+fn evicted_pods_are_excluded_until_gone_or_timed_out() {
     let mut cluster = Cluster::with_nodes(1, "4");
     deployment(&mut cluster, "web", 2, "1");
     let web = json!({"matchLabels": {"app": "web"}});
@@ -97,15 +97,15 @@ fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
     // Record an eviction like the server.
-    let evicted = cluster.world.pods.iter().next().unwrap().clone();
-    let note = |cluster: &mut Cluster| {
-        let budget = cluster.world.budgets.get(&place("b")).unwrap();
+    let evicted = cluster.cache.pods.iter().next().unwrap().clone();
+    let record_eviction = |cluster: &mut Cluster| {
+        let budget = cluster.cache.budgets.get(&place("b")).unwrap();
         let mut value = serde_json::to_value(budget).unwrap();
         value["status"]["disruptionsAllowed"] = json!(0);
         value["status"]["disruptedPods"] = json!({evicted.name_any(): cluster.now});
-        cluster.world.budgets.put(from(value));
+        cluster.cache.budgets.put(from(value));
     };
-    note(&mut cluster);
+    record_eviction(&mut cluster);
     let since = cluster.now;
     let wake = cluster.settle().unwrap();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
@@ -114,15 +114,15 @@ fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
     // The pod is deleted and replaced.
-    note(&mut cluster);
+    record_eviction(&mut cluster);
     cluster.settle();
-    cluster.world.pods.remove(&key(&evicted));
+    cluster.cache.pods.remove(&key(&evicted));
     cluster.settle();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
     let status = cluster
-        .world
+        .cache
         .budgets
         .get(&place("b"))
         .unwrap()
@@ -132,10 +132,10 @@ fn who_was_evicted_does_not_count_until_it_is_gone_or_it_takes_too_long() {
 }
 
 #[test]
-fn budgets_say_where_they_cannot_count() {
+fn uncountable_budgets_report_the_reason() {
     let mut cluster = Cluster::with_nodes(1, "4");
     let metadata = cluster.metadata("agent");
-    cluster.world.daemon_sets.put(from(json!({"metadata": metadata,
+    cluster.cache.daemon_sets.put(from(json!({"metadata": metadata,
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "1", "one")}})));
     let agent = json!({"matchLabels": {"app": "agent"}});
     budget(
