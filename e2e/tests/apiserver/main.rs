@@ -45,7 +45,7 @@ mod kinds;
 mod kubectl;
 mod listing;
 mod namespaces;
-#[path = "../killing/numbers.rs"]
+#[path = "../crash/numbers.rs"]
 mod numbers;
 mod objects;
 mod own_objects;

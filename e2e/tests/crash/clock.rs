@@ -1,4 +1,4 @@
-//! The wall clock of running controllers jumps: they neither stop nor take anything off a cluster.
+//! Jumps of the wall clock under running controllers: they keep working and evict nothing.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use kube::api::{Api, ListParams};
 use serde_json::json;
 
 use crate::processes::Process;
+use crate::scenario::{config_map, policy};
 use crate::scene::{MEMBERS, Scene};
 use crate::state;
-use crate::story::{config_map, policy};
 use crate::wall_clock::Clock;
 
 const HOUR: i64 = 3600;
-/// Several rounds of everything that controllers do by the clock.
-const WATCHED: Duration = Duration::from_secs(5);
+/// Covers several rounds of all periodic work of the controllers.
+const OBSERVATION_TIME: Duration = Duration::from_secs(5);
 
-/// Waits until the controllers renew their lease by a clock that is so far ahead.
-async fn renews_at(scene: &Scene, offset: i64) {
+/// Waits until the controllers renew their lease with a clock that is `offset` seconds ahead.
+async fn wait_for_renewal_at(scene: &Scene, offset: i64) {
     let leases: Api<Lease> = Api::namespaced(scene.client(None), "karmada-system");
     eventually(
-        "the lease to be renewed by the clock that jumped",
+        "a renewal of the lease after the clock jumped",
         async || {
             let lease = leases.get("karmada-controller-manager").await;
             let spec = lease.map_err(|error| error.to_string())?.spec;
@@ -40,8 +40,8 @@ async fn renews_at(scene: &Scene, offset: i64) {
     .await;
 }
 
-/// Reports what has been taken off a cluster, or will be.
-async fn evicted(scene: &Scene) -> Result<(), String> {
+/// Returns an error if a binding or a cluster shows an eviction.
+async fn check_no_eviction(scene: &Scene) -> Result<(), String> {
     let bindings: Api<ResourceBinding> = Api::namespaced(scene.client(None), "default");
     let binding = bindings.get("c-configmap").await.unwrap();
     if binding.spec.clusters.len() != MEMBERS.len()
@@ -59,7 +59,7 @@ async fn evicted(scene: &Scene) -> Result<(), String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn controllers_whose_clock_jumps_neither_evict_nor_stop() {
+async fn clock_jumps_neither_stop_controllers_nor_evict() {
     let scene = Scene::start().await;
     scene.start_scheduler();
     let kubeconfig = scene.kubeconfig();
@@ -73,12 +73,13 @@ async fn controllers_whose_clock_jumps_neither_evict_nor_stop() {
         "--leader-elect-retry-period=300ms",
     ];
     let environment = clock.environment();
-    let mut controllers = Process::start_in("jumping", &kubeconfig, &arguments, &environment);
+    let mut controllers =
+        Process::start_with_environment("jumping", &kubeconfig, &arguments, &environment);
     let mut object = config_map("c");
     scene.apply(None, &policy(&object, &MEMBERS)).await;
     for (value, offset) in [("1", 0), ("2", HOUR), ("3", 0), ("4", -HOUR), ("5", 0)] {
         clock.jump_to(offset);
-        renews_at(&scene, offset).await;
+        wait_for_renewal_at(&scene, offset).await;
         object["data"] = json!({ "a": value });
         scene.apply(None, &object).await;
         for member in MEMBERS {
@@ -97,8 +98,11 @@ async fn controllers_whose_clock_jumps_neither_evict_nor_stop() {
             )
             .await;
         }
-        never("an eviction", WATCHED, async || evicted(&scene).await).await;
-        assert!(controllers.runs(), "{}", controllers.log());
+        never("an eviction", OBSERVATION_TIME, async || {
+            check_no_eviction(&scene).await
+        })
+        .await;
+        assert!(controllers.is_running(), "{}", controllers.log());
     }
     scene.stop().await;
 }

@@ -1,4 +1,4 @@
-//! An embedded control plane with simulated members, and processes that do what is to be done there.
+//! An embedded control plane with simulated members, and the processes under test.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::numbers::Numbers;
 use crate::processes::Process;
 use crate::state::{self, State, differences};
 
-/// The members.
+/// Names of the member clusters.
 pub(crate) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
 pub(crate) struct Scene {
@@ -51,7 +51,7 @@ impl Scene {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Starts controllers that elect nobody, because the lease of one that was killed would have to expire first.
+    /// Starts controllers without leader election: after a kill, the old lease would have to expire first.
     pub(crate) fn start_controllers(&self) {
         let arguments = [
             "controllers",
@@ -73,7 +73,7 @@ impl Scene {
         self.processes.lock().unwrap().push(process);
     }
 
-    /// Kills the controllers, now and then the scheduler instead, and now and then both.
+    /// Kills and restarts the controllers, or sometimes the scheduler or both.
     pub(crate) fn kill(&self, numbers: &mut Numbers) {
         let victims: &[usize] = match numbers.below(6) {
             0 => &[0, 1],
@@ -82,7 +82,7 @@ impl Scene {
         };
         let mut processes = self.processes.lock().unwrap();
         for victim in victims {
-            processes[*victim].kill_and_start();
+            processes[*victim].kill_and_restart();
         }
     }
 
@@ -91,7 +91,7 @@ impl Scene {
         self.plane.stop().await;
     }
 
-    /// A client of the control plane, or of a member.
+    /// Returns a client of the control plane, or of a member.
     pub(crate) fn client(&self, member: Option<&str>) -> Client {
         let members = self.plane.members().iter();
         match member {
@@ -103,60 +103,63 @@ impl Scene {
         }
     }
 
-    /// All that control plane and members say.
+    /// Returns the state of the control plane and all members.
     pub(crate) async fn state(&self) -> State {
         let mut all = State::new();
-        state::collect(&mut all, "", &self.client(None), state::OF_CONTROL_PLANE).await;
+        state::collect(&mut all, "", &self.client(None), state::CONTROL_PLANE_KINDS).await;
         for member in MEMBERS {
             let client = self.client(Some(member));
-            state::collect(&mut all, member, &client, state::OF_MEMBERS).await;
+            state::collect(&mut all, member, &client, state::MEMBER_KINDS).await;
         }
         all
     }
 
-    /// Waits until all bindings are fully applied, but those that cannot be, and nothing has changed for a while.
-    pub(crate) async fn quiet(&self, long: Duration) -> State {
+    /// Waits until all bindings that can be fully applied are, and nothing has changed for `quiet_time`.
+    pub(crate) async fn wait_until_quiet(&self, quiet_time: Duration) -> State {
         let (mut last, mut since) = (State::new(), Instant::now());
-        eventually("all to be applied, and nothing to change", async || {
-            let now = self.state().await;
-            let changes = differences(&last, &now);
-            if !changes.is_empty() {
-                (last, since) = (now, Instant::now());
-                return Err(changes.join("\n"));
-            }
-            let waiting = state::not_applied(&now);
-            if !waiting.is_empty() {
-                return Err(waiting.join("\n"));
-            }
-            if since.elapsed() < long {
-                return Err("not for long enough".to_owned());
-            }
-            Ok(())
-        })
+        eventually(
+            "all bindings to be applied, and no more changes",
+            async || {
+                let now = self.state().await;
+                let changes = differences(&last, &now);
+                if !changes.is_empty() {
+                    (last, since) = (now, Instant::now());
+                    return Err(changes.join("\n"));
+                }
+                let waiting = state::not_applied(&now);
+                if !waiting.is_empty() {
+                    return Err(waiting.join("\n"));
+                }
+                if since.elapsed() < quiet_time {
+                    return Err("quiet, but not for long enough".to_owned());
+                }
+                Ok(())
+            },
+        )
         .await;
         last
     }
 
-    /// Creates an object, or changes it by a merge patch where it is there.
+    /// Creates an object, or updates an existing one with a merge patch.
     pub(crate) async fn apply(&self, member: Option<&str>, manifest: &Value) {
         apply(self.client(member), manifest).await.unwrap();
     }
 
-    /// Changes an object where it is there.
+    /// Patches an object if it exists.
     pub(crate) async fn edit(&self, member: Option<&str>, object: &Value, changes: Value) {
         let (api, name) = handle(self.client(member), object);
         let patch = Patch::Merge(&changes);
-        unless_gone(api.patch(&name, &PatchParams::default(), &patch).await);
+        ignore_not_found(api.patch(&name, &PatchParams::default(), &patch).await);
     }
 
-    /// Deletes an object where it is there.
+    /// Deletes an object if it exists.
     pub(crate) async fn delete(&self, member: Option<&str>, object: &Value) {
         let (api, name) = handle(self.client(member), object);
-        unless_gone(api.delete(&name, &DeleteParams::background()).await);
+        ignore_not_found(api.delete(&name, &DeleteParams::background()).await);
     }
 
-    /// Waits until a template is gone: only then there may be one of the same name.
-    pub(crate) async fn until_gone(&self, object: &Value) {
+    /// Waits until a template is gone, so that its name is free again.
+    pub(crate) async fn wait_until_gone(&self, object: &Value) {
         let (api, name) = handle(self.client(None), object);
         eventually(&format!("{name} to be gone"), async || {
             match api.get_opt(&name).await.unwrap() {
@@ -168,7 +171,7 @@ impl Scene {
     }
 }
 
-/// Creates an object, or changes it by a merge patch where it is there.
+/// Creates an object, or updates an existing one with a merge patch.
 pub(crate) async fn apply(client: Client, manifest: &Value) -> kube::Result<()> {
     let (api, name) = handle(client, manifest);
     let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
@@ -182,7 +185,8 @@ pub(crate) async fn apply(client: Client, manifest: &Value) -> kube::Result<()> 
     Ok(())
 }
 
-fn unless_gone<T>(outcome: Result<T, kube::Error>) {
+/// Panics unless the request succeeded or the object was not found.
+fn ignore_not_found<T>(outcome: Result<T, kube::Error>) {
     match outcome {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.code == 404 => {}
@@ -197,7 +201,7 @@ fn handle(client: Client, object: &Value) -> (Api<DynamicObject>, String) {
     (api, text("/metadata/name").unwrap().to_owned())
 }
 
-/// A handle on objects of a kind, in a namespace or in all.
+/// Returns the API resource of a kind.
 pub(crate) fn resource(api_version: &str, kind: &str) -> ApiResource {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))

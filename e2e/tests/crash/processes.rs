@@ -1,4 +1,4 @@
-//! The controllers and the scheduler, each as a process that can be killed and started again.
+//! Controllers and scheduler as processes that tests can kill and restart.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use berth_e2e::eventually;
 
-/// A process, and how it was started.
+/// A running `berth` process with the arguments to restart it.
 pub(crate) struct Process {
     name: &'static str,
     kubeconfig: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.end();
+        self.kill();
         if std::thread::panicking() {
             println!("{}:\n{}", self.name, self.log());
         }
@@ -25,13 +25,13 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// `berth` with these arguments; the name is that of its log.
+    /// Starts `berth` with these arguments and logs to `NAME.log`.
     pub(crate) fn start(name: &'static str, kubeconfig: &Path, arguments: &[&str]) -> Self {
-        Self::start_in(name, kubeconfig, arguments, &[])
+        Self::start_with_environment(name, kubeconfig, arguments, &[])
     }
 
-    /// The same with these variables in its environment.
-    pub(crate) fn start_in(
+    /// Starts `berth` with additional environment variables.
+    pub(crate) fn start_with_environment(
         name: &'static str,
         kubeconfig: &Path,
         arguments: &[&str],
@@ -42,7 +42,7 @@ impl Process {
         let environment: Vec<_> = variables
             .map(|(key, path)| (*key, path.to_path_buf()))
             .collect();
-        let log = log(name, kubeconfig);
+        let log = log_path(name, kubeconfig);
         Self {
             name,
             kubeconfig: kubeconfig.to_owned(),
@@ -52,20 +52,20 @@ impl Process {
         }
     }
 
-    /// SIGKILL, and at once another one.
-    pub(crate) fn kill_and_start(&mut self) {
-        self.end();
-        let log = log(self.name, &self.kubeconfig);
+    /// Kills the process with SIGKILL and starts it again.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
+        let log = log_path(self.name, &self.kubeconfig);
         self.child = spawn(&log, &self.kubeconfig, &self.arguments, &self.environment);
     }
 
-    /// SIGKILL.
-    pub(crate) fn end(&mut self) {
+    /// Kills the process with SIGKILL.
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         let sent = Command::new("kill")
             .arg(self.child.id().to_string())
@@ -73,26 +73,26 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    /// Whether it has not ended.
-    pub(crate) fn runs(&mut self) -> bool {
+    /// Reports whether the process is still running.
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits until it has ended by itself.
-    pub(crate) async fn ended(&mut self) -> ExitStatus {
+    /// Waits until the process exits, and returns its status.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
         eventually("the process to end", async || {
-            self.child.try_wait().unwrap().ok_or("it runs")
+            self.child.try_wait().unwrap().ok_or("it still runs")
         })
         .await
     }
 
-    /// What it has logged.
+    /// Returns the log output.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(log(self.name, &self.kubeconfig)).unwrap_or_default()
+        std::fs::read_to_string(log_path(self.name, &self.kubeconfig)).unwrap_or_default()
     }
 }
 
-fn log(name: &str, kubeconfig: &Path) -> PathBuf {
+fn log_path(name: &str, kubeconfig: &Path) -> PathBuf {
     kubeconfig.with_file_name(format!("{name}.log"))
 }
 

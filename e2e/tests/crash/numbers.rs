@@ -1,18 +1,18 @@
-//! Numbers that look random and are the same for the same seed.
+//! A deterministic generator of pseudo-random numbers.
 
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
     pub(crate) fn new(seed: u64) -> Self {
         let mut numbers = Self(seed);
-        // Neighbouring seeds begin alike.
+        // The first numbers of neighbouring seeds are similar.
         for _ in 0..4 {
             numbers.below(1);
         }
         numbers
     }
 
-    /// The next number below a bound.
+    /// Returns the next number below a bound.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self
             .0
@@ -21,7 +21,7 @@ impl Numbers {
         (self.0 >> 33) % bound
     }
 
-    /// One of these.
+    /// Returns a random item of a slice.
     pub(crate) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         let index = self.below(all.len() as u64);
         &all[usize::try_from(index).unwrap()]

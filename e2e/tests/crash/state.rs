@@ -1,4 +1,4 @@
-//! What a control plane and its members say in the end, without what differs from run to run: versions, UIDs, times.
+//! Snapshots of a control plane and its members, without values that differ from run to run: versions, UIDs, times.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::scene::resource;
 
-/// Objects, by where they are, their kind, namespace and name.
+/// Objects, keyed by cluster, kind, namespace and name.
 pub(crate) type State = BTreeMap<String, Value>;
 
 type Kinds = &'static [(&'static str, &'static str)];
@@ -21,8 +21,8 @@ const WORKLOADS: Kinds = &[
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
 ];
 
-/// What is looked at on the control plane.
-pub(crate) const OF_CONTROL_PLANE: &[Kinds] = &[
+/// Kinds compared in the control plane.
+pub(crate) const CONTROL_PLANE_KINDS: &[Kinds] = &[
     WORKLOADS,
     &[
         ("policy.karmada.io/v1alpha1", "PropagationPolicy"),
@@ -34,11 +34,11 @@ pub(crate) const OF_CONTROL_PLANE: &[Kinds] = &[
     ],
 ];
 
-/// What is looked at in a member.
-pub(crate) const OF_MEMBERS: &[Kinds] = &[WORKLOADS];
+/// Kinds compared in members.
+pub(crate) const MEMBER_KINDS: &[Kinds] = &[WORKLOADS];
 
-/// Fields whose values are of one run.
-const OF_ONE_RUN: [&str; 11] = [
+/// Fields whose values differ from run to run.
+const VOLATILE_FIELDS: [&str; 11] = [
     "creationTimestamp",
     "deployment.kubernetes.io/revision",
     "lastProbeTime",
@@ -52,10 +52,10 @@ const OF_ONE_RUN: [&str; 11] = [
     "uid",
 ];
 
-/// The name of the only template that cannot be applied everywhere: see the story.
+/// Name of the only template that cannot be applied everywhere; see [`crate::scenario`].
 pub(crate) const TAKEN: &str = "taken";
 
-/// A handle on objects of a kind, in a namespace or in all.
+/// Returns an API for objects of a kind, in one namespace or in all.
 pub(crate) fn api(
     client: Client,
     api_version: &str,
@@ -69,27 +69,27 @@ pub(crate) fn api(
     }
 }
 
-/// Adds what is in one place.
-pub(crate) async fn collect(all: &mut State, place: &str, client: &Client, kinds: &[Kinds]) {
+/// Adds the objects of one cluster.
+pub(crate) async fn collect(all: &mut State, cluster: &str, client: &Client, kinds: &[Kinds]) {
     for (api_version, kind) in kinds.iter().copied().flatten() {
         let api = api(client.clone(), api_version, kind, None);
         for object in api.list(&ListParams::default()).await.unwrap() {
             let meta = &object.metadata;
             let namespace = meta.namespace.as_deref().unwrap_or_default();
             let name = meta.name.as_deref().unwrap_or_default();
-            // The tokens of the members, and what servers make for themselves.
+            // Tokens of the members, and objects that servers create themselves.
             let others = ["kube-system", "kube-public", "karmada-cluster"].contains(&namespace)
                 || name == "kube-root-ca.crt"
                 || name.starts_with("system:");
             if !others {
-                let key = format!("{place}/{kind}/{namespace}/{name}");
-                all.insert(key, of_any_run(&json!(object)));
+                let key = format!("{cluster}/{kind}/{namespace}/{name}");
+                all.insert(key, without_volatile_values(&json!(object)));
             }
         }
     }
 }
 
-/// The bindings that are not fully applied although they could be.
+/// Returns the bindings that could be fully applied but are not.
 pub(crate) fn not_applied(state: &State) -> Vec<String> {
     let bindings = state
         .iter()
@@ -104,7 +104,7 @@ pub(crate) fn not_applied(state: &State) -> Vec<String> {
         .collect()
 }
 
-/// What is in one and not in the other, or otherwise there.
+/// Describes the objects that are missing, unexpected or different.
 pub(crate) fn differences(expected: &State, found: &State) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
     let mut all = Vec::new();
@@ -113,7 +113,7 @@ pub(crate) fn differences(expected: &State, found: &State) -> Vec<String> {
             (Some(expected), Some(found)) => {
                 let before = all.len();
                 compare(key, expected, found, &mut all);
-                // One object can say enough.
+                // Report at most five differences per object.
                 all.truncate(before + 5);
             }
             (Some(_), None) => all.push(format!("{key} is missing")),
@@ -140,20 +140,21 @@ fn compare(path: &str, expected: &Value, found: &Value, all: &mut Vec<String>) {
     all.push(format!("{path}: {expected} expected, {found} found"));
 }
 
-/// Takes out what is of one run, and puts lists into an order.
-fn of_any_run(value: &Value) -> Value {
+/// Removes values that differ from run to run, and sorts lists.
+fn without_volatile_values(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(key, _)| {
-                !OF_ONE_RUN.contains(&key.as_str()) && !key.to_lowercase().ends_with("generation")
+                !VOLATILE_FIELDS.contains(&key.as_str())
+                    && !key.to_lowercase().ends_with("generation")
             });
             Value::Object(
-                kept.map(|(key, value)| (key.clone(), of_any_run(value)))
+                kept.map(|(key, value)| (key.clone(), without_volatile_values(value)))
                     .collect(),
             )
         }
         Value::Array(items) => {
-            let mut items: Vec<Value> = items.iter().map(of_any_run).collect();
+            let mut items: Vec<Value> = items.iter().map(without_volatile_values).collect();
             items.sort_by_key(ToString::to_string);
             Value::Array(items)
         }
@@ -162,7 +163,7 @@ fn of_any_run(value: &Value) -> Value {
     }
 }
 
-/// A text with each UUID in it replaced.
+/// Replaces each UUID in a text.
 fn without_ids(text: &str) -> String {
     const LENGTH: usize = 36;
     let mut out = String::with_capacity(text.len());

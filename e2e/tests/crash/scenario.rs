@@ -1,5 +1,5 @@
-//! What happens meanwhile: people on the control plane, and others in the members. The end of a story does not depend on
-//! how soon anything arrives: that is what makes its ends comparable.
+//! Random user actions in the control plane and in members. The final state does not depend on timing, so the results
+//! of two runs can be compared.
 
 use std::time::Duration;
 
@@ -12,15 +12,16 @@ use crate::numbers::Numbers;
 use crate::scene::{MEMBERS, Scene};
 use crate::state::{self, TAKEN};
 
-/// The steps of a story.
+/// Number of actions in a scenario.
 const STEPS: usize = 60;
-/// The longest pause between two steps, in milliseconds.
+/// The longest pause between two actions, in milliseconds.
 const PAUSE: u64 = 80;
 const DEPLOYMENTS: u64 = 5;
 const CONFIG_MAPS: u64 = 3;
 
-pub(crate) async fn tell(scene: &Scene, numbers: &mut Numbers) {
-    // Somebody has taken a name in a member before.
+/// Runs the actions that follow from a generator's seed.
+pub(crate) async fn run(scene: &Scene, numbers: &mut Numbers) {
+    // Another user's object in a member has the same name as a template.
     let taken = config_map(TAKEN);
     scene.apply(Some("member3"), &taken).await;
     scene.apply(None, &taken).await;
@@ -37,7 +38,7 @@ pub(crate) async fn tell(scene: &Scene, numbers: &mut Numbers) {
         act(scene, numbers, step).await;
         tokio::time::sleep(Duration::from_millis(numbers.below(PAUSE))).await;
     }
-    // What is suspended in the end would depend on what had arrived before.
+    // A dispatch suspended to the end would keep whatever state had been reached by chance.
     for template in templates() {
         let resumed = json!({ "spec": { "suspension": null } });
         scene
@@ -52,13 +53,17 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
     let member = *numbers.one_of(&MEMBERS);
     let policy_of = |members: &[&str]| policy(template, members);
     match numbers.below(14) {
-        // A template and its policy come, in either order, or come back, or are edited.
+        // Creates or updates a template and its policy, in either order.
         0..=2 => {
             scene.apply(None, template).await;
-            scene.apply(None, &policy_of(&some(numbers))).await;
+            scene
+                .apply(None, &policy_of(&random_members(numbers)))
+                .await;
         }
         3 => {
-            scene.apply(None, &policy_of(&some(numbers))).await;
+            scene
+                .apply(None, &policy_of(&random_members(numbers)))
+                .await;
             scene.apply(None, template).await;
         }
         4 => {
@@ -66,14 +71,14 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
             scene.edit(None, template, labels).await;
         }
         5..=6 => {
-            // Divisible among any of the members, so that no remainder depends on what was before.
+            // Divisible by any number of members: a remainder's placement would depend on the previous one.
             let replicas = json!({ "spec": { "replicas": 6 * (1 + numbers.below(4)) } });
             let deployment = deployment(numbers.below(DEPLOYMENTS));
             scene.edit(None, &deployment, replicas).await;
         }
         7 => {
             scene.delete(None, template).await;
-            scene.until_gone(template).await;
+            scene.wait_until_gone(template).await;
         }
         8 => scene.delete(Some(member), template).await,
         9 => {
@@ -84,7 +89,7 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
             };
             scene.edit(Some(member), template, drift).await;
         }
-        10 => delete_a_work(scene, numbers, member).await,
+        10 => delete_work(scene, numbers, member).await,
         11 => {
             let image = format!("example.com/app:{step}");
             scene
@@ -104,30 +109,30 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
     }
 }
 
-/// A Work is deleted behind everybody's back.
-async fn delete_a_work(scene: &Scene, numbers: &mut Numbers, member: &str) {
+/// Deletes a random Work.
+async fn delete_work(scene: &Scene, numbers: &mut Numbers, member: &str) {
     let namespace = format!("karmada-es-{member}");
     let client = scene.client(None);
     let works = state::api(client, "work.karmada.io/v1alpha1", "Work", Some(&namespace));
     let number = numbers.below(100);
-    // Not those of namespaces: nobody looks after these until a namespace or a cluster changes, as in Karmada.
+    // Not Works of namespaces: as in Karmada, these are restored only when a namespace or cluster changes.
     let of_bindings = ListParams::default().labels(RESOURCE_BINDING_PERMANENT_ID);
     let all = works.list(&of_bindings).await.unwrap().items;
     if let Some(work) = all.get(usize::try_from(number).unwrap() % all.len().max(1)) {
         let deleted = works
             .delete(&work.name_any(), &DeleteParams::default())
             .await;
-        // Others may have been faster.
+        // A controller may have deleted it first.
         drop(deleted);
     }
 }
 
-/// Some of the members, at least one.
-fn some(numbers: &mut Numbers) -> Vec<&'static str> {
+/// Returns a random, non-empty subset of the members.
+fn random_members(numbers: &mut Numbers) -> Vec<&'static str> {
     let choice = 1 + numbers.below(7);
     let members = MEMBERS.iter().enumerate();
     members
-        .filter(|(place, _)| choice >> place & 1 == 1)
+        .filter(|(index, _)| choice >> index & 1 == 1)
         .map(|(_, member)| *member)
         .collect()
 }
@@ -162,7 +167,7 @@ fn cluster_role() -> Value {
         "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
 }
 
-/// A policy that puts a template into members: replicas in equal parts, everything else whole.
+/// Returns a policy that propagates a template to members and divides replicas equally.
 pub(crate) fn policy(template: &Value, members: &[&str]) -> Value {
     let (kind, name) = (&template["kind"], &template["metadata"]["name"]);
     let weights: Vec<Value> = members
@@ -185,7 +190,7 @@ pub(crate) fn policy(template: &Value, members: &[&str]) -> Value {
     policy
 }
 
-/// A policy that gives the copy in a member another image, or a label.
+/// Returns a policy that overrides the image, or adds a label, in one member.
 fn override_policy(template: &Value, member: &str, image: &str) -> Value {
     let name = template["metadata"]["name"].as_str().unwrap_or_default();
     let overriders = if template["kind"] == "Deployment" {

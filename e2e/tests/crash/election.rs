@@ -1,4 +1,4 @@
-//! Two `berth controllers`, of which one works.
+//! Leader election between two `berth controllers`.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -14,11 +14,11 @@ use berth_e2e::eventually;
 use berth_e2e::eventually::never;
 
 use crate::processes::Process;
+use crate::scenario::{config_map, policy};
 use crate::scene::{self, MEMBERS, Scene};
 use crate::state;
-use crate::story::{config_map, policy};
 
-/// Short, and yet so long that a leader on a machine with other things to do keeps its office.
+/// Uses durations that are short, but long enough for a leader on a busy machine to renew its lease.
 const ARGUMENTS: [&str; 4] = [
     "controllers",
     "--leader-elect-lease-duration=8s",
@@ -30,7 +30,7 @@ fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), "karmada-system")
 }
 
-/// Waits until somebody else than this one leads, and returns who.
+/// Waits until a process other than `before` leads, and returns its identity.
 async fn next_leader(client: &Client, before: &str) -> String {
     eventually("another leader", async || {
         let lease = leases(client).get("karmada-controller-manager").await;
@@ -45,10 +45,10 @@ async fn next_leader(client: &Client, before: &str) -> String {
     .await
 }
 
-/// Waits until a ConfigMap is in a member with this value.
-async fn arrives(member: &Client, object: &Value, value: &str) {
+/// Waits until the ConfigMap of a member has this value.
+async fn wait_for_value(member: &Client, object: &Value, value: &str) {
     eventually("the ConfigMap to arrive", async || {
-        let found = content(member, object).await?;
+        let found = value_in_member(member, object).await?;
         (found.as_deref() == Some(value))
             .then_some(())
             .ok_or_else(|| format!("{found:?}"))
@@ -56,8 +56,8 @@ async fn arrives(member: &Client, object: &Value, value: &str) {
     .await;
 }
 
-/// The value of a ConfigMap in a member, where it is there.
-async fn content(member: &Client, object: &Value) -> Result<Option<String>, String> {
+/// Returns the value of a ConfigMap in a member, if the ConfigMap exists.
+async fn value_in_member(member: &Client, object: &Value) -> Result<Option<String>, String> {
     let name = object["metadata"]["name"].as_str().unwrap();
     let api = state::api(member.clone(), "v1", "ConfigMap", Some("default"));
     let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ async fn content(member: &Client, object: &Value) -> Result<Option<String>, Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_takes_over_when_the_leader_ends_or_is_killed() {
+async fn a_standby_takes_over_when_the_leader_exits_or_is_killed() {
     let scene = Scene::start().await;
     scene.start_scheduler();
     let mut first = Process::start("first", &scene.kubeconfig(), &ARGUMENTS);
@@ -74,51 +74,51 @@ async fn a_standby_takes_over_when_the_leader_ends_or_is_killed() {
     let object = config_map("c");
     scene.apply(None, &object).await;
     scene.apply(None, &policy(&object, &MEMBERS)).await;
-    arrives(&scene.client(Some("member1")), &object, "1").await;
+    wait_for_value(&scene.client(Some("member1")), &object, "1").await;
 
     first.terminate();
-    assert!(first.ended().await.success(), "{}", first.log());
+    assert!(first.wait().await.success(), "{}", first.log());
     let leader = next_leader(&scene.client(None), &leader).await;
     scene
         .edit(None, &object, json!({ "data": { "a": "2" } }))
         .await;
-    arrives(&scene.client(Some("member1")), &object, "2").await;
+    wait_for_value(&scene.client(Some("member1")), &object, "2").await;
 
     let _third = Process::start("third", &scene.kubeconfig(), &ARGUMENTS);
-    second.end();
+    second.kill();
     next_leader(&scene.client(None), &leader).await;
     scene
         .edit(None, &object, json!({ "data": { "a": "3" } }))
         .await;
-    arrives(&scene.client(Some("member1")), &object, "3").await;
+    wait_for_value(&scene.client(Some("member1")), &object, "3").await;
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_has_lost_its_office_ends() {
+async fn a_leader_that_loses_its_lease_exits() {
     let scene = Scene::start().await;
     let mut leader = Process::start("leader", &scene.kubeconfig(), &ARGUMENTS);
     next_leader(&scene.client(None), "").await;
-    // Somebody else has taken it: the lease is fresh, and bears another name.
-    let usurped =
-        json!({ "spec": { "holderIdentity": "somebody else", "leaseDurationSeconds": 600 } });
-    let taken = leases(&scene.client(None))
+    // A valid lease with another holder.
+    let other_holder =
+        json!({ "spec": { "holderIdentity": "another process", "leaseDurationSeconds": 600 } });
+    let patched = leases(&scene.client(None))
         .patch(
             "karmada-controller-manager",
             &PatchParams::default(),
-            &Patch::Merge(usurped),
+            &Patch::Merge(other_holder),
         )
         .await;
-    taken.unwrap();
-    let status = leader.ended().await;
+    patched.unwrap();
+    let status = leader.wait().await;
     let log = leader.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("error: lost the leader election"), "{log}");
     scene.stop().await;
 }
 
-/// A client by a context of a kubeconfig.
-async fn client(kubeconfig: &Path, context: &str) -> Result<Client, String> {
+/// Returns a client for a context of a kubeconfig.
+async fn client_for_context(kubeconfig: &Path, context: &str) -> Result<Client, String> {
     let options = KubeConfigOptions {
         context: Some(context.to_owned()),
         ..KubeConfigOptions::default()
@@ -129,7 +129,7 @@ async fn client(kubeconfig: &Path, context: &str) -> Result<Client, String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exactly_one_leads_after_the_api_server_was_killed_and_started_again() {
+async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
@@ -140,7 +140,7 @@ async fn exactly_one_leads_after_the_api_server_was_killed_and_started_again() {
     let arguments = ["up", &port, "--members=1", &data, "--without=controllers"];
     let mut server = Process::start("up", &kubeconfig, &arguments);
     let plane = eventually("the API server", async || {
-        let client = client(&kubeconfig, "berth").await?;
+        let client = client_for_context(&kubeconfig, "berth").await?;
         let version = client.apiserver_version().await;
         version.map(|_| client).map_err(|error| error.to_string())
     })
@@ -152,10 +152,10 @@ async fn exactly_one_leads_after_the_api_server_was_killed_and_started_again() {
     for manifest in [&object, &policy(&object, &["member1"])] {
         scene::apply(plane.clone(), manifest).await.unwrap();
     }
-    let member = client(&kubeconfig, "member1").await.unwrap();
-    arrives(&member, &object, "1").await;
+    let member = client_for_context(&kubeconfig, "member1").await.unwrap();
+    wait_for_value(&member, &object, "1").await;
 
-    server.kill_and_start();
+    server.kill_and_restart();
     let set = async |value: &str| {
         let changed = json!({ "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": object["metadata"], "data": { "a": value } });
@@ -167,28 +167,28 @@ async fn exactly_one_leads_after_the_api_server_was_killed_and_started_again() {
         .await;
     };
     set("2").await;
-    let member = client(&kubeconfig, "member1").await.unwrap();
-    arrives(&member, &object, "2").await;
-    assert!(server.runs(), "{}", server.log());
+    let member = client_for_context(&kubeconfig, "member1").await.unwrap();
+    wait_for_value(&member, &object, "2").await;
+    assert!(server.is_running(), "{}", server.log());
 
-    // If both led, the other one would carry out a change although the leader is dead and its lease valid.
+    // Only a second leader could apply a change while the leader is dead and its lease still valid.
     let leader = next_leader(&plane, "").await;
     if leader == before {
-        assert!(second.runs(), "{}", second.log());
-        first.end();
+        assert!(second.is_running(), "{}", second.log());
+        first.kill();
     } else {
-        assert!(!first.runs(), "{}", first.log());
-        second.end();
-        first.kill_and_start();
+        assert!(!first.is_running(), "{}", first.log());
+        second.kill();
+        first.kill_and_restart();
     }
     set("3").await;
     never("a second leader", Duration::from_secs(3), async || {
-        let found = content(&member, &object).await?;
+        let found = value_in_member(&member, &object).await?;
         (found.as_deref() == Some("2"))
             .then_some(())
             .ok_or_else(|| format!("{found:?}"))
     })
     .await;
     next_leader(&plane, &leader).await;
-    arrives(&member, &object, "3").await;
+    wait_for_value(&member, &object, "3").await;
 }
