@@ -30,7 +30,7 @@ pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
 /// What `berth up` does to its own server, done to another one.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn furnish(client: &Client, members: usize, cancel: &CancellationToken) {
-    let mut members = berth::fleet::made_up(members);
+    let mut members = berth::fleet::generate(members);
     for member in &mut members {
         member
             .annotations_mut()

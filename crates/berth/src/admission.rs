@@ -1,16 +1,17 @@
-//! Karmada's admission rules as a hook of the embedded server: the server knows a trait, the rules know
-//! JSON, and this is the thread between them.
+//! Karmada's admission rules as a hook of the embedded API server. It adapts the server's trait to the rules, which
+//! work
+//! on JSON.
 
 use berth_api::admission::{self, FieldError, GuardedKind, SystemEnvironment, check_deletion};
 use berth_apiserver::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 use serde_json::Value;
 
-/// What Karmada's webhooks do, in process.
+/// Karmada's webhooks, in process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KarmadaAdmission;
 
 impl Admission for KarmadaAdmission {
-    /// Every resource: any object may carry the label against deletion.
+    /// Returns true for every resource, because any object may carry the label that forbids its deletion.
     fn handles(&self, _: &GroupResource<'_>) -> bool {
         true
     }
@@ -46,8 +47,8 @@ fn cause(error: FieldError) -> Cause {
     }
 }
 
-/// The kind and operation, where the rules have something to say: not for subresources, as in the
-/// registrations of the webhooks.
+/// Returns the kind and operation if the rules cover them. As in the webhook registrations, subresources are not
+/// covered.
 fn guarded(request: &AdmissionRequest<'_>) -> Option<(GuardedKind, admission::Operation)> {
     if request.subresource.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line definition of `berth`, and dispatch to its commands.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -11,18 +11,18 @@ use berth_scheduler::process::{command_line, runtime, signals};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer;
 use crate::clusters::ClustersError;
-use crate::clusters::cordon::{self, CordonArgs, Wanted};
+use crate::clusters::cordon::{self, CordonArgs, CordonState};
 use crate::clusters::list::{self, Get};
 use crate::clusters::taint::{self, TaintArgs};
 use crate::completion::{self, CompletionArgs};
 use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
+use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
-use crate::mishap::{self, Mishap, MishapArgs};
+use crate::output;
 use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
@@ -42,9 +42,9 @@ const EXAMPLES: &str = "\
 Examples:
   berth up                                  a control plane with three simulated members
   berth up --members 10 --port 7443         more members, another port
-  berth up --data-dir ./data                keeps everything for the next start
-  berth join member1 --cluster-kubeconfig FILE  a cluster of yours becomes a member
-  berth simulate -f fleet.yaml -f apps/     where these apps would go, and why; needs no server
+  berth up --data-dir ./data                a control plane whose objects survive a restart
+  berth join member1 --cluster-kubeconfig FILE  registers your own cluster as a member
+  berth simulate -f fleet.yaml -f apps/     shows where these apps would be placed, and why; needs no server
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler
                                             a second scheduler beside the default one";
@@ -53,47 +53,47 @@ Examples:
 enum Command {
     /// Start a control plane with a simulated fleet: API servers, controllers and scheduler in one process
     Up(UpArgs),
-    /// Show what is up: servers, members, where and since when
+    /// Show the running control plane: servers, members, addresses and start time
     Status(StatusArgs),
-    /// Stop what `berth up` started, and wait until it has stopped
+    /// Stop the control plane that `berth up` started, and wait until it has ended
     Down(DownArgs),
-    /// Show live what is wanted where, what is ready, and what moves
+    /// Show placements, ready replicas and changes live
     Watch(WatchArgs),
-    /// Make a cluster a member of the control plane
+    /// Register a cluster as a member of the control plane
     Join(Box<JoinArgs>),
-    /// Take a member out of the control plane
+    /// Remove a member from the control plane
     Unjoin(UnjoinArgs),
-    /// Show members
+    /// List members
     #[command(subcommand)]
     Get(Get),
     /// Keep new workloads away from members
     Cordon(CordonArgs),
-    /// Let new workloads go to members again
+    /// Allow new workloads on members again
     Uncordon(CordonArgs),
     /// Change the taints of members
     Taint(TaintArgs),
-    /// Cut simulated members off, to see what happens
-    Fail(MishapArgs),
-    /// Let simulated members be reached again
-    Heal(MishapArgs),
-    /// Do what karmada-controller-manager does, against a control plane that has none
+    /// Make simulated members unreachable, to try out failover
+    Fail(FaultArgs),
+    /// Make simulated members reachable again
+    Heal(FaultArgs),
+    /// Run the controllers for a control plane without karmada-controller-manager
     Controllers(ControllersArgs),
-    /// Run the scheduler against a control plane
+    /// Run the scheduler for a control plane
     Scheduler(Box<SchedulerArgs>),
-    /// Show where workloads would go and why, or what would move; nothing is written
+    /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
-    /// Print a script with which a shell completes commands and flags
+    /// Print a shell completion script
     Completion(CompletionArgs),
     /// Print the version
     Version,
 }
 
 impl Cli {
-    /// Does what the command line asks for.
+    /// Runs the command and returns its exit code.
     pub fn run(self) -> ExitCode {
         let default_level = match self.command {
             Command::Controllers(_) | Command::Scheduler(_) => "info",
-            // What the client logs of a refusal is in the error as well.
+            // The error of the command already contains what the client logs about a refused request.
             Command::Join(_)
             | Command::Unjoin(_)
             | Command::Get(_)
@@ -114,10 +114,10 @@ impl Cli {
     }
 }
 
-/// The name under which the program is only a scheduler, so that it can take the place of Karmada's binary.
+/// Program name under which the binary runs only the scheduler, as a drop-in replacement for Karmada's.
 const SCHEDULER_NAME: &str = "karmada-scheduler";
 
-/// Reads the command line and does what it asks for.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     if called_as_scheduler() {
         return SchedulerCommand::new().named(SCHEDULER_NAME).run();
@@ -128,7 +128,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `-v` takes a level only where a number follows: `berth -v up` starts something.
+/// Gives `-v` the level 1 unless a number follows it, so that `berth -v up` parses `up` as the command.
 fn with_levels(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     for place in 0..words.len() {
@@ -173,17 +173,17 @@ impl Command {
             }),
             Self::Unjoin(args) => unjoin::run(args).await.map_err(Failure::run),
             Self::Get(get) => list::run(get).await.map_err(Failure::of_clusters),
-            Self::Cordon(args) => cordon::run(args, Wanted::Cordoned)
+            Self::Cordon(args) => cordon::run(args, CordonState::Cordoned)
                 .await
                 .map_err(Failure::of_clusters),
-            Self::Uncordon(args) => cordon::run(args, Wanted::Uncordoned)
+            Self::Uncordon(args) => cordon::run(args, CordonState::Uncordoned)
                 .await
                 .map_err(Failure::of_clusters),
             Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
-            Self::Fail(args) => mishap::request(args, Mishap::Fail)
+            Self::Fail(args) => fault_injection::request(args, Fault::Fail)
                 .await
                 .map_err(Failure::run),
-            Self::Heal(args) => mishap::request(args, Mishap::Heal)
+            Self::Heal(args) => fault_injection::request(args, Fault::Heal)
                 .await
                 .map_err(Failure::run),
             Self::Controllers(args) => {
@@ -197,7 +197,7 @@ impl Command {
             }
             Self::Version => {
                 let version = env!("CARGO_PKG_VERSION");
-                answer::print(&format!("berth {version}\n")).map_err(Failure::run)
+                output::print(&format!("berth {version}\n")).map_err(Failure::run)
             }
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Simulate(args) => simulate::run(*args, cancel)
@@ -205,8 +205,8 @@ impl Command {
                 .map_err(Failure::of_simulation),
             Self::Scheduler(mut args) => {
                 if args.master.is_none() {
-                    let given = args.kubeconfig.filter(|path| !path.as_os_str().is_empty());
-                    args.kubeconfig = control_plane::kubeconfig_of(given);
+                    let flag = args.kubeconfig.filter(|path| !path.as_os_str().is_empty());
+                    args.kubeconfig = control_plane::kubeconfig_of(flag);
                 }
                 let ran = SchedulerCommand::new().execute(*args, cancel).await;
                 ran.map_err(|error| {
@@ -221,16 +221,16 @@ impl Command {
     }
 }
 
-/// What went wrong, in one line each, and the exit code that says whose turn it is.
+/// Error messages of a failed command, and its exit code.
 #[derive(Debug)]
 struct Failure {
-    /// One for each thing that is wrong.
+    /// One line per problem.
     messages: Vec<String>,
     code: u8,
 }
 
 impl Failure {
-    /// The command line makes no sense.
+    /// A failure caused by the command line (exit code 2).
     fn usage(error: impl Display) -> Self {
         Self {
             messages: vec![error.to_string()],
@@ -238,7 +238,7 @@ impl Failure {
         }
     }
 
-    /// The command line is fine, and it did not work out.
+    /// A failure during the run (exit code 1).
     fn run(error: impl Display) -> Self {
         Self {
             messages: vec![error.to_string()],
@@ -278,8 +278,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_out_of_range_are_named_as_such() {
-        for (typed, refused) in [
+    fn numbers_out_of_range_are_refused_with_the_range() {
+        for (typed, expected) in [
             (
                 "berth up --members -1",
                 "invalid value '-1' for '--members <N>': must be a number from 0 to 1000",
@@ -299,13 +299,13 @@ mod tests {
         ] {
             let words = typed.split(' ').map(OsString::from);
             let error = command_line::parse::<Cli>(Cli::command(), words).unwrap_err();
-            assert!(error.to_string().contains(refused), "{typed}: {error}");
+            assert!(error.to_string().contains(expected), "{typed}: {error}");
         }
     }
 
     #[test]
-    fn only_a_number_is_a_level() {
-        for (typed, meant) in [
+    fn only_a_number_after_v_is_a_log_level() {
+        for (typed, expected) in [
             ("berth -v up", "berth -v=1 up"),
             ("berth up -v", "berth up -v=1"),
             ("berth up -v --port 0", "berth up -v=1 --port 0"),
@@ -315,7 +315,7 @@ mod tests {
         ] {
             let words = with_levels(typed.split(' ').map(OsString::from));
             let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-            assert_eq!(words.join(" "), meant);
+            assert_eq!(words.join(" "), expected);
             assert!(Cli::try_parse_from(words).is_ok(), "{typed}");
         }
     }

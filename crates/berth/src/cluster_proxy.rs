@@ -1,6 +1,8 @@
-//! The subresource `clusters/proxy` as Karmada's aggregated API server answers it: requests to a member in the name of the
-//! requester. Knows how a member is reached, and nothing of who may: the control plane checks the right on
-//! `clusters/proxy`, and the member what the requester may do there.
+//! The subresource `clusters/proxy` of Karmada's aggregated API server: requests to a member that impersonate the
+//! requester.
+//!
+//! It must not know access rules: the control plane authorizes the use of `clusters/proxy`, and the member authorizes
+//! the request itself.
 
 use berth_api::Cluster;
 use berth_apiserver::{ApiError, Body, Connect, ConnectRequest, ConnectedSubresource, Reason};
@@ -20,7 +22,7 @@ use kube::api::Api;
 const GROUP: &str = "cluster.karmada.io";
 const RESOURCE: &str = "clusters";
 
-/// Headers that are about one connection, and not about the message.
+/// Headers that apply to a single connection.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     PROXY_AUTHENTICATE,
@@ -50,21 +52,21 @@ impl Connect for ClusterProxy {
         &self,
         request: ConnectRequest,
     ) -> BoxFuture<'static, Result<Response<Body>, ApiError>> {
-        pass_on(request).boxed()
+        proxy(request).boxed()
     }
 }
 
-async fn pass_on(asked: ConnectRequest) -> Result<Response<Body>, ApiError> {
-    let clusters: Api<Cluster> = Api::all(asked.server.clone());
-    let found = clusters.get_opt(&asked.name).await;
+async fn proxy(connect: ConnectRequest) -> Result<Response<Body>, ApiError> {
+    let clusters: Api<Cluster> = Api::all(connect.server.clone());
+    let found = clusters.get_opt(&connect.name).await;
     let found = found.map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;
-    let cluster = found.ok_or_else(|| ApiError::not_found(GROUP, RESOURCE, &asked.name))?;
-    let way = ImpersonatingClient::of(&asked.server, &cluster).await;
-    let way = way.map_err(|error| incomplete(&error))?;
-    let mut request = asked.request;
+    let cluster = found.ok_or_else(|| ApiError::not_found(GROUP, RESOURCE, &connect.name))?;
+    let client = ImpersonatingClient::of(&connect.server, &cluster).await;
+    let client = client.map_err(|error| incomplete(&error))?;
+    let mut request = connect.request;
     let upgrade = upgrade(request.headers());
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if asked.path.is_empty() && way.url().path() == "/" && reads && upgrade.is_none() {
+    if connect.path.is_empty() && client.url().path() == "/" && reads && upgrade.is_none() {
         return redirect_to_root(request.uri());
     }
     remove_hop_by_hop(request.headers_mut());
@@ -72,14 +74,14 @@ async fn pass_on(asked: ConnectRequest) -> Result<Response<Body>, ApiError> {
         set_upgrade(request.headers_mut(), protocol.clone());
     }
     let path = match request.uri().query() {
-        Some(query) => format!("{}?{query}", asked.path),
-        None => asked.path,
+        Some(query) => format!("{}?{query}", connect.path),
+        None => connect.path,
     };
     let user = User {
-        name: &asked.requester.user,
-        groups: &asked.requester.groups,
+        name: &connect.requester.user,
+        groups: &connect.requester.groups,
     };
-    let mut response = way
+    let mut response = client
         .send(user, &path, request)
         .await
         .map_err(|error| refusal(&error))?;
@@ -92,7 +94,7 @@ async fn pass_on(asked: ConnectRequest) -> Result<Response<Body>, ApiError> {
     Ok(response.map(Body::new))
 }
 
-/// Returns the protocol that a request wants its connection to change to.
+/// Returns the protocol that a request asks to upgrade to.
 fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let wants = headers
         .get_all(CONNECTION)
@@ -124,10 +126,10 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Sends a browser to the same path with a slash at its end, behind which links of the member's root page are right.
-fn redirect_to_root(asked: &Uri) -> Result<Response<Body>, ApiError> {
-    let query = asked.query().map(|query| format!("?{query}"));
-    let location = format!("{}/{}", asked.path(), query.unwrap_or_default());
+/// Redirects to the same path with a trailing slash, so that relative links of the member's root page work.
+fn redirect_to_root(uri: &Uri) -> Result<Response<Body>, ApiError> {
+    let query = uri.query().map(|query| format!("?{query}"));
+    let location = format!("{}/{}", uri.path(), query.unwrap_or_default());
     Response::builder()
         .status(StatusCode::MOVED_PERMANENTLY)
         .header(LOCATION, location)
@@ -145,7 +147,7 @@ fn refusal(error: &ImpersonationError) -> ApiError {
     }
 }
 
-/// A Cluster or Secret that is incomplete is no fault of the requester.
+/// Returns the error for an incomplete Cluster or Secret, which the requester did not cause.
 fn incomplete(error: &MemberClientError) -> ApiError {
     ApiError::new(Reason::InternalError, error.to_string())
 }
@@ -155,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protocol_is_changed_where_the_connection_header_asks_for_it() {
+    fn an_upgrade_requires_the_connection_header() {
         let of = |connection: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONNECTION, HeaderValue::from_static(connection));
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_connection_stay_behind() {
+    fn hop_by_hop_headers_are_not_forwarded() {
         let mut headers = HeaderMap::new();
         headers.insert(CONNECTION, HeaderValue::from_static("close, X-Hop"));
         headers.insert("x-hop", HeaderValue::from_static("1"));

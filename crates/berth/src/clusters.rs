@@ -1,9 +1,9 @@
-//! The members as a person manages them: listed, cordoned, tainted.
+//! Commands that manage members: list, cordon and taint.
 
 pub mod cordon;
 pub mod list;
 pub mod taint;
-mod taints;
+mod taint_change;
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-/// How often a change is tried again when somebody else writes at the same time.
-const TRIES: usize = 5;
-/// The pause before the next try.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum number of attempts when writes conflict.
+const MAX_ATTEMPTS: usize = 5;
+/// Pause before the next attempt.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Why a command about members did not work out.
+/// Reason why a command fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ClustersError {
     /// The control plane cannot be addressed.
@@ -28,28 +28,28 @@ pub enum ClustersError {
     Connect(#[from] ConnectError),
     /// There is no such member.
     #[error("there is no member named {0}")]
-    Nobody(String),
-    /// The control plane refuses.
+    NotFound(String),
+    /// The control plane refuses a request.
     #[error("cannot {doing}: {}", api_error_message(.source))]
     Refused {
-        /// What.
+        /// Attempted action.
         doing: String,
-        /// Why.
+        /// Cause.
         source: Box<kube::Error>,
     },
-    /// The command line makes no sense.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The taints do not fit to what is there.
+    /// The changes contradict the existing taints.
     #[error("{0}")]
     Taints(String),
-    /// Nobody reads what is said.
-    #[error("cannot write the answer: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
 }
 
 impl ClustersError {
-    /// Whether the command line has to change.
+    /// Reports whether the command line has to change.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_))
     }
@@ -62,38 +62,40 @@ impl ClustersError {
     }
 }
 
-/// One member.
+/// Reads a member.
 async fn get(clusters: &Api<Cluster>, name: &str) -> Result<Cluster, ClustersError> {
     let found = clusters.get_opt(name).await;
     found
         .map_err(|error| ClustersError::refused(format!("read the member {name}"), error))?
-        .ok_or_else(|| ClustersError::Nobody(name.to_owned()))
+        .ok_or_else(|| ClustersError::NotFound(name.to_owned()))
 }
 
-/// Changes the taints of a member, on the newest state of it. `change` says None where nothing is to be written.
+/// Changes the taints of a member, and retries conflicts with the newest object. `change` returns none for the taints
+/// if
+/// nothing has to be written.
 async fn change_taints<T>(
     clusters: &Api<Cluster>,
     name: &str,
     dry_run: bool,
     change: impl Fn(&[Taint]) -> Result<(Option<Vec<Taint>>, T), ClustersError>,
 ) -> Result<T, ClustersError> {
-    let mut left = TRIES;
+    let mut attempts = MAX_ATTEMPTS;
     loop {
         let cluster = get(clusters, name).await?;
-        let (taints, told) = change(&cluster.spec.taints)?;
+        let (taints, result) = change(&cluster.spec.taints)?;
         let Some(taints) = taints.filter(|_| !dry_run) else {
-            return Ok(told);
+            return Ok(result);
         };
         let patch = Patch::Merge(json!({
             "metadata": { "resourceVersion": cluster.resource_version() },
             "spec": { "taints": if taints.is_empty() { None } else { Some(taints) } },
         }));
         let patched = clusters.patch(name, &PatchParams::default(), &patch).await;
-        left -= 1;
+        attempts -= 1;
         match patched {
-            Ok(_) => return Ok(told),
-            Err(kube::Error::Api(status)) if status.code == 409 && left > 0 => {
-                tokio::time::sleep(PAUSE).await;
+            Ok(_) => return Ok(result),
+            Err(kube::Error::Api(status)) if status.code == 409 && attempts > 0 => {
+                tokio::time::sleep(RETRY_DELAY).await;
             }
             Err(error) => {
                 return Err(ClustersError::refused(

@@ -1,9 +1,9 @@
-//! Columns as kubectl aligns them: as wide as their widest cell, three blanks apart.
+//! Text tables as kubectl prints them: left-aligned columns, three blanks apart.
 
-/// Blanks between two columns.
+/// Number of blanks between two columns.
 const GAP: usize = 3;
 
-/// The header and the rows as text; a cell is never empty, so that every line splits into as many words.
+/// Aligns the header and the rows. Callers avoid empty cells, so that all lines have the same number of words.
 pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
@@ -26,7 +26,7 @@ pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The cell of a value that may be missing.
+/// Returns the cell of a value, or `-` if it is missing.
 pub(crate) fn cell(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }

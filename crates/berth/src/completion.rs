@@ -1,11 +1,11 @@
-//! `berth completion`: scripts with which shells complete what is typed.
+//! `berth completion`: shell completion scripts.
 
 use std::io;
 
 use clap::{Args, Command, ValueEnum};
 use clap_complete::{Shell as Script, generate};
 
-use crate::answer;
+use crate::output;
 
 /// Flags of `berth completion`.
 #[derive(Args, Clone, Copy, Debug)]
@@ -18,14 +18,14 @@ pub struct CompletionArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  source <(berth completion bash)                                    for this bash
-  berth completion bash > /etc/bash_completion.d/berth               for each one
-  source <(berth completion zsh)                                     for this zsh, after compinit
+  source <(berth completion bash)                                    for the current bash
+  berth completion bash > /etc/bash_completion.d/berth               for every bash
+  source <(berth completion zsh)                                     for the current zsh, after compinit
   berth completion fish > ~/.config/fish/completions/berth.fish      for fish";
 
-/// Shells that there is a script for.
+/// Supported shells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "they have their names")]
+#[allow(missing_docs, reason = "the variants are names of shells")]
 pub enum Shell {
     Bash,
     Zsh,
@@ -43,8 +43,8 @@ pub fn run(args: CompletionArgs, mut program: Command) -> io::Result<()> {
         Shell::Fish => Script::Fish,
     };
     let name = program.get_name().to_owned();
-    // In memory: the generator would panic where nobody reads any more.
+    // Generated in memory, because the generator panics if stdout is closed.
     let mut script = Vec::new();
     generate(shell, &mut program, name, &mut script);
-    answer::print(&String::from_utf8_lossy(&script))
+    output::print(&String::from_utf8_lossy(&script))
 }

@@ -1,6 +1,8 @@
-//! The control plane that a command is about. All commands find it by one rule: `--kubeconfig`, else `$KUBECONFIG`, else
-//! what `berth up` has written, else what kubectl would use. A command that needs the `berth up` itself finds it by its
-//! kubeconfig.
+//! Lookup of the control plane that a command works on.
+//!
+//! All commands use the same order: `--kubeconfig`, `$KUBECONFIG`, the kubeconfig of `berth up`, the default of
+//! kubectl.
+//! Commands that need the running `berth up` find it by its kubeconfig.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,35 +15,35 @@ use kube::Client;
 use crate::instance::{self, InstanceError, Record};
 use crate::kubeconfig::{self, KubeconfigError};
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the control plane is.
+/// Flags that select the control plane.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ControlPlaneArgs {
-    /// The kubeconfig of the control plane [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]
+    /// Kubeconfig of the control plane [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The context of the control plane in its kubeconfig [default: the current one]
+    /// Context of the control plane in its kubeconfig [default: the current one]
     #[arg(long, value_name = "NAME")]
     pub karmada_context: Option<String>,
 }
 
 impl ControlPlaneArgs {
-    /// A client for it.
+    /// Returns a client for the control plane.
     ///
     /// # Errors
-    /// When nothing says where it is, what says so cannot be used, or nobody answers there.
+    /// When no kubeconfig is found, it cannot be used, or the server does not respond.
     pub async fn client(&self) -> Result<Client, ConnectError> {
         let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
         let mut config = connect::config(&target).await?;
-        patient(&mut config);
+        retry_requests(&mut config);
         connect::reach(config, Component::CommandLine).await
     }
 }
 
-/// Where a control plane is, by the flags of a command, else by the environment, else by what `berth up` has written.
+/// Returns the connection target from the flags of a command, the environment, or the kubeconfig of `berth up`.
 pub(crate) fn target(kubeconfig: Option<PathBuf>, context: Option<String>) -> Target {
     Target {
         kubeconfig: kubeconfig_of(kubeconfig),
@@ -50,25 +52,25 @@ pub(crate) fn target(kubeconfig: Option<PathBuf>, context: Option<String>) -> Ta
     }
 }
 
-/// Returns the kubeconfig of a command; without one, [`connect::config`] reads `$KUBECONFIG` and what kubectl would use.
+/// Returns the kubeconfig of a command. If it is none, [`connect::config`] reads `$KUBECONFIG` and kubectl's default.
 pub(crate) fn kubeconfig_of(flag: Option<PathBuf>) -> Option<PathBuf> {
     flag.or_else(|| {
-        let unnamed = connect::kubeconfig_of_environment().is_none();
+        let is_unset = connect::kubeconfig_of_environment().is_none();
         let path = kubeconfig::path(None).ok().filter(|path| path.exists());
-        path.filter(|_| unnamed)
+        path.filter(|_| is_unset)
     })
 }
 
-/// Why there is no `berth up` that a command could be about.
+/// Reason why no running `berth up` is found.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// There is no home folder to look in.
+    /// There is no home folder.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
     /// The record of the `berth up` cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// None runs with the kubeconfig.
+    /// No `berth up` runs with the kubeconfig.
     #[error("no `berth up` runs with the kubeconfig {}{}", .0.named.display(), .0.advice())]
     NotUp(Box<NotUp>),
 }
@@ -76,15 +78,15 @@ pub enum LookupError {
 /// A kubeconfig without a `berth up`.
 #[derive(Debug)]
 pub struct NotUp {
-    /// As the command line or the environment names it.
+    /// Path from the command line or the environment.
     named: PathBuf,
     is_of_environment: bool,
-    /// The kubeconfig of the `berth up` that runs without being meant.
+    /// Kubeconfig of another running `berth up`.
     other: Option<PathBuf>,
 }
 
 impl NotUp {
-    /// Whether a `berth up` has written the kubeconfig, or none is there: then there is nothing to stop.
+    /// Reports whether a `berth up` wrote the kubeconfig, or there is none: in both cases nothing is left to stop.
     pub(crate) fn has_ended(&self) -> bool {
         !self.named.exists() || kubeconfig::is_ours(&self.named)
     }
@@ -105,7 +107,7 @@ impl NotUp {
     }
 }
 
-/// The `berth up` that a command is about, and its kubeconfig.
+/// A running `berth up` and its kubeconfig.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) kubeconfig: PathBuf,
@@ -115,7 +117,7 @@ pub(crate) struct Instance {
 /// Finds the `berth up` that belongs to the kubeconfig of a command.
 ///
 /// # Errors
-/// When none runs with it.
+/// When no `berth up` runs with it.
 pub(crate) fn instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
     let of_environment = connect::kubeconfig_of_environment();
     let is_of_environment = flag.is_none() && of_environment.is_some();
@@ -145,7 +147,7 @@ pub(crate) fn instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
     })))
 }
 
-/// Finds the `berth up` of a file, also where the file is a link to its kubeconfig.
+/// Finds the `berth up` of a kubeconfig, following symbolic links.
 fn running(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     let found = instance::find(kubeconfig)?;
     match std::fs::canonicalize(kubeconfig) {
@@ -154,8 +156,8 @@ fn running(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     }
 }
 
-/// How a command that runs once asks a server: one that has too much to do, or begins to serve, is asked again.
-pub(crate) fn patient(config: &mut kube::Config) {
-    config.read_timeout = Some(PATIENCE);
+/// Configures the client of a command that runs once: it retries while the server is overloaded or starting.
+pub(crate) fn retry_requests(config: &mut kube::Config) {
+    config.read_timeout = Some(RESPONSE_TIMEOUT);
     config.default_retry = true;
 }

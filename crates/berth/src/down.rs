@@ -1,4 +1,4 @@
-//! `berth down`: stops the `berth up` of a kubeconfig, and waits until it has stopped.
+//! `berth down`: stops the `berth up` of a kubeconfig, and waits until it has ended.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,59 +10,59 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::control_plane::{self, Instance, LookupError};
 use crate::instance::{self, InstanceError};
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Flags of `berth down`.
 #[derive(Args, Clone, Debug)]
 pub struct DownArgs {
-    /// The kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
+    /// Kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// How long it may take to stop
+    /// Maximum time to wait until it has stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub timeout: u64,
 }
 
-/// Why it did not stop.
+/// Reason why `berth up` is not stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum DownError {
-    /// The kubeconfig is that of something else than a `berth up`.
+    /// No `berth up` runs with the kubeconfig.
     #[error(transparent)]
     NotUp(#[from] LookupError),
     /// The record of the `berth up` cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// It may not be told to stop.
+    /// The process cannot be signalled.
     #[error("cannot stop process {process}: {source}")]
     Signal {
-        /// The process.
+        /// Process id.
         process: i32,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// It did not tell its process.
-    #[error("the `berth up` that is starting has not told its process yet: try again")]
+    /// The record does not name the process yet.
+    #[error("the `berth up` is starting and has not recorded its process yet: try again")]
     Unknown,
-    /// It still runs.
+    /// The process still runs.
     #[error("process {process} has not stopped after {seconds} s; `kill -9 {process}` ends it")]
     StillRuns {
-        /// The process.
+        /// Process id.
         process: i32,
-        /// How long was waited.
+        /// Time waited.
         seconds: u64,
     },
 }
 
-/// Stops it. Where the `berth up` of the kubeconfig has ended, there is nothing to do, and that is no error.
+/// Stops the `berth up` of the kubeconfig. It is not an error if it has already ended.
 ///
 /// # Errors
-/// When it cannot be told to, or does not do it in time.
+/// When it cannot be signalled, or does not end in time.
 pub async fn run(args: DownArgs) -> Result<(), DownError> {
     let mut out = std::io::stdout();
     let Instance { kubeconfig, record } = match control_plane::instance(args.kubeconfig) {
-        Err(LookupError::NotUp(none)) if none.has_ended() => {
-            let _ = writeln!(out, "{}", LookupError::NotUp(none));
+        Err(LookupError::NotUp(not_up)) if not_up.has_ended() => {
+            let _ = writeln!(out, "{}", LookupError::NotUp(not_up));
             return Ok(());
         }
         found => found?,
@@ -73,21 +73,21 @@ pub async fn run(args: DownArgs) -> Result<(), DownError> {
         source: source.into(),
     })?;
     let end = Instant::now() + Duration::from_secs(args.timeout);
-    // Another one may begin as soon as this one has ended.
-    while instance::find(&kubeconfig)?.is_some_and(|there| there.process == record.process) {
+    // A new `berth up` may start as soon as this one has ended, so the process is compared too.
+    while instance::find(&kubeconfig)?.is_some_and(|running| running.process == record.process) {
         if Instant::now() >= end {
             return Err(DownError::StillRuns {
                 process: record.process,
                 seconds: args.timeout,
             });
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    let what = if record.api_server.is_empty() {
+    let stopped = if record.api_server.is_empty() {
         format!("process {}, which was starting", record.process)
     } else {
         record.api_server
     };
-    let _ = writeln!(out, "stopped {what}");
+    let _ = writeln!(out, "stopped {stopped}");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! The simulated fleet: Cluster manifests, from a file or made up.
+//! Cluster manifests of the simulated fleet, generated or read from a file.
 //!
-//! A fleet file holds ordinary Cluster manifests with their status, so that what it says is what the
-//! scheduler sees. `examples/fleet.yaml` is the fleet of a plain `berth up`.
+//! A fleet file has ordinary Cluster manifests with their status, which is the status that the scheduler reads.
+//! `examples/fleet.yaml` is the fleet of `berth up` without flags.
 
 mod file;
 
@@ -19,7 +19,7 @@ const REGIONS: [&str; 3] = ["eu-west", "us-east", "ap-south"];
 const PROVIDERS: [&str; 3] = ["aws", "gcp", "azure"];
 const TIERS: [&str; 2] = ["prod", "staging"];
 
-/// Groups that every made-up member serves, and the kinds in them.
+/// API groups of every generated member, with their kinds.
 const APIS: &[(&str, &[(&str, &str)])] = &[
     (
         "v1",
@@ -73,7 +73,7 @@ const APIS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Groups that only some made-up members serve: the first member has both, the next one neither.
+/// API groups that only some generated members serve: the first member serves both, the second neither.
 const EXTRA_APIS: [(&str, &str, &str); 2] = [
     ("gateway.networking.k8s.io/v1", "gateways", "Gateway"),
     (
@@ -83,8 +83,8 @@ const EXTRA_APIS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// `member1` to `memberN`: each with its own region, zones, labels, capacity and APIs.
-pub fn made_up(members: usize) -> Vec<Cluster> {
+/// Returns `member1` to `memberN`, which differ in region, zones, labels, capacity and APIs.
+pub fn generate(members: usize) -> Vec<Cluster> {
     (0..members).map(member).collect()
 }
 
@@ -144,8 +144,8 @@ fn apis(index: usize) -> Vec<ApiEnablement> {
         .iter()
         .map(|(group, kinds)| enablement(group, kinds))
         .collect();
-    for (place, (group, name, kind)) in EXTRA_APIS.iter().enumerate() {
-        if index.is_multiple_of(place + 2) {
+    for (position, (group, name, kind)) in EXTRA_APIS.iter().enumerate() {
+        if index.is_multiple_of(position + 2) {
             apis.push(enablement(group, &[(name, kind)]));
         }
     }
@@ -176,8 +176,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_differ() {
-        let fleet = made_up(3);
+    fn generated_members_differ() {
+        let fleet = generate(3);
         let regions: BTreeSet<_> = fleet
             .iter()
             .map(|cluster| cluster.spec.region.clone())

@@ -1,5 +1,6 @@
-//! A `berth up` that runs, as other `berth` commands find it: a record beside its kubeconfig, locked for as long
-//! as it runs. The lock says whether it runs, the record says where; a record without a lock is left over.
+//! Record of a running `berth up`, through which other `berth` commands find it.
+//!
+//! The record is a file next to the kubeconfig, locked while the process runs. A record without a lock is stale.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -8,53 +9,53 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a `berth up` tells about itself.
+/// Description of a running `berth up`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// Its process.
+    /// Process id.
     pub process: i32,
-    /// The URL of the API server; empty until it is ready.
+    /// URL of the API server; empty until it is ready.
     #[serde(default)]
     pub api_server: String,
-    /// When it was started, in RFC 3339.
+    /// Start time, in RFC 3339.
     pub since: String,
-    /// The kubeconfig.
+    /// Path of the kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Where its objects are.
+    /// Description of the storage.
     #[serde(default)]
     pub store: String,
-    /// What runs in it besides the API server.
+    /// Components besides the API server.
     #[serde(default)]
     pub components: Vec<String>,
 }
 
-/// Why the record cannot be used.
+/// Reason why a record cannot be claimed, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// Somebody else holds it.
-    #[error("{}", already(.0))]
+    /// Another process holds it.
+    #[error("{}", already_running(.0))]
     Runs(Box<Record>),
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("cannot use {path}: {source}", path = .path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
 }
 
-fn already(record: &Record) -> String {
-    let place = if record.api_server.is_empty() {
+fn already_running(record: &Record) -> String {
+    let state = if record.api_server.is_empty() {
         "is starting".to_owned()
     } else {
-        format!("runs already at {}", record.api_server)
+        format!("is already running at {}", record.api_server)
     };
     format!(
-        "a `berth up` with the kubeconfig {} {place} (process {}, since {}); `berth status` shows it, `berth down` stops it, \
+        "a `berth up` with the kubeconfig {} {state} (process {}, since {}); `berth status` shows it, `berth down` stops it, \
          and a second one needs a --kubeconfig of its own (with --data-dir, that too)",
         record.kubeconfig.display(),
         record.process,
@@ -62,14 +63,14 @@ fn already(record: &Record) -> String {
     )
 }
 
-/// The file of the record.
-fn beside(kubeconfig: &Path) -> PathBuf {
+/// Returns the path of the record.
+fn record_path(kubeconfig: &Path) -> PathBuf {
     let mut path = kubeconfig.as_os_str().to_owned();
     path.push(".up");
     path.into()
 }
 
-/// The right to be the `berth up` of a kubeconfig. The record goes with it.
+/// Exclusive right to be the `berth up` of a kubeconfig. Dropping it removes the record.
 #[derive(Debug)]
 pub struct Claim {
     file: File,
@@ -77,12 +78,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims a kubeconfig, whose folder is there.
+    /// Claims a kubeconfig. Its folder must exist.
     ///
     /// # Errors
-    /// When somebody else has it, or the file cannot be used.
+    /// When another process has it, or the file cannot be used.
     pub fn take(kubeconfig: &Path) -> Result<Self, InstanceError> {
-        let path = beside(kubeconfig);
+        let path = record_path(kubeconfig);
         let unusable = |source| InstanceError::File {
             path: path.clone(),
             source,
@@ -104,19 +105,19 @@ impl Claim {
                 }
                 Err(TryLockError::Error(source)) => return Err(unusable(source)),
             }
-            // Whoever had it before may have removed the file after we opened it.
+            // The previous owner may have removed the file between open and lock.
             let ours = file.metadata().map_err(unusable)?.ino();
-            if std::fs::metadata(&path).is_ok_and(|there| there.ino() == ours) {
+            if std::fs::metadata(&path).is_ok_and(|current| current.ino() == ours) {
                 return Ok(Self { file, path });
             }
         }
     }
 
-    /// Tells others about this `berth up`.
+    /// Replaces the content of the record.
     ///
     /// # Errors
-    /// When the disk refuses it.
-    pub fn tell(&mut self, record: &Record) -> Result<(), InstanceError> {
+    /// When the file cannot be written.
+    pub fn write(&mut self, record: &Record) -> Result<(), InstanceError> {
         let text = serde_json::to_string_pretty(record).map_err(io::Error::other);
         text.and_then(|text| {
             self.file.set_len(0)?;
@@ -133,17 +134,17 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(%error, path = %self.path.display(), "a record is left over");
+            tracing::debug!(%error, path = %self.path.display(), "cannot remove the record");
         }
     }
 }
 
-/// The `berth up` of a kubeconfig, if one runs. It may not have told anything about itself yet.
+/// Returns the record of the `berth up` that runs with a kubeconfig. It is empty until the process has written it.
 ///
 /// # Errors
 /// When its record cannot be read.
 pub fn find(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
-    let path = beside(kubeconfig);
+    let path = record_path(kubeconfig);
     let unusable = |source| InstanceError::File {
         path: path.clone(),
         source,
@@ -162,7 +163,7 @@ pub fn find(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     }
 }
 
-/// None while it is being written.
+/// Reads the record; none while it is being written.
 fn read(file: &mut File) -> io::Result<Option<Record>> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_nothing_is_left() {
+    fn a_kubeconfig_is_claimed_once_and_the_record_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         assert_eq!(find(&kubeconfig).unwrap(), None);
@@ -185,7 +186,7 @@ mod tests {
             api_server: "https://127.0.0.1:1".to_owned(),
             ..Record::default()
         };
-        claim.tell(&record).unwrap();
+        claim.write(&record).unwrap();
         assert_eq!(find(&kubeconfig).unwrap(), Some(record));
         let refused = Claim::take(&kubeconfig).unwrap_err().to_string();
         assert!(
@@ -198,10 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_does_not_count() {
+    fn the_record_of_a_killed_process_is_stale() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
-        std::fs::write(beside(&kubeconfig), "{\"version\": \"0\"").unwrap();
+        std::fs::write(record_path(&kubeconfig), "{\"version\": \"0\"").unwrap();
         assert_eq!(find(&kubeconfig).unwrap(), None);
         drop(Claim::take(&kubeconfig).unwrap());
     }

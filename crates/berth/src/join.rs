@@ -1,15 +1,19 @@
-//! Joining: what makes a cluster a member, as karmadactl's `join` leaves it behind, and what takes it apart again.
+//! Registration of clusters as members, compatible with `karmadactl join`, and its reversal.
 //!
-//! In the member: the namespace `karmada-cluster` with the account `karmada-NAME`, a role with all rights on resources,
-//! a binding of the two, and the account `karmada-impersonator`, which gets no right here. On the control plane: the
-//! Cluster, and in `karmada-cluster` the Secrets NAME, with the first account's `token` and the member's `caBundle`, and
-//! NAME-impersonator with the second one's `token`; both go when the Cluster goes. A label of account, role and binding
-//! names the control plane that uses them; where another one has the names, they end in the id of this one. Nothing of the
-//! way in that the joining person used is kept. Doing it again changes nothing but the tokens.
+//! Joining creates:
+//!
+//! - In the member: the namespace `karmada-cluster`, in it the account `karmada-NAME` with a role and a binding for all
+//!   rights, and the account `karmada-impersonator`, which gets its rights later.
+//! - In the control plane: the Cluster, and in `karmada-cluster` the Secrets NAME (`token` of the first account and
+//!   `caBundle` of the member) and NAME-impersonator (`token` of the second account). The Cluster owns both.
+//!
+//! A label of account, role and binding names the control plane that uses them. If another control plane uses these
+//! names, the id of this control plane is appended. The user's own credentials are not stored. Joining again changes
+//! only the tokens.
 
+mod applier;
 pub mod command;
 pub(crate) mod control_plane;
-mod hand;
 pub(crate) mod member;
 mod ownership;
 mod token;
@@ -21,47 +25,47 @@ use berth_scheduler::connect::ConnectError;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
+pub use self::applier::JoinError;
+use self::applier::{Applier, Verbosity};
 use self::control_plane::Credentials;
-pub use self::hand::JoinError;
-use self::hand::{Hand, Telling};
 use self::ownership::Registrant;
 
-/// Why the control plane is not reached: of the two servers that joining is about, it is this one.
-fn unreached(error: &ConnectError) -> String {
+/// Describes a connection error so that it names the control plane, not the member.
+fn control_plane_error(error: &ConnectError) -> String {
     match error {
         ConnectError::Unreachable { .. } => error.to_string(),
         other => format!("the control plane: {other}"),
     }
 }
 
-/// Where the API of a member is, and how to know it.
+/// Address of a member's API server, and its certificate authority.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Its URL.
+    /// URL of the API server.
     pub url: String,
-    /// The certificate of its authority, PEM.
+    /// Certificates of the authority, in PEM.
     pub ca_pem: String,
 }
 
-/// Makes a cluster a member. `member` is a client with all rights in it.
+/// Registers a cluster as a member. `member` is a client with all rights in it.
 ///
 /// # Errors
-/// When one of the two servers refuses something.
+/// When one of the two servers refuses a request.
 pub async fn join(
     control_plane: &kube::Client,
     member: &kube::Client,
     endpoint: &Endpoint,
     cluster: &Cluster,
 ) -> Result<Cluster, JoinError> {
-    let control_plane = Hand::new(control_plane, "the control plane", Telling::Nothing);
-    let member = Hand::new(member, &cluster.name_any(), Telling::Nothing);
-    between(&control_plane, &member, endpoint, cluster).await
+    let control_plane = Applier::new(control_plane, "the control plane", Verbosity::Quiet);
+    let member = Applier::new(member, &cluster.name_any(), Verbosity::Quiet);
+    register(&control_plane, &member, endpoint, cluster).await
 }
 
-/// Makes the two meet.
-async fn between(
-    control_plane: &Hand<'_>,
-    member: &Hand<'_>,
+/// Creates the accounts in the member, and registers it with the control plane.
+async fn register(
+    control_plane: &Applier<'_>,
+    member: &Applier<'_>,
     endpoint: &Endpoint,
     cluster: &Cluster,
 ) -> Result<Cluster, JoinError> {
@@ -74,17 +78,17 @@ async fn between(
         token: accounts.own,
         impersonator: accounts.impersonator,
     };
-    let mut wanted = Cluster {
+    let mut desired = Cluster {
         status: None,
         ..cluster.clone()
     };
-    wanted.spec.api_endpoint = Some(endpoint.url.clone());
-    wanted.spec.id = Some(id);
-    control_plane::register(control_plane, wanted, credentials).await
+    desired.spec.api_endpoint = Some(endpoint.url.clone());
+    desired.spec.id = Some(id);
+    control_plane::register(control_plane, desired, credentials).await
 }
 
-/// Metadata of an object that joining makes, with the label by which Karmada knows its own.
-fn named(name: &str) -> ObjectMeta {
+/// Returns metadata with the label of objects that belong to Karmada.
+fn system_metadata(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
         labels: Some([(SYSTEM.to_owned(), SYSTEM_VALUE.to_owned())].into()),

@@ -1,5 +1,4 @@
-//! The kubeconfig that `berth up` writes: whole or not at all, readable by its owner only, and never over
-//! somebody else's.
+//! The kubeconfig that `berth up` writes: atomically, readable by its owner only, and never over a foreign file.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,10 +7,10 @@ use berth_apiserver::Server;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
-/// The context of the control plane, and the name of the extension that lists the contexts that are ours.
+/// Context of the control plane, and name of the extension that lists the contexts written by `berth up`.
 pub const CONTEXT: &str = "berth";
 
-/// A server, and the administrator's way in.
+/// An administrator's access to a server.
 #[derive(Clone)]
 pub struct Access {
     context: String,
@@ -30,7 +29,7 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// The administrator's access to a server, as a context of this name.
+    /// Returns the administrator's access to a server, for a context of this name.
     pub fn to(server: &Server, context: &str) -> Self {
         Self {
             context: context.to_owned(),
@@ -41,7 +40,7 @@ impl Access {
     }
 }
 
-/// A kubeconfig with a context for each server; the first one is the current one.
+/// Returns a kubeconfig with a context for each server; the first is the current context.
 pub fn text(servers: &[Access]) -> String {
     use base64::Engine as _;
     let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -61,12 +60,12 @@ pub fn text(servers: &[Access]) -> String {
     serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string())
 }
 
-/// Where the kubeconfig is: here, or without a path at `~/.berth/kubeconfig`.
+/// Returns the path of the kubeconfig: `flag`, or `~/.berth/kubeconfig`.
 ///
 /// # Errors
-/// When there is no home folder to put it in.
-pub fn path(wish: Option<PathBuf>) -> Result<PathBuf, KubeconfigError> {
-    match wish {
+/// When no flag is set and there is no home folder.
+pub fn path(flag: Option<PathBuf>) -> Result<PathBuf, KubeconfigError> {
+    match flag {
         Some(path) => Ok(path),
         None => match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
             Some(home) => Ok(PathBuf::from(home).join(".berth").join("kubeconfig")),
@@ -75,37 +74,37 @@ pub fn path(wish: Option<PathBuf>) -> Result<PathBuf, KubeconfigError> {
     }
 }
 
-/// A kubeconfig that cannot be written.
+/// Reason why a kubeconfig cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// There is no home folder to put it in.
-    #[error("HOME is not set: say with --kubeconfig where the kubeconfig goes")]
+    /// There is no home folder.
+    #[error("HOME is not set: pass --kubeconfig PATH")]
     NoHome,
-    /// The file is somebody else's.
+    /// The file was not written by `berth up`.
     #[error("{path} holds other contexts and is not overwritten: choose another --kubeconfig", path = .0.display())]
     NotOurs(PathBuf),
     /// The file cannot be written.
     #[error("cannot write {path}: {source}", path = .path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// A place for a kubeconfig, checked before anything is started.
+/// A reserved path for a kubeconfig, checked before any server starts.
 #[derive(Debug)]
-pub struct Place {
+pub struct Reservation {
     path: PathBuf,
     draft: tempfile::NamedTempFile,
 }
 
-impl Place {
-    /// Checks that a kubeconfig can be written here.
+impl Reservation {
+    /// Checks that a kubeconfig can be written to `path`.
     ///
     /// # Errors
-    /// When it cannot, or when the file there is not ours.
+    /// When it cannot be written, or when the existing file was not written by `berth up`.
     pub fn reserve(path: PathBuf) -> Result<Self, KubeconfigError> {
         let unwritable = |source| KubeconfigError::Write {
             path: path.clone(),
@@ -127,15 +126,15 @@ impl Place {
         Ok(Self { path, draft })
     }
 
-    /// Where it goes.
+    /// Returns the path of the kubeconfig.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the kubeconfig.
+    /// Writes the kubeconfig, and returns its path.
     ///
     /// # Errors
-    /// When the disk refuses it; what was there before is then still there.
+    /// When it cannot be written. An existing file stays unchanged.
     pub fn write(mut self, text: &str) -> Result<PathBuf, KubeconfigError> {
         let unwritable = |path: &Path, source| KubeconfigError::Write {
             path: path.to_owned(),
@@ -151,7 +150,7 @@ impl Place {
     }
 }
 
-/// A file is ours when it holds no context but those that we put into it; an empty file is anybody's.
+/// Reports whether the file has only contexts written by `berth up`. An empty file counts as ours.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let Ok(kubeconfig) = Kubeconfig::read_from(path) else {
         return std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_file_is_known_again_until_somebody_adds_to_it() {
+    fn a_file_with_a_foreign_context_is_not_ours() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         let ours = text(&[access(CONTEXT), access("member1")]);

@@ -1,9 +1,17 @@
-//! The one binary: it reads the command line and puts the other crates together.
+//! The commands of the `berth` program, which assemble the other crates.
 //!
-//! Nothing imports this crate but its own `main` and the end-to-end tests.
+//! Only its own `main` and the end-to-end tests import this crate.
+//!
+//! - [`cli`]: command line and dispatch; [`control_plane`] finds the control plane that a command works on
+//! - [`up`], [`status`], [`down`]: embedded control plane; [`instance`] and [`kubeconfig`] are its files,
+//!   [`admission`] and [`cluster_proxy`] plug Karmada's rules into the API server
+//! - [`fleet`], [`members`], [`fault_injection`]: simulated members of `berth up`, and `berth fail` and `berth heal`
+//! - [`controllers`]: the controller set and its flags
+//! - [`join`], [`clusters`]: registering and managing members
+//! - [`simulate`], [`watch`]: decisions without writes, and the live view
+//! - [`completion`]: shell completion scripts
 
 pub mod admission;
-mod answer;
 pub mod cli;
 pub mod cluster_proxy;
 pub mod clusters;
@@ -12,13 +20,14 @@ pub mod completion;
 pub mod control_plane;
 pub mod controllers;
 pub mod down;
+pub mod fault_injection;
 pub mod fleet;
 pub mod instance;
 pub mod join;
 pub mod kubeconfig;
 pub mod members;
-pub mod mishap;
 pub mod open_files;
+mod output;
 pub mod simulate;
 pub mod status;
 pub mod up;

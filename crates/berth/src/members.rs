@@ -1,9 +1,10 @@
-//! The simulated members of `berth up`: each is an API server of its own, with a store of its own, and with nodes
-//! as large as the fleet says. They know nothing of the control plane; [`crate::join`] makes the two meet.
+//! Simulated members of `berth up`. Each has its own API server and storage, with the nodes that the fleet describes.
+//!
+//! They must not know the control plane; [`crate::join`] connects the two.
 
 mod extra_apis;
 mod nodes;
-mod taken;
+mod placeholder_pods;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,41 +16,41 @@ use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
 use crate::kubeconfig::Access;
-use crate::up::keeping::Place;
+use crate::up::persistence::Storage;
 
-/// Why a member does not run.
+/// Reason why a member cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// Its API server cannot start.
+    /// The API server cannot start.
     #[error("cannot start the API server of {member}: {source}")]
     Server {
-        /// The member.
+        /// Name of the member.
         member: String,
-        /// Why not.
+        /// Cause.
         source: StartError,
     },
-    /// What it kept cannot be used.
+    /// The stored data cannot be used.
     #[error("cannot start the API server of {member}: {source}")]
-    Kept {
-        /// The member.
+    Storage {
+        /// Name of the member.
         member: String,
-        /// Why not.
+        /// Cause.
         source: DataDirError,
     },
-    /// What the fleet says is in it cannot be made.
-    #[error("cannot make what the fleet says is in {member}: {reason}")]
+    /// The objects that the fleet describes cannot be created.
+    #[error("cannot create nodes and pods of {member}: {reason}")]
     Content {
-        /// The member.
+        /// Name of the member.
         member: String,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
-    /// The start broke off.
+    /// The task that starts the member panicked.
     #[error("a member did not start")]
-    BrokenOff,
+    Panicked,
 }
 
-/// A member that runs in this process.
+/// A simulated member that runs in this process.
 #[derive(Debug)]
 pub struct Member {
     name: String,
@@ -57,47 +58,47 @@ pub struct Member {
     nodes: usize,
 }
 
-/// Whether a cluster of the fleet is to be simulated: it is, unless it says where its own API is, or that an
-/// agent in it does the work.
+/// Reports whether a cluster of the fleet is simulated: it has no API endpoint and does not use Pull mode.
 pub fn is_simulated(cluster: &Cluster) -> bool {
     cluster.spec.sync_mode == SyncMode::Push && cluster.spec.api_endpoint.is_none()
 }
 
-/// Starts the simulated members of a fleet, in its order. The member at place N listens on the port N + 1 after
-/// `port` where that is free, and on any other one where it is not, or where `port` is 0.
+/// Starts the simulated members of a fleet, in its order. Member N, counted from 0, listens on `port + N + 1`, or on
+/// any
+/// free port if that one is in use or `port` is 0.
 ///
 /// # Errors
-/// When one of them cannot start; the others are stopped then.
+/// When one of them cannot start. The others are stopped then.
 pub(crate) async fn start(
     fleet: &[Cluster],
     ip: IpAddr,
     port: u16,
-    kept: &Place,
+    storage: &Storage,
 ) -> Result<Vec<Member>, MemberError> {
     let mut starting = JoinSet::new();
     let simulated = fleet.iter().filter(|cluster| is_simulated(cluster));
-    for (place, cluster) in simulated.enumerate() {
-        let own = u16::try_from(place + 1).ok();
-        let wish = match (port, own) {
-            (1.., Some(own)) => port.checked_add(own).unwrap_or(0),
+    for (index, cluster) in simulated.enumerate() {
+        let offset = u16::try_from(index + 1).ok();
+        let preferred = match (port, offset) {
+            (1.., Some(offset)) => port.checked_add(offset).unwrap_or(0),
             _ => 0,
         };
-        let (cluster, kept) = (cluster.clone(), kept.clone());
+        let (cluster, storage) = (cluster.clone(), storage.clone());
         starting.spawn(async move {
-            let member = Member::start(&cluster, SocketAddr::new(ip, wish), &kept).await;
-            (place, member)
+            let member = Member::start(&cluster, SocketAddr::new(ip, preferred), &storage).await;
+            (index, member)
         });
     }
     let mut members = Vec::new();
     while let Some(started) = starting.join_next().await {
-        let (place, member) = started.map_err(|_| MemberError::BrokenOff)?;
-        members.push((place, member?));
+        let (index, member) = started.map_err(|_| MemberError::Panicked)?;
+        members.push((index, member?));
     }
-    members.sort_by_key(|(place, _)| *place);
+    members.sort_by_key(|(index, _)| *index);
     Ok(members.into_iter().map(|(_, member)| member).collect())
 }
 
-/// Creates what is not there yet; what was kept stays as it is.
+/// Creates the missing objects. Existing objects stay unchanged.
 async fn create<K>(api: &Api<K>, objects: &[K]) -> Result<(), String>
 where
     K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
@@ -113,45 +114,50 @@ where
 }
 
 impl Member {
-    async fn start(cluster: &Cluster, wish: SocketAddr, kept: &Place) -> Result<Self, MemberError> {
+    async fn start(
+        cluster: &Cluster,
+        preferred: SocketAddr,
+        storage: &Storage,
+    ) -> Result<Self, MemberError> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let unfurnished = |reason| MemberError::Content {
+        let content_error = |reason| MemberError::Content {
             member: name.clone(),
             reason,
         };
-        let nodes = nodes::of(cluster).map_err(|error| unfurnished(error.to_string()))?;
-        let taken = taken::of(cluster, &nodes).map_err(|error| unfurnished(error.to_string()))?;
-        let on = async |listen| {
-            let config =
-                kept.server(&format!("members/{name}"))
-                    .map_err(|source| MemberError::Kept {
-                        member: name.clone(),
-                        source,
-                    })?;
+        let nodes = nodes::of(cluster).map_err(|error| content_error(error.to_string()))?;
+        let pods = placeholder_pods::of(cluster, &nodes)
+            .map_err(|error| content_error(error.to_string()))?;
+        let start_at = async |listen| {
+            let config = storage
+                .server(&format!("members/{name}"))
+                .map_err(|source| MemberError::Storage {
+                    member: name.clone(),
+                    source,
+                })?;
             let started = Server::start(ServerConfig { listen, ..config }).await;
             started.map_err(|source| MemberError::Server {
                 member: name.clone(),
                 source,
             })
         };
-        let server = match on(wish).await {
-            // A wish, not a demand.
+        let server = match start_at(preferred).await {
+            // The preferred port is in use: take any free one.
             Err(MemberError::Server {
                 source: StartError::Bind { .. },
                 ..
-            }) if wish.port() != 0 => on(SocketAddr::new(wish.ip(), 0)).await,
+            }) if preferred.port() != 0 => start_at(SocketAddr::new(preferred.ip(), 0)).await,
             started => started,
         }?;
         let client = server.client();
-        let furnished = async {
+        let filled = async {
             for definition in extra_apis::of(cluster) {
                 let installed = server.install_crd(definition).await;
                 installed.map_err(|error| error.to_string())?;
             }
             create(&Api::all(client.clone()), &nodes).await?;
-            create(&Api::namespaced(client.clone(), "kube-system"), &taken).await
+            create(&Api::namespaced(client.clone(), "kube-system"), &pods).await
         };
-        furnished.await.map_err(unfurnished)?;
+        filled.await.map_err(content_error)?;
         Ok(Self {
             name: name.clone(),
             server,
@@ -159,27 +165,27 @@ impl Member {
         })
     }
 
-    /// Its name, which is also that of its context in the kubeconfig.
+    /// Returns the name of the member, which is also its context in the kubeconfig.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its API server.
+    /// Returns the API server of the member.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// The number of its nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// What a person needs to look into it.
+    /// Returns the administrator's access to the member.
     pub fn access(&self) -> Access {
         Access::to(&self.server, &self.name)
     }
 
-    /// Ends its server.
+    /// Stops the API server.
     pub async fn stop(self) {
         self.server.shutdown().await;
     }

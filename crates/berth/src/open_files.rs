@@ -1,8 +1,8 @@
-//! The number of files that the process may open. Each connection is one.
+//! Limit of open files, which also bounds the number of connections.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one, as programs in Go do by themselves.
+/// Raises the soft limit to the hard limit, as the Go runtime does.
 pub fn raise_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

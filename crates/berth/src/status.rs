@@ -1,4 +1,4 @@
-//! `berth status`: what is up, where, and how it is.
+//! `berth status`: shows the running control plane and its members.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,74 +12,74 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde::Serialize;
 
-use crate::answer;
 use crate::columns;
 use crate::control_plane::{self, Instance, LookupError};
 use crate::instance::Record;
 use crate::kubeconfig::CONTEXT;
+use crate::output;
 
-/// How long the API server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of the API server's response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Flags of `berth status`.
 #[derive(Args, Clone, Debug)]
 pub struct StatusArgs {
-    /// The kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
+    /// Kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// How the answer looks
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 }
 
-/// How the answer looks.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people.
+    /// Text for humans.
     Text,
-    /// For programs.
+    /// JSON.
     Json,
-    /// For programs.
+    /// YAML.
     Yaml,
 }
 
-/// Why there is no good news.
+/// Reason why the status cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// Nothing is up.
+    /// No `berth up` is running.
     #[error(transparent)]
     NotUp(#[from] LookupError),
-    /// It is not ready yet.
+    /// The `berth up` is still starting.
     #[error("a `berth up` is starting (process {0})")]
     Starting(i32),
-    /// It cannot be addressed.
+    /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It runs, and does not answer.
-    #[error("process {process} runs, but {url} does not answer: {reason}")]
-    Silent {
-        /// The process.
+    /// The process runs, but its API server does not respond.
+    #[error("process {process} runs, but {url} does not respond: {reason}")]
+    Unresponsive {
+        /// Process id.
         process: i32,
-        /// The API server.
+        /// URL of the API server.
         url: String,
-        /// What happened instead.
+        /// Cause.
         reason: String,
     },
-    /// The answer cannot be shown.
-    #[error("cannot write the answer: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
 }
 
-/// What is up.
+/// Status of the control plane.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct Status {
     #[serde(flatten)]
     record: Record,
     members: Vec<Member>,
 }
 
-/// A member, as the control plane sees it.
+/// Status of a member, from its Cluster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Member {
@@ -89,10 +89,10 @@ struct Member {
     nodes: String,
 }
 
-/// Shows what is up.
+/// Prints the status.
 ///
 /// # Errors
-/// When nothing is, or it does not answer.
+/// When no control plane is running, or it does not respond.
 pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
     let Instance { kubeconfig, record } = control_plane::instance(args.kubeconfig)?;
     if record.api_server.is_empty() {
@@ -107,30 +107,30 @@ pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
         .await?,
         Component::CommandLine,
     )?;
-    let asked = tokio::time::timeout(PATIENCE, members(client)).await;
-    let members = match asked {
+    let response = tokio::time::timeout(RESPONSE_TIMEOUT, members(client)).await;
+    let members = match response {
         Ok(Ok(members)) => members,
-        silent => {
-            return Err(StatusError::Silent {
+        failed => {
+            return Err(StatusError::Unresponsive {
                 process: record.process,
-                reason: match silent {
+                reason: match failed {
                     Ok(Err(error)) => error.to_string(),
-                    _ => format!("no answer in {} s", PATIENCE.as_secs()),
+                    _ => format!("no response in {} s", RESPONSE_TIMEOUT.as_secs()),
                 },
                 url: record.api_server,
             });
         }
     };
-    let answer = Answer { record, members };
+    let status = Status { record, members };
     let text = match args.output {
-        Output::Text => text(&answer),
+        Output::Text => text(&status),
         Output::Json => {
-            let text = serde_json::to_string_pretty(&answer).map_err(io::Error::other)?;
+            let text = serde_json::to_string_pretty(&status).map_err(io::Error::other)?;
             text + "\n"
         }
-        Output::Yaml => serde_saphyr::to_string(&answer).map_err(io::Error::other)?,
+        Output::Yaml => serde_saphyr::to_string(&status).map_err(io::Error::other)?,
     };
-    answer::print(&text)?;
+    output::print(&text)?;
     Ok(())
 }
 
@@ -138,12 +138,12 @@ async fn members(client: Client) -> Result<Vec<Member>, kube::Error> {
     let clusters: Api<Cluster> = Api::all(client);
     let listed = clusters.list(&ListParams::default()).await?;
     let mut members: Vec<Member> = listed.items.iter().map(member).collect();
-    members.sort_by(|a, b| place(&a.name).cmp(&place(&b.name)));
+    members.sort_by(|a, b| sort_key(&a.name).cmp(&sort_key(&b.name)));
     Ok(members)
 }
 
-/// Where a name stands in the list: member2 before member10.
-fn place(name: &str) -> (&str, Option<u64>, &str) {
+/// Returns the sort key of a name, which puts member2 before member10.
+fn sort_key(name: &str) -> (&str, Option<u64>, &str) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = name
         .strip_prefix(stem)
@@ -168,8 +168,8 @@ fn member(cluster: &Cluster) -> Member {
     }
 }
 
-fn text(answer: &Answer) -> String {
-    let record = &answer.record;
+fn text(status: &Status) -> String {
+    let record = &status.record;
     let mut text = format!("berth {} is up\n\n", record.version);
     let lines = [
         ("API server", record.api_server.clone()),
@@ -181,11 +181,11 @@ fn text(answer: &Answer) -> String {
     ];
     text.extend(lines.map(|(name, value)| format!("  {name:<12} {value}\n")));
     text.push('\n');
-    if answer.members.is_empty() {
+    if status.members.is_empty() {
         text.push_str("no members\n");
         return text;
     }
-    let rows: Vec<Vec<String>> = answer
+    let rows: Vec<Vec<String>> = status
         .members
         .iter()
         .map(|member| {
@@ -206,11 +206,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_stand_in_the_order_of_their_numbers() {
+    fn members_are_sorted_by_their_numbers() {
         let mut names = [
             "member10", "member2", "edge", "member", "member1", "member02",
         ];
-        names.sort_by_key(|name| place(name));
+        names.sort_by_key(|name| sort_key(name));
         let expected = [
             "edge", "member", "member1", "member02", "member2", "member10",
         ];

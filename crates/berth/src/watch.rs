@@ -1,13 +1,13 @@
-//! `berth watch`: policies, bindings and members, live: what is wanted where, what is ready, and what moves.
+//! `berth watch`: live view of placements, ready replicas and changes of bindings and clusters.
 //!
 //! ```text
-//! source (list and watch) ──> board ──> screen   on a terminal: the state, drawn again when it changes
-//!                  keys ──> view ──┘             anywhere else: what happens, a line each (lines)
+//! source (list and watch) ──> dashboard ──> screen   on a terminal: the current state, redrawn when it changes
+//!                      keys ──> view ──┘             otherwise: one line per event (lines)
 //! ```
 //!
-//! It reads bindings and clusters of one control plane and writes nothing.
+//! It only reads from the control plane.
 
-mod board;
+mod dashboard;
 mod keys;
 mod lines;
 mod screen;
@@ -27,17 +27,17 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::board::Board;
+use self::dashboard::Dashboard;
 use self::screen::Events;
-use self::source::Seen;
+use self::source::WatchEvent;
 use self::terminal::Terminal;
 use self::view::{Reaction, View};
 use crate::control_plane::target;
 
-/// How many changes may wait to be shown.
-const INBOX: usize = 1024;
-/// The shortest time between two pictures.
-const FRAME: Duration = Duration::from_millis(200);
+/// Capacity of the channel for watch events.
+const CHANNEL_CAPACITY: usize = 1024;
+/// Minimum time between two redraws.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Flags of `berth watch`.
 #[derive(Args, Clone, Debug)]
@@ -46,31 +46,31 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// A context of the kubeconfig other than its current one
+    /// Context of the kubeconfig [default: the current one]
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 
-    /// Only bindings of this namespace
+    /// Show only bindings of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// Print what happens, a line each, on a terminal too
+    /// Print one line per event, also on a terminal
     #[arg(long)]
     pub lines: bool,
 }
 
-/// Why nothing can be shown.
+/// Reason why `berth watch` ends.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It does not answer as it should.
+    /// The control plane refuses a request.
     #[error("cannot watch {what}: {reason}")]
     Read {
-        /// What was asked for.
+        /// Requested resource.
         what: String,
-        /// What came instead.
+        /// Cause.
         reason: String,
     },
     /// The output cannot be written.
@@ -78,84 +78,91 @@ pub enum WatchError {
     Output(#[from] std::io::Error),
 }
 
-/// Shows what happens until the user has seen enough.
+/// Shows bindings and clusters until the user quits.
 ///
 /// # Errors
 /// When the control plane cannot be read at the start, or the output cannot be written.
 pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), WatchError> {
     let target = target(args.kubeconfig, args.context);
-    let reached = async {
+    let connecting = async {
         let client =
             connect::reach(connect::config(&target).await?, Component::CommandLine).await?;
         source::check(&client).await?;
         Ok::<_, WatchError>(client)
     };
     let client = tokio::select! {
-        reached = reached => reached?,
+        connected = connecting => connected?,
         () = cancel.cancelled() => return Ok(()),
     };
-    let (sender, inbox) = mpsc::channel(INBOX);
-    let _following = source::follow(client, args.namespace, &sender);
+    let (sender, inbox) = mpsc::channel(CHANNEL_CAPACITY);
+    let _watches = source::follow(client, args.namespace, &sender);
     drop(sender);
     let shown = if args.lines || !std::io::stdout().is_terminal() {
-        tell(inbox, cancel).await
+        print_lines(inbox, cancel).await
     } else {
         draw(inbox, cancel).await
     };
     match shown {
-        // `berth watch | head` has read enough.
+        // `berth watch | head` closes the pipe when it has its lines.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
 }
 
-async fn tell(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std::io::Result<()> {
-    let mut board = Board::default();
+async fn print_lines(
+    mut inbox: mpsc::Receiver<WatchEvent>,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
+    let mut dashboard = Dashboard::default();
     let mut out = std::io::stdout();
     loop {
-        let seen = tokio::select! {
+        let event = tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            seen = inbox.recv() => seen,
+            event = inbox.recv() => event,
         };
-        let Some(seen) = seen else { return Ok(()) };
-        for news in board.see(seen) {
+        let Some(event) = event else { return Ok(()) };
+        for news in dashboard.apply(event) {
             writeln!(out, "{}", lines::line(&jiff::Timestamp::now(), &news))?;
         }
         out.flush()?;
     }
 }
 
-async fn draw(mut inbox: mpsc::Receiver<Seen>, cancel: CancellationToken) -> std::io::Result<()> {
-    let (mut board, mut events, mut view) = (Board::default(), Events::default(), View::default());
+async fn draw(
+    mut inbox: mpsc::Receiver<WatchEvent>,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
+    let (mut dashboard, mut events, mut view) =
+        (Dashboard::default(), Events::default(), View::default());
     let mut resized = signal(SignalKind::window_change())?;
     let mut terminal = Terminal::open()?;
     let mut keys = terminal.keys();
-    let mut due = Some(Instant::now() + FRAME);
+    let mut redraw_at = Some(Instant::now() + REDRAW_INTERVAL);
     loop {
-        let drawing = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
+        let redraw = async {
+            match redraw_at {
+                Some(redraw_at) => tokio::time::sleep_until(redraw_at).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            seen = inbox.recv() => {
-                let Some(seen) = seen else { return Ok(()) };
-                for news in board.see(seen) {
+            event = inbox.recv() => {
+                let Some(event) = event else { return Ok(()) };
+                for news in dashboard.apply(event) {
                     events.push(lines::line(&jiff::Timestamp::now(), &news));
                 }
-                due.get_or_insert_with(|| Instant::now() + FRAME);
+                redraw_at.get_or_insert_with(|| Instant::now() + REDRAW_INTERVAL);
             }
             // A key press redraws at once.
             Some(key) = keys.recv() => match view.press(key) {
                 Reaction::Quit => return Ok(()),
-                Reaction::Draw => due = Some(Instant::now()),
+                Reaction::Draw => redraw_at = Some(Instant::now()),
             },
-            Some(()) = resized.recv() => due = Some(Instant::now()),
-            () = drawing => {
-                terminal.show(&screen::picture(&board, &events, &mut view, terminal.size()))?;
-                due = None;
+            Some(()) = resized.recv() => redraw_at = Some(Instant::now()),
+            () = redraw => {
+                terminal.show(&screen::render(&dashboard, &events, &mut view, terminal.size()))?;
+                redraw_at = None;
             }
         }
     }

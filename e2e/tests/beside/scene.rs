@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use berth::join::{self, Endpoint};
-use berth::up::{ControlPlane, Part, UpArgs};
+use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_api::component::Component;
 use berth_api::{ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_e2e::{RealServer, eventually};
@@ -38,7 +38,7 @@ pub struct Scene {
 /// Makes the control plane one for members that are simulated elsewhere.
 async fn furnish(control: &Client, up: &ControlPlane) {
     berth::up::prepare(control, &[]).await.unwrap();
-    for (member, cluster) in up.members().iter().zip(berth::fleet::made_up(3)) {
+    for (member, cluster) in up.members().iter().zip(berth::fleet::generate(3)) {
         let endpoint = Endpoint {
             url: member.server().url(),
             ca_pem: member.server().ca_pem().to_owned(),
@@ -67,7 +67,7 @@ impl Scene {
         let arguments = UpArgs {
             port: 0,
             members: 3,
-            without: vec![Part::Scheduler, Part::Controllers],
+            without: vec![DisabledComponent::Scheduler, DisabledComponent::Controllers],
             ..UpArgs::default()
         };
         let up = ControlPlane::start(&arguments).await.unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use berth::up::{ControlPlane, Part, UpArgs};
+use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_e2e::eventually;
 use berth_scheduler::process::logging::LogArgs;
 use kube::Client;
@@ -33,7 +33,7 @@ impl Scene {
         let arguments = UpArgs {
             port: 0,
             members: MEMBERS.len(),
-            without: vec![Part::Controllers, Part::Scheduler],
+            without: vec![DisabledComponent::Controllers, DisabledComponent::Scheduler],
             ..UpArgs::default()
         };
         let plane = ControlPlane::start(&arguments).await.unwrap();

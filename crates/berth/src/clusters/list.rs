@@ -1,4 +1,4 @@
-//! `berth get clusters`: the members, as a table or for programs.
+//! `berth get clusters`: lists the members as a table, JSON or YAML.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use super::cordon::is_cordoned;
 use super::{ClustersError, get};
-use crate::answer;
 use crate::columns::{align, cell};
 use crate::control_plane::ControlPlaneArgs;
+use crate::output;
 
-/// What is shown.
+/// Subcommands of `berth get`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Get {
-    /// Show the members
+    /// List the members
     #[command(visible_alias = "cluster")]
     Clusters(ListArgs),
 }
@@ -27,38 +27,38 @@ pub enum Get {
 /// Flags of `berth get clusters`.
 #[derive(Args, Clone, Debug)]
 pub struct ListArgs {
-    /// These only
+    /// Names of members; all if there are none
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// How the answer looks
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
 
-    /// Where the members are kept.
+    /// The control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// How the answer looks.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// A table.
     Table,
     /// A table with more columns.
     Wide,
-    /// `cluster/NAME`, line by line.
+    /// `cluster/NAME`, one per line.
     Name,
-    /// The objects.
+    /// The objects as JSON.
     Json,
-    /// The objects.
+    /// The objects as YAML.
     Yaml,
 }
 
-/// Shows the members.
+/// Prints the members.
 ///
 /// # Errors
-/// When they cannot be read, or one that is named is not there.
+/// When they cannot be read, or a named member does not exist.
 pub async fn run(get: Get) -> Result<(), ClustersError> {
     let Get::Clusters(args) = get;
     let clusters: Api<Cluster> = Api::all(args.control_plane.client().await?);
@@ -83,27 +83,27 @@ pub async fn run(get: Get) -> Result<(), ClustersError> {
         Output::Json => format!("{:#}\n", list(&shown)),
         Output::Yaml => serde_saphyr::to_string(&list(&shown)).map_err(io::Error::other)?,
         Output::Table | Output::Wide if shown.is_empty() => {
-            "no members: `berth join` makes a cluster one\n".to_owned()
+            "no members: add a cluster with `berth join`\n".to_owned()
         }
         Output::Table => table(&shown, false, Timestamp::now()),
         Output::Wide => table(&shown, true, Timestamp::now()),
     };
-    answer::print(&text)?;
+    output::print(&text)?;
     Ok(())
 }
 
-/// The objects as kubectl prints several of them.
+/// Returns the objects as a List, as kubectl prints them.
 fn list(clusters: &[Cluster]) -> Value {
     json!({ "apiVersion": "v1", "kind": "List", "items": clusters })
 }
 
-const NARROW: [&str; 6] = ["NAME", "VERSION", "MODE", "READY", "CORDONED", "AGE"];
-const MORE: [&str; 5] = ["PROVIDER", "REGION", "ZONES", "TAINTS", "API-ENDPOINT"];
+const COLUMNS: [&str; 6] = ["NAME", "VERSION", "MODE", "READY", "CORDONED", "AGE"];
+const WIDE_COLUMNS: [&str; 5] = ["PROVIDER", "REGION", "ZONES", "TAINTS", "API-ENDPOINT"];
 
 fn table(clusters: &[Cluster], wide: bool, now: Timestamp) -> String {
-    let mut header = NARROW.to_vec();
+    let mut header = COLUMNS.to_vec();
     if wide {
-        header.extend(MORE);
+        header.extend(WIDE_COLUMNS);
     }
     let rows: Vec<Vec<String>> = clusters
         .iter()
@@ -150,12 +150,12 @@ fn row(cluster: &Cluster, wide: bool, now: Timestamp) -> Vec<String> {
     row
 }
 
-/// How long ago something was, in its greatest unit.
+/// Formats an age in its largest suitable unit.
 fn age(seconds: i64) -> String {
     const UNITS: [(i64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let seconds = seconds.max(0);
     for (unit, letter) in UNITS {
-        // Two of a unit tell more than one of the next.
+        // `119m` is more precise than `1h`, so a unit is used from two upwards.
         if seconds >= 2 * unit {
             return format!("{}{letter}", seconds / unit);
         }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_short() {
+    fn ages_use_the_largest_unit_from_two_upwards() {
         for (seconds, text) in [
             (-5, "0s"),
             (119, "119s"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_dash() {
+    fn missing_values_are_dashes() {
         let cluster: Cluster = serde_json::from_value(json!({
             "metadata": { "name": "m1" },
             "spec": { "syncMode": "Push", "region": "eu", "taints": [

@@ -4,38 +4,38 @@ use clap::Args;
 use k8s_openapi::api::core::v1::Taint;
 use kube::api::Api;
 
-use super::taints::{self, TaintChange};
+use super::taint_change::{self, TaintChange};
 use super::{ClustersError, change_taints};
-use crate::answer;
 use crate::control_plane::ControlPlaneArgs;
+use crate::output;
 
 /// Flags of `berth taint`.
 #[derive(Args, Clone, Debug)]
 pub struct TaintArgs {
-    /// Members, and what changes: `member1 dedicated=gpu:NoSchedule spot:NoExecute-`
+    /// Members, and changes of their taints: `member1 dedicated=gpu:NoSchedule spot:NoExecute-`
     #[arg(value_name = "NAME... TAINT", required = true)]
     pub words: Vec<String>,
 
-    /// Lets a taint that is there with another value have this one
+    /// Overwrites the value of an existing taint
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Say what would be done; nothing is written
+    /// Report what would be done; nothing is written
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Where the members are kept.
+    /// The control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// Whether a word of the command line changes a taint; otherwise it names a member.
+/// Reports whether a word of the command line is a change of a taint. Other words name members.
 fn is_change(word: &str) -> bool {
     word.contains(['=', ':']) || word.ends_with('-')
 }
 
-/// Members and changes. The word `cluster` or `clusters` before the members is as good as none.
-fn sorted(words: &[String]) -> Result<(Vec<String>, Vec<TaintChange>), String> {
+/// Splits the words into members and changes. A leading `cluster` or `clusters` is ignored, as in kubectl.
+fn parse_words(words: &[String]) -> Result<(Vec<String>, Vec<TaintChange>), String> {
     let words = match words.split_first() {
         Some((first, rest))
             if rest.len() > 1 && ["cluster", "clusters"].contains(&first.as_str()) =>
@@ -62,33 +62,35 @@ fn sorted(words: &[String]) -> Result<(Vec<String>, Vec<TaintChange>), String> {
             .map_err(|error| format!("taint {word}: {error}"))
     });
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
-    taints::check(&changes)?;
+    taint_change::check(&changes)?;
     Ok((names.to_vec(), changes))
 }
 
 /// Changes the taints of members, one member after the other.
 ///
 /// # Errors
-/// With the first that cannot be changed.
+/// With the first member that cannot be changed.
 pub async fn run(args: TaintArgs) -> Result<(), ClustersError> {
-    let (names, changes) = sorted(&args.words).map_err(ClustersError::Usage)?;
+    let (names, changes) = parse_words(&args.words).map_err(ClustersError::Usage)?;
     let clusters = Api::all(args.control_plane.client().await?);
     for name in &names {
         let apply = |taints: &[Taint]| {
-            let after = taints::apply(taints, &changes, args.overwrite)
+            let after = taint_change::apply(taints, &changes, args.overwrite)
                 .map_err(|error| ClustersError::Taints(format!("{name}: {error}")))?;
-            let differs = after.is_some();
-            Ok((after, differs))
+            let changed = after.is_some();
+            Ok((after, changed))
         };
-        let differs = change_taints(&clusters, name, args.dry_run, apply).await?;
-        let adds = changes.iter().any(|one| matches!(one, TaintChange::Add(_)));
-        let how = match (differs, adds) {
+        let changed = change_taints(&clusters, name, args.dry_run, apply).await?;
+        let adds = changes
+            .iter()
+            .any(|change| matches!(change, TaintChange::Add(_)));
+        let result = match (changed, adds) {
             (false, _) => "unchanged",
             (true, true) => "tainted",
             (true, false) => "untainted",
         };
         let note = if args.dry_run { " (dry run)" } else { "" };
-        answer::print(&format!("cluster/{name} {how}{note}\n"))?;
+        output::print(&format!("cluster/{name} {result}{note}\n"))?;
     }
     Ok(())
 }
@@ -99,7 +101,7 @@ mod tests {
 
     fn of(words: &str) -> Result<(Vec<String>, usize), String> {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        sorted(&words).map(|(names, changes)| (names, changes.len()))
+        parse_words(&words).map(|(names, changes)| (names, changes.len()))
     }
 
     #[test]
@@ -116,15 +118,15 @@ mod tests {
         );
         assert_eq!(of("m1 a:NoSchedule"), Ok((names(&["m1"]), 1)));
         assert_eq!(of("cluster a-"), Ok((names(&["cluster"]), 1)));
-        for (words, said) in [
+        for (words, expected) in [
             ("a:NoSchedule", "no member is named"),
             ("m1", "no taint is named"),
             ("m1 a- m2", "m2 comes after a taint"),
-            ("m1 a:Never", "taint a:Never: \"Never\" is no effect"),
+            ("m1 a:Never", "taint a:Never: \"Never\" is not an effect"),
             ("m1 a- a:NoExecute", "a:NoExecute is named twice"),
         ] {
             let error = of(words).unwrap_err();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 }

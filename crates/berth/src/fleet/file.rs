@@ -1,5 +1,6 @@
-//! Fleet files: Cluster manifests as YAML documents or JSON, one by one or in Lists, as `kubectl get clusters -o yaml` writes
-//! them. What could not become a member is refused here, with the place where it stands.
+//! Fleet files: Cluster manifests in YAML or JSON, as single documents or as Lists like `kubectl get clusters -o yaml`.
+//!
+//! Invalid manifests are refused with the number of their document.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,39 +14,39 @@ use serde_json::Value;
 use crate::join::command::cluster_name;
 use crate::kubeconfig::CONTEXT;
 
-/// As many nodes as the largest clusters have.
-const MOST_NODES: i32 = 5_000;
+/// Maximum number of nodes of a cluster.
+const MAX_NODES: i32 = 5_000;
 
-/// A fleet file that cannot be used.
+/// Reason why a fleet file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the fleet file {path}: {source}", path = .path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// There is nothing in it.
+    /// The file has no Cluster.
     #[error("fleet file {path}: there is no Cluster in it; `--members 0` starts without members", path = .0.display())]
     Empty(PathBuf),
-    /// It is not YAML.
+    /// The file is not valid YAML.
     #[error("fleet file {path}: {reason}", path = .path.display())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// Description and position of the error.
         reason: String,
     },
-    /// A document is no Cluster manifest.
+    /// A document is not a valid Cluster manifest.
     #[error("fleet file {path}, document {document}: {reason}", path = .path.display())]
     Document {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The document, counted from 1.
+        /// Number of the document, from 1.
         document: usize,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
 }
@@ -53,8 +54,8 @@ pub enum FleetError {
 /// Reads a fleet file.
 ///
 /// # Errors
-/// When the file cannot be read, has no Cluster in it, or a document in it is no Cluster, repeats a name, or says what no
-/// cluster can be like.
+/// When the file cannot be read, has no Cluster, or has a document that is not a Cluster, repeats a name, or is
+/// invalid.
 pub fn read(path: &Path) -> Result<Vec<Cluster>, FleetError> {
     let text = std::fs::read_to_string(path).map_err(|source| FleetError::Read {
         path: path.to_owned(),
@@ -76,17 +77,17 @@ pub fn read(path: &Path) -> Result<Vec<Cluster>, FleetError> {
     Ok(fleet)
 }
 
-/// The clusters of all documents, or which document is wrong, and how.
+/// Returns the clusters of all documents, or the number of an invalid document and the reason.
 fn clusters(documents: Vec<Value>) -> Result<Vec<Cluster>, (usize, String)> {
     let mut names = BTreeSet::new();
     let mut fleet = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
-        let wrong = |reason| (index + 1, reason);
+        let error = |reason| (index + 1, reason);
         for object in objects(document) {
-            let cluster = cluster(object).map_err(wrong)?;
+            let cluster = cluster(object).map_err(error)?;
             let name = cluster.metadata.name.clone().unwrap_or_default();
             if !names.insert(name.clone()) {
-                return Err(wrong(format!("the name {name:?} is there twice")));
+                return Err(error(format!("the name {name:?} is used twice")));
             }
             fleet.push(cluster);
         }
@@ -94,7 +95,7 @@ fn clusters(documents: Vec<Value>) -> Result<Vec<Cluster>, (usize, String)> {
     Ok(fleet)
 }
 
-/// What is in a document: nothing, an object, or those of a List.
+/// Returns the objects of a document: none, one, or the items of a List.
 fn objects(mut document: Value) -> Vec<Value> {
     if document.is_null() {
         return Vec::new();
@@ -130,7 +131,7 @@ fn cluster(object: Value) -> Result<Cluster, String> {
     if let Some(field) = unknown_field(&object, &understood) {
         return Err(format!("unknown field {field:?}"));
     }
-    // What another server has written about the object is not this one's.
+    // The rest of the metadata belongs to the server that the manifest comes from.
     cluster.metadata = ObjectMeta {
         name: cluster.metadata.name,
         labels: cluster.metadata.labels,
@@ -141,7 +142,7 @@ fn cluster(object: Value) -> Result<Cluster, String> {
     Ok(cluster)
 }
 
-/// What no cluster can be like.
+/// Validates the values of a manifest.
 fn check(cluster: &Cluster) -> Result<(), String> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     if name.is_empty() {
@@ -157,9 +158,9 @@ fn check(cluster: &Cluster) -> Result<(), String> {
     let nodes = status.node_summary.unwrap_or_default();
     for (field, number) in [("totalNum", nodes.total_num), ("readyNum", nodes.ready_num)] {
         let number = number.unwrap_or_default();
-        if !(0..=MOST_NODES).contains(&number) {
+        if !(0..=MAX_NODES).contains(&number) {
             return Err(format!(
-                "status.nodeSummary.{field} is {number}: a cluster has 0 to {MOST_NODES} nodes"
+                "status.nodeSummary.{field} is {number}: a cluster has 0 to {MAX_NODES} nodes"
             ));
         }
     }
@@ -176,17 +177,17 @@ fn check(cluster: &Cluster) -> Result<(), String> {
         ("allocated", summary.allocated),
     ] {
         for (resource, text) in amounts {
-            let place = format!("status.resourceSummary.{list}.{resource}");
-            let amount = text.parse().map_err(|why| format!("{place}: {why}"))?;
+            let field = format!("status.resourceSummary.{list}.{resource}");
+            let amount = text.parse().map_err(|why| format!("{field}: {why}"))?;
             if amount < Quantity::default() {
-                return Err(format!("{place} is less than nothing: {}", text.0));
+                return Err(format!("{field} is negative: {}", text.0));
             }
         }
     }
     Ok(())
 }
 
-/// The path of the first field that is written but not understood. Empty values need not come back.
+/// Returns the path of the first field that the Cluster type does not know. Empty values are ignored.
 fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
     match (written, understood) {
         (Value::Object(written), Value::Object(understood)) => {
@@ -206,7 +207,7 @@ fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
     }
 }
 
-/// The first line of what a parser says, which begins with what everybody knows.
+/// Returns the first line of a parser's message, without its prefix `error: `.
 fn one_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     line.trim_start_matches("error: ").to_owned()
@@ -215,7 +216,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::made_up;
+    use crate::fleet::generate;
 
     const GOOD: &str = "apiVersion: cluster.karmada.io/v1alpha1
 kind: Cluster
@@ -234,13 +235,13 @@ status:
     }
 
     #[test]
-    fn the_example_is_the_fleet_of_a_plain_up() {
+    fn the_example_equals_the_default_fleet() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fleet.yaml");
-        assert_eq!(read(&path).unwrap(), made_up(3));
+        assert_eq!(read(&path).unwrap(), generate(3));
     }
 
     #[test]
-    fn a_bad_document_is_named() {
+    fn an_invalid_document_is_named() {
         let cases = [
             (
                 "kind: Pod\napiVersion: v1\n".to_owned(),
@@ -248,7 +249,7 @@ status:
             ),
             (
                 format!("{GOOD}---\n{GOOD}"),
-                "document 2: the name \"m\" is there twice",
+                "document 2: the name \"m\" is used twice",
             ),
             (
                 format!("{GOOD}---\n{}", GOOD.replace("metadata: {name: m}\n", "")),
@@ -276,8 +277,8 @@ status:
     }
 
     #[test]
-    fn nonsense_is_refused_where_it_stands() {
-        for (written, nonsense, expected) in [
+    fn an_invalid_value_is_refused_with_its_field() {
+        for (written, invalid, expected) in [
             (
                 "name: m",
                 "name: A_B",
@@ -303,16 +304,16 @@ status:
             (
                 "cpu: 4",
                 "cpu: -4",
-                "status.resourceSummary.allocatable.cpu is less than nothing: -4",
+                "status.resourceSummary.allocatable.cpu is negative: -4",
             ),
         ] {
-            let message = parse(&GOOD.replace(written, nonsense)).unwrap_err();
+            let message = parse(&GOOD.replace(written, invalid)).unwrap_err();
             assert!(message.contains(expected), "{message}");
         }
     }
 
     #[test]
-    fn a_list_of_another_server_is_a_fleet() {
+    fn a_list_from_another_server_is_a_fleet() {
         let text = r#"{"apiVersion": "v1", "kind": "List", "items": [{
             "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": {"name": "m", "uid": "u", "resourceVersion": "7", "generation": 2, "labels": {"a": "b"},
@@ -327,7 +328,7 @@ status:
     }
 
     #[test]
-    fn other_ends_of_lines_and_a_mark_at_the_beginning_do_not_matter() {
+    fn crlf_and_a_byte_order_mark_are_accepted() {
         let expected = parse(GOOD).unwrap();
         assert_eq!(parse(&GOOD.replace('\n', "\r\n")).unwrap(), expected);
         assert_eq!(parse(&format!("\u{feff}{GOOD}")).unwrap(), expected);

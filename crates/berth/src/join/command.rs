@@ -1,4 +1,4 @@
-//! `berth join`: a cluster of one's own becomes a member.
+//! `berth join`: registers your own cluster as a member.
 
 use std::path::PathBuf;
 
@@ -11,108 +11,108 @@ use clap::Args;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
-use super::{Endpoint, Hand, JoinError, Telling, between, member};
-use crate::answer;
-use crate::control_plane::{ControlPlaneArgs, patient};
+use super::{Applier, Endpoint, JoinError, Verbosity, member, register};
+use crate::control_plane::{ControlPlaneArgs, retry_requests};
+use crate::output;
 
-/// The longest name of a member.
-const LONGEST_NAME: usize = 48;
+/// Maximum length of a member's name.
+const MAX_NAME_LENGTH: usize = 48;
 
 /// Flags of `berth join`.
 #[derive(Args, Clone, Debug)]
 pub struct JoinArgs {
-    /// The name of the member
+    /// Name of the member
     #[arg(value_name = "NAME", value_parser = cluster_name)]
     pub name: String,
 
-    /// The way into it.
+    /// Access to the member.
     #[command(flatten)]
-    pub way: MemberArgs,
+    pub member: MemberArgs,
 
-    /// Where the control plane reaches the member's API [default: the server of the member's kubeconfig]
+    /// URL at which the control plane reaches the member's API [default: the server of the member's kubeconfig]
     #[arg(long, value_name = "URL")]
     pub cluster_endpoint: Option<String>,
 
-    /// Who provides the member
+    /// Provider of the member
     #[arg(long, value_name = "NAME")]
     pub cluster_provider: Option<String>,
 
-    /// The region of the member
+    /// Region of the member
     #[arg(long, value_name = "NAME")]
     pub cluster_region: Option<String>,
 
-    /// The zones of the member
+    /// Zones of the member
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub cluster_zones: Vec<String>,
 
-    /// Say what would be done; both servers are read, and nothing is written
+    /// Report what would be written; both servers are read, and nothing is written
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Where the members are kept.
+    /// The control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// The way into a member, as its administrator has it.
+/// An administrator's access to a member.
 #[derive(Args, Clone, Debug)]
 pub struct MemberArgs {
-    /// A kubeconfig of the member, with all rights in it
+    /// Kubeconfig of the member, with all rights in it
     #[arg(long, value_name = "PATH", required = true)]
     pub cluster_kubeconfig: PathBuf,
 
-    /// The context of the member in that kubeconfig [default: the current one]
+    /// Context of the member in that kubeconfig [default: the current one]
     #[arg(long, value_name = "NAME")]
     pub cluster_context: Option<String>,
 }
 
-/// Why a cluster is not joined.
+/// Reason why a cluster cannot join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinCommandError {
     /// The control plane cannot be addressed.
-    #[error("{}", super::unreached(.0))]
+    #[error("{}", super::control_plane_error(.0))]
     ControlPlane(ConnectError),
     /// The member cannot be addressed.
     #[error("the member: {0}")]
     Member(ConnectError),
-    /// The name is in use.
+    /// Another cluster uses the name.
     #[error(
         "there is a member named {0} already, and it is another cluster: choose another name, or run `berth unjoin {0}` first"
     )]
     NameTaken(String),
-    /// The cluster is a member.
+    /// The cluster is a member under another name.
     #[error("this cluster is a member already, as {0}: run `berth unjoin {0}` first")]
     IsMember(String),
-    /// It would be its own member.
+    /// The kubeconfig of the member is that of the control plane.
     #[error(
         "{} leads to the control plane itself: name a context of the member with --cluster-context", .0.display()
     )]
     Itself(PathBuf),
-    /// Nobody could tell that the member is the member.
+    /// The kubeconfig has no certificate authority to verify the member with.
     #[error(
         "{0} names no authority of the member's certificate: add certificate-authority-data to its cluster"
     )]
     NoAuthority(PathBuf),
-    /// A server refuses.
+    /// A server refuses a request.
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The list of members cannot be read.
     #[error("cannot list the members: {}", api_error_message(.0))]
     List(Box<kube::Error>),
-    /// Nobody reads what is said.
-    #[error("cannot write the answer: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
 }
 
 impl JoinCommandError {
-    /// Whether the command line has to change.
+    /// Reports whether the command line has to change.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::NoAuthority(_) | Self::Itself(_))
     }
 }
 
 impl MemberArgs {
-    /// What the kubeconfig says.
+    /// Returns the client configuration from the kubeconfig.
     pub(crate) async fn config(&self) -> Result<kube::Config, ConnectError> {
         let target = Target {
             kubeconfig: Some(self.cluster_kubeconfig.clone()),
@@ -120,37 +120,45 @@ impl MemberArgs {
             master: None,
         };
         let mut config = connect::config(&target).await?;
-        patient(&mut config);
+        retry_requests(&mut config);
         Ok(config)
     }
 }
 
-/// Makes a cluster a member, and says what was done.
+/// Registers a cluster as a member, and reports each step.
 ///
 /// # Errors
-/// When it cannot; what was done until then stays, and another try goes on from there.
+/// When a step fails. Finished steps stay, and a second run continues from there.
 pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
-    let config = args.way.config().await.map_err(JoinCommandError::Member)?;
+    let config = args
+        .member
+        .config()
+        .await
+        .map_err(JoinCommandError::Member)?;
     let client = args.control_plane.client().await;
     let client = client.map_err(JoinCommandError::ControlPlane)?;
     let member_client = connect::client(config.clone(), Component::CommandLine)
         .map_err(JoinCommandError::Member)?;
-    let telling = if args.dry_run {
-        Telling::DryRun
+    let verbosity = if args.dry_run {
+        Verbosity::DryRun
     } else {
-        Telling::Everything
+        Verbosity::Verbose
     };
-    let control_plane = Hand::new(&client, "control plane", telling);
-    let member = Hand::new(&member_client, &args.name, telling);
+    let control_plane = Applier::new(&client, "control plane", verbosity);
+    let member = Applier::new(&member_client, &args.name, verbosity);
     let id = member::id_of(&member).await?;
     if member::id_of(&control_plane).await? == id {
-        return Err(JoinCommandError::Itself(args.way.cluster_kubeconfig));
+        return Err(JoinCommandError::Itself(args.member.cluster_kubeconfig));
     }
-    is_free(&client, &args.name, &id).await?;
+    check_not_joined(&client, &args.name, &id).await?;
     let ca_pem = match &config.root_cert {
         Some(certificates) => pem(certificates),
         None if config.accept_invalid_certs => String::new(),
-        None => return Err(JoinCommandError::NoAuthority(args.way.cluster_kubeconfig)),
+        None => {
+            return Err(JoinCommandError::NoAuthority(
+                args.member.cluster_kubeconfig,
+            ));
+        }
     };
     let url = config.cluster_url.to_string();
     let endpoint = Endpoint {
@@ -172,19 +180,23 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
         },
     );
     cluster.metadata.name = Some(args.name.clone());
-    between(&control_plane, &member, &endpoint, &cluster).await?;
+    register(&control_plane, &member, &endpoint, &cluster).await?;
     let name = &args.name;
-    let said = if args.dry_run {
+    let summary = if args.dry_run {
         format!("{name} would be a member (dry run: nothing was written)\n")
     } else {
         format!("{name} is a member\n")
     };
-    answer::print(&said)?;
+    output::print(&summary)?;
     Ok(())
 }
 
-/// Whether a cluster can be the member of this name; it can when it is already.
-async fn is_free(client: &kube::Client, name: &str, id: &str) -> Result<(), JoinCommandError> {
+/// Checks that the cluster can be the member of this name. It may be that member already.
+async fn check_not_joined(
+    client: &kube::Client,
+    name: &str,
+    id: &str,
+) -> Result<(), JoinCommandError> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let all = clusters.list(&ListParams::default()).await;
     let all = all.map_err(|error| JoinCommandError::List(Box::new(error)))?;
@@ -200,7 +212,7 @@ async fn is_free(client: &kube::Client, name: &str, id: &str) -> Result<(), Join
     Ok(())
 }
 
-/// Certificates as text.
+/// Encodes certificates as PEM.
 fn pem(certificates: &[Vec<u8>]) -> String {
     use base64::Engine as _;
     const LINE: usize = 64;
@@ -208,8 +220,8 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     for certificate in certificates {
         let encoded = base64::engine::general_purpose::STANDARD.encode(certificate);
         text.push_str("-----BEGIN CERTIFICATE-----\n");
-        for (place, letter) in encoded.chars().enumerate() {
-            if place > 0 && place % LINE == 0 {
+        for (position, letter) in encoded.chars().enumerate() {
+            if position > 0 && position % LINE == 0 {
                 text.push('\n');
             }
             text.push(letter);
@@ -219,11 +231,11 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
-/// The name of a member: a DNS label, and not too long for what is made of it.
+/// Parses the name of a member: a DNS label that is short enough for the names derived from it.
 pub(crate) fn cluster_name(text: &str) -> Result<String, String> {
     let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-    if text.is_empty() || text.len() > LONGEST_NAME {
-        return Err(format!("must have 1 to {LONGEST_NAME} characters"));
+    if text.is_empty() || text.len() > MAX_NAME_LENGTH {
+        return Err(format!("must have 1 to {MAX_NAME_LENGTH} characters"));
     }
     let valid = text.chars().all(|letter| is_inner(letter) || letter == '-')
         && text.starts_with(is_inner)
@@ -240,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_labels() {
+    fn member_names_are_dns_labels() {
         for name in ["a", "member-1", "0", &"a".repeat(48)] {
             assert_eq!(cluster_name(name), Ok(name.to_owned()));
         }
@@ -250,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_become_lines() {
+    fn pem_lines_have_64_characters() {
         let text = pem(&[vec![1; 60], vec![2]]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 7);

@@ -1,4 +1,4 @@
-//! The control plane's side: the Cluster, and the Secrets that belong to it.
+//! Objects in the control plane: the Cluster and its Secrets.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::Api;
 use kube::{Resource as _, ResourceExt as _};
 
-use super::hand::{Hand, JoinError};
-use super::named;
+use super::applier::{Applier, JoinError};
+use super::system_metadata;
 
-/// What the control plane keeps of a member.
+/// Credentials that the control plane stores for a member.
 pub(super) struct Credentials {
     pub(super) ca_pem: String,
     pub(super) token: String,
     pub(super) impersonator: String,
 }
 
-/// The name of the Secret with which the control plane acts for others.
+/// Returns the name of the Secret with which the control plane impersonates users.
 fn impersonator_of(cluster: &str) -> String {
     format!("{cluster}-impersonator")
 }
 
-/// Registers a member.
+/// Writes the Cluster and its Secrets.
 pub(super) async fn register(
-    control_plane: &Hand<'_>,
+    control_plane: &Applier<'_>,
     mut cluster: Cluster,
     credentials: Credentials,
 ) -> Result<Cluster, JoinError> {
@@ -40,7 +40,7 @@ pub(super) async fn register(
     cluster.spec.impersonator_secret_ref = Some(reference(impersonator_of(&name)));
     let client = || control_plane.client.clone();
     let namespace = Namespace {
-        metadata: named(NAMESPACE_CLUSTER),
+        metadata: system_metadata(NAMESPACE_CLUSTER),
         ..Namespace::default()
     };
     control_plane.apply(&Api::all(client()), namespace).await?;
@@ -62,9 +62,9 @@ pub(super) async fn register(
     Ok(joined)
 }
 
-/// A Secret that goes when the Cluster goes.
+/// Returns a Secret that the Cluster owns.
 fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
-    let mut metadata = named(name);
+    let mut metadata = system_metadata(name);
     metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
     metadata.owner_references = Some(cluster.owner_ref(&()).into_iter().collect());
     let bytes = |text: String| ByteString(text.into_bytes());
@@ -78,8 +78,11 @@ fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
     }
 }
 
-/// Removes the Secrets of a Cluster that is gone, where nobody has collected them.
-pub(super) async fn forget(control_plane: &Hand<'_>, cluster: &Cluster) -> Result<(), JoinError> {
+/// Deletes the Secrets of a removed Cluster, for control planes without garbage collection.
+pub(super) async fn forget(
+    control_plane: &Applier<'_>,
+    cluster: &Cluster,
+) -> Result<(), JoinError> {
     let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
     let name = cluster.name_any();
     for name in [name.clone(), impersonator_of(&name)] {

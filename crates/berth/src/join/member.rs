@@ -1,4 +1,4 @@
-//! The member's side: the accounts by which the control plane comes in.
+//! Objects in the member: the accounts that the control plane uses, and their rights.
 
 use berth_api::well_known::{NAMESPACE_CLUSTER, SYSTEM, SYSTEM_VALUE};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -6,16 +6,16 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Ro
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, ObjectMeta};
 
-use super::hand::{Hand, JoinError};
+use super::applier::{Applier, JoinError};
 use super::ownership::{Ownership, Registrant};
-use super::{named, token};
+use super::{system_metadata, token};
 
-/// The namespace whose UID tells a cluster from all others.
+/// Namespace whose UID identifies a cluster.
 const KUBE_SYSTEM: &str = "kube-system";
-/// The account that acts for others; who it may act for is not for joining to say.
+/// Account that impersonates users. Joining gives it no rights; the controller `unifiedAuth` does.
 const IMPERSONATOR: &str = "karmada-impersonator";
-/// What the accounts of control planes begin with.
-const ACCOUNTS: &str = "karmada-";
+/// Prefix of the accounts of control planes.
+const ACCOUNT_PREFIX: &str = "karmada-";
 
 /// Tokens of the two accounts.
 pub(super) struct Tokens {
@@ -23,12 +23,12 @@ pub(super) struct Tokens {
     pub(super) impersonator: String,
 }
 
-/// What tells a cluster from all others.
-pub(crate) async fn id_of(member: &Hand<'_>) -> Result<String, JoinError> {
+/// Returns the id of a cluster: the UID of its `kube-system`.
+pub(crate) async fn id_of(member: &Applier<'_>) -> Result<String, JoinError> {
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
     let system = namespaces.get(KUBE_SYSTEM).await.map_err(|error| {
         JoinError::new(
-            format!("read the id of the cluster in {}", member.place()),
+            format!("read the id of the cluster in {}", member.server_name()),
             error,
         )
     })?;
@@ -37,7 +37,7 @@ pub(crate) async fn id_of(member: &Hand<'_>) -> Result<String, JoinError> {
 
 fn account(name: &str) -> ServiceAccount {
     let mut account = ServiceAccount {
-        metadata: named(name),
+        metadata: system_metadata(name),
         ..ServiceAccount::default()
     };
     account.metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
@@ -45,7 +45,7 @@ fn account(name: &str) -> ServiceAccount {
 }
 
 fn account_of(cluster: &str) -> String {
-    format!("{ACCOUNTS}{cluster}")
+    format!("{ACCOUNT_PREFIX}{cluster}")
 }
 
 fn own_account_of(cluster: &str, registrant: &Registrant) -> String {
@@ -56,14 +56,14 @@ fn role_of(account: &str) -> String {
     format!("karmada-controller-manager:{account}")
 }
 
-/// The account, role and binding of one name, as they are in a member.
+/// Existing account, role and binding of one name in a member.
 struct Installed {
     account: String,
     objects: [Option<ObjectMeta>; 3],
 }
 
 impl Installed {
-    async fn read(member: &Hand<'_>, account: &str) -> Result<Self, JoinError> {
+    async fn read(member: &Applier<'_>, account: &str) -> Result<Self, JoinError> {
         let client = || member.client.clone();
         let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
         let roles: Api<ClusterRole> = Api::all(client());
@@ -83,7 +83,7 @@ impl Installed {
         self.objects.iter().all(Option::is_none)
     }
 
-    /// Returns to whom all of them belong. A role without a label follows its account.
+    /// Returns the control plane that uses the objects. A role or binding without a label belongs with its account.
     fn ownership(&self, registrant: &Registrant) -> Ownership {
         let known = |object: &Option<ObjectMeta>| {
             let object = object.as_ref()?;
@@ -101,13 +101,13 @@ impl Installed {
         }
     }
 
-    /// Says that they stay, and why.
-    fn stays(&self, member: &Hand<'_>, ownership: Ownership) {
+    /// Reports that the objects stay, and the reason.
+    fn report_kept(&self, member: &Applier<'_>, ownership: Ownership) {
         let what = format!("ServiceAccount {NAMESPACE_CLUSTER}/{}", self.account);
-        member.tell(&what, &ownership.to_string());
+        member.report(&what, &ownership.to_string());
     }
 
-    async fn delete(&self, member: &Hand<'_>) -> Result<(), JoinError> {
+    async fn delete(&self, member: &Applier<'_>) -> Result<(), JoinError> {
         let client = || member.client.clone();
         let role = role_of(&self.account);
         let bindings: Api<ClusterRoleBinding> = Api::all(client());
@@ -120,10 +120,10 @@ impl Installed {
     }
 }
 
-/// Returns the name of the account of a control plane: Karmada's, or where another control plane has that, one that ends
-/// in the id of this one.
+/// Returns the name for the account of this control plane: Karmada's name, with the id of the control plane appended if
+/// another control plane uses that name.
 async fn free_account(
-    member: &Hand<'_>,
+    member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
 ) -> Result<String, JoinError> {
@@ -131,22 +131,22 @@ async fn free_account(
     let installed = Installed::read(member, &name).await?;
     match installed.ownership(registrant) {
         Ownership::Ours => Ok(name),
-        taken => {
-            installed.stays(member, taken);
+        other => {
+            installed.report_kept(member, other);
             Ok(own_account_of(cluster, registrant))
         }
     }
 }
 
-/// Makes the accounts of the control plane in a member; returns tokens of them.
+/// Creates the accounts of the control plane in a member, and returns their tokens.
 pub(super) async fn accounts(
-    member: &Hand<'_>,
+    member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
 ) -> Result<Tokens, JoinError> {
     let client = || member.client.clone();
     let namespace = Namespace {
-        metadata: named(NAMESPACE_CLUSTER),
+        metadata: system_metadata(NAMESPACE_CLUSTER),
         ..Namespace::default()
     };
     member.apply(&Api::all(client()), namespace).await?;
@@ -158,13 +158,13 @@ pub(super) async fn accounts(
     member.apply(&accounts, own).await?;
     let role = role_of(&name);
     let rights = ClusterRole {
-        metadata: registrant.mark(named(&role)),
+        metadata: registrant.mark(system_metadata(&role)),
         rules: Some(rules()),
         ..ClusterRole::default()
     };
     member.apply(&Api::all(client()), rights).await?;
     let binding = ClusterRoleBinding {
-        metadata: registrant.mark(named(&role)),
+        metadata: registrant.mark(system_metadata(&role)),
         role_ref: RoleRef {
             api_group: Some("rbac.authorization.k8s.io".to_owned()),
             kind: "ClusterRole".to_owned(),
@@ -184,7 +184,7 @@ pub(super) async fn accounts(
     })
 }
 
-/// Everything that can be propagated, whatever its kind, and to read what is no resource.
+/// Returns the rights to do everything with resources of any kind, and to read non-resource URLs.
 fn rules() -> Vec<PolicyRule> {
     let all = || Some(vec!["*".to_owned()]);
     vec![
@@ -202,9 +202,9 @@ fn rules() -> Vec<PolicyRule> {
     ]
 }
 
-/// Removes what [`accounts`] made. What other control planes use, or others made, stays.
+/// Deletes the objects that [`accounts`] created. Objects of other control planes or of other users stay.
 pub(super) async fn forget(
-    member: &Hand<'_>,
+    member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
 ) -> Result<(), JoinError> {
@@ -218,21 +218,23 @@ pub(super) async fn forget(
                 installed.delete(member).await?;
                 deleted.push(name);
             }
-            used => installed.stays(member, used),
+            used => installed.report_kept(member, used),
         }
     }
     let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
     let left = accounts
         .list_metadata(&ListParams::default())
         .await
-        .map_err(|error| JoinError::new(format!("list accounts in {}", member.place()), error))?;
+        .map_err(|error| {
+            JoinError::new(format!("list accounts in {}", member.server_name()), error)
+        })?;
     let others = left.items.iter().filter(|account| {
         let other = account.name_any();
-        other.starts_with(ACCOUNTS) && !deleted.contains(&other)
+        other.starts_with(ACCOUNT_PREFIX) && !deleted.contains(&other)
     });
     if others.count() > 0 {
         let what = format!("Namespace {NAMESPACE_CLUSTER}");
-        member.tell(&what, "stays: another control plane uses it");
+        member.report(&what, "stays: another control plane uses it");
         return Ok(());
     }
     member.delete(&accounts, IMPERSONATOR).await?;

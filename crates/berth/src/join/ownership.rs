@@ -1,7 +1,7 @@
-//! Which control plane the objects of joining in a member belong to.
+//! Ownership of the objects that joining creates in a member.
 //!
-//! A label names the control plane by the UID of its `kube-system`. Objects without the label were made by karmadactl, or
-//! before the label existed: they belong to the control plane whose Secret holds a token of their account.
+//! A label identifies the control plane by the UID of its `kube-system`. Objects without the label come from karmadactl
+//! or from older versions: they belong to the control plane whose Secret contains a token of their account.
 
 use std::fmt;
 
@@ -12,27 +12,27 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta};
 use serde_json::Value;
 
-use super::hand::{Hand, JoinError};
+use super::applier::{Applier, JoinError};
 use super::member;
 
-/// The label of objects in a member with the UID of the control plane that uses them.
+/// Label of objects in a member with the id of the control plane that uses them.
 const CONTROL_PLANE: &str = "members.berth/control-plane";
 
-/// The control plane that joins a member or leaves it.
+/// The control plane that registers or removes a member.
 pub(super) struct Registrant {
     id: String,
-    /// The UID of the account in the member that its token is of.
+    /// UID of the account in the member that the stored token belongs to.
     account: Option<String>,
 }
 
-/// To whom an object in a member belongs.
+/// Owner of an object in a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ownership {
-    /// To this control plane.
+    /// This control plane.
     Ours,
-    /// To another control plane.
+    /// Another control plane.
     Theirs,
-    /// Nothing shows to which one.
+    /// Unknown.
     Unmarked,
 }
 
@@ -47,13 +47,16 @@ impl fmt::Display for Ownership {
 }
 
 impl Registrant {
-    /// Reads what tells a control plane and its account in the member `cluster`.
-    pub(super) async fn read(control_plane: &Hand<'_>, cluster: &str) -> Result<Self, JoinError> {
+    /// Reads the id of a control plane and of its account in the member `cluster`.
+    pub(super) async fn read(
+        control_plane: &Applier<'_>,
+        cluster: &str,
+    ) -> Result<Self, JoinError> {
         let id = member::id_of(control_plane).await?;
         let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
         let secret = secrets.get_opt(cluster).await.map_err(|error| {
-            let place = control_plane.place();
-            JoinError::new(format!("read Secret {cluster} in {place}"), error)
+            let server = control_plane.server_name();
+            JoinError::new(format!("read Secret {cluster} in {server}"), error)
         })?;
         let data = secret.and_then(|secret| secret.data).unwrap_or_default();
         let token = data
@@ -65,19 +68,19 @@ impl Registrant {
         })
     }
 
-    /// The UID of its `kube-system`.
+    /// Returns the id of the control plane: the UID of its `kube-system`.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Adds the label to an object that is made for this control plane.
+    /// Adds the label of this control plane to an object.
     pub(super) fn mark(&self, mut metadata: ObjectMeta) -> ObjectMeta {
         let labels = metadata.labels.get_or_insert_default();
         labels.insert(CONTROL_PLANE.to_owned(), self.id.clone());
         metadata
     }
 
-    /// Returns to whom an object belongs.
+    /// Returns the owner of an object.
     pub(super) fn ownership(&self, object: &ObjectMeta) -> Ownership {
         let label = object
             .labels
@@ -92,7 +95,7 @@ impl Registrant {
     }
 }
 
-/// Returns the UID of the account that a token is of; tokens in Secrets name it at another place than requested ones.
+/// Returns the UID of the account that a token belongs to. Tokens in Secrets and requested tokens use different claims.
 fn account_of_token(token: &str) -> Option<String> {
     let claims = URL_SAFE_NO_PAD
         .decode(token.trim().split('.').nth(1)?)
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_name_their_account() {
+    fn the_account_is_read_from_the_claims_of_a_token() {
         let token =
             |claims: &Value| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()));
         for claims in [
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_wins_over_the_token() {
+    fn the_label_takes_precedence_over_the_token() {
         let registrant = Registrant {
             id: "this".to_owned(),
             account: Some("u".to_owned()),

@@ -1,7 +1,7 @@
-//! A token of an account, good for as long as the account is there.
+//! Long-lived tokens of service accounts.
 //!
-//! A token that is requested is kept nowhere in the member. Servers may limit how long such a one lasts; where they do, a
-//! Secret of the account is asked for, which a controller of the member fills.
+//! A token from a TokenRequest is preferred, because the member does not store it. If the member limits its lifetime, a
+//! Secret for the account is created, which a controller of the member fills with a token.
 
 use std::time::{Duration, Instant};
 
@@ -11,37 +11,37 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 
-use super::hand::{Hand, JoinError};
-use super::named;
+use super::applier::{Applier, JoinError};
+use super::system_metadata;
 
-/// As long as a token may last.
-const LONGEST: i64 = 1 << 32;
-/// A token that ends before is no use to a member.
-const SHORTEST: jiff::SignedDuration = jiff::SignedDuration::from_hours(24 * 365);
-/// How long the Secret may take to be filled.
-const FILLED_WITHIN: Duration = Duration::from_secs(30);
-const STEP: Duration = Duration::from_millis(250);
-/// The type of a Secret that is filled.
+/// Longest lifetime that a TokenRequest may ask for, in seconds.
+const MAX_LIFETIME: i64 = 1 << 32;
+/// Minimum lifetime of a usable token.
+const MIN_LIFETIME: jiff::SignedDuration = jiff::SignedDuration::from_hours(24 * 365);
+/// Maximum time until the Secret is filled.
+const FILL_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Type of a Secret that is filled with a token.
 const TYPE: &str = "kubernetes.io/service-account-token";
-/// Names the account in it.
+/// Annotation with the name of the account.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-/// A token of an account. Empty in a dry run.
-pub(super) async fn of(member: &Hand<'_>, account: &str) -> Result<String, JoinError> {
-    if member.only_looks() {
+/// Returns a token of an account; empty in a dry run.
+pub(super) async fn of(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
+    if member.is_dry_run() {
         return Ok(String::new());
     }
     let failed = |error| {
         let doing = format!(
             "get a token of ServiceAccount {account} in {}",
-            member.place()
+            member.server_name()
         );
         JoinError::new(doing, error)
     };
     let accounts: Api<ServiceAccount> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec {
-            expiration_seconds: Some(LONGEST),
+            expiration_seconds: Some(MAX_LIFETIME),
             ..TokenRequestSpec::default()
         }),
         ..TokenRequest::default()
@@ -52,17 +52,17 @@ pub(super) async fn of(member: &Hand<'_>, account: &str) -> Result<String, JoinE
     let now = jiff::Timestamp::now();
     let ends = issued.expiration_timestamp.map_or(now, |time| time.0);
     if let Some(token) = issued.token
-        && ends.duration_since(now) >= SHORTEST
+        && ends.duration_since(now) >= MIN_LIFETIME
     {
         return Ok(token);
     }
     in_secret(member, account).await
 }
 
-/// The token that a controller of the member puts into a Secret.
-async fn in_secret(member: &Hand<'_>, account: &str) -> Result<String, JoinError> {
+/// Creates a Secret for the account, and returns the token that a controller of the member adds to it.
+async fn in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
-    let mut metadata = named(account);
+    let mut metadata = system_metadata(account);
     metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
     metadata.annotations = Some([(ACCOUNT.to_owned(), account.to_owned())].into());
     let secret = Secret {
@@ -71,11 +71,11 @@ async fn in_secret(member: &Hand<'_>, account: &str) -> Result<String, JoinError
         ..Secret::default()
     };
     let mut stored = member.apply(&secrets, secret).await?;
-    let end = Instant::now() + FILLED_WITHIN;
+    let end = Instant::now() + FILL_TIMEOUT;
     let doing = || {
         format!(
             "get a token of ServiceAccount {account} in {}",
-            member.place()
+            member.server_name()
         )
     };
     loop {
@@ -88,12 +88,12 @@ async fn in_secret(member: &Hand<'_>, account: &str) -> Result<String, JoinError
         }
         if Instant::now() >= end {
             let why = format!(
-                "its tokens end within a year, and nobody has put one into Secret {} within {FILLED_WITHIN:?}",
+                "its tokens end within a year, and Secret {} was not filled within {FILL_TIMEOUT:?}",
                 stored.name_any()
             );
             return Err(JoinError::new(doing(), kube::Error::Service(why.into())));
         }
-        tokio::time::sleep(STEP).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         stored = secrets
             .get(account)
             .await
@@ -101,8 +101,8 @@ async fn in_secret(member: &Hand<'_>, account: &str) -> Result<String, JoinError
     }
 }
 
-/// Removes the Secret of an account, where there is one.
-pub(super) async fn forget(member: &Hand<'_>, account: &str) -> Result<(), JoinError> {
+/// Deletes the Secret of an account, if it exists.
+pub(super) async fn forget(member: &Applier<'_>, account: &str) -> Result<(), JoinError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
     member.delete(&secrets, account).await
 }

@@ -1,7 +1,8 @@
-//! `berth unjoin`: a member ceases to be one.
+//! `berth unjoin`: removes a member.
 //!
-//! Its workloads leave it first. Karmada's cluster controller sees to that, and holds the Cluster by a finalizer; where none
-//! does, the Cluster is held here until its works are gone: a Cluster that is being deleted takes no workloads.
+//! The workloads of the member are removed first. Karmada's cluster controller keeps the Cluster with a finalizer until
+//! then. Without that controller, this command adds its own finalizer until the Works are gone: no workloads are placed
+//! on a Cluster that is being deleted.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,97 +22,98 @@ use serde_json::json;
 
 use super::command::MemberArgs;
 use super::ownership::Registrant;
-use super::{Hand, JoinError, Telling, control_plane, member};
-use crate::answer;
+use super::{Applier, JoinError, Verbosity, control_plane, member};
 use crate::control_plane::ControlPlaneArgs;
+use crate::output;
 
-/// Holds a Cluster until its works are gone.
-const HELD: &str = "members.berth/unjoin";
-/// The pause between two looks.
-const STEP: Duration = Duration::from_millis(200);
+/// Finalizer that keeps a Cluster until its Works are gone.
+const FINALIZER: &str = "members.berth/unjoin";
+/// Interval between two reads.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Flags of `berth unjoin`.
 #[derive(Args, Clone, Debug)]
 pub struct UnjoinArgs {
-    /// The member
+    /// Name of the member
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// A kubeconfig of the member, with all rights in it; without one, what joining made there stays there
+    /// Kubeconfig of the member, with all rights in it; without it, the accounts of the control plane stay in the
+    /// member
     #[arg(long, value_name = "PATH")]
     pub cluster_kubeconfig: Option<PathBuf>,
 
-    /// The context of the member in that kubeconfig [default: the current one]
+    /// Context of the member in that kubeconfig [default: the current one]
     #[arg(long, value_name = "NAME", requires = "cluster_kubeconfig")]
     pub cluster_context: Option<String>,
 
-    /// How many seconds the Cluster may take to go; its workloads leave the member first
+    /// Seconds to wait for the removal of the workloads and the Cluster
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u64,
 
-    /// Let the Cluster go after that time all the same, without what is left in the member being removed
+    /// Remove the Cluster after that time in any case; remaining workloads stay in the member
     #[arg(long)]
     pub force: bool,
 
-    /// Say what would be done; nothing is written
+    /// Report what would be done; nothing is written
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Where the members are kept.
+    /// The control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// Why a cluster is still a member.
+/// Reason why a member is not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum UnjoinError {
     /// The control plane cannot be addressed.
-    #[error("{}", super::unreached(.0))]
+    #[error("{}", super::control_plane_error(.0))]
     ControlPlane(ConnectError),
     /// The member cannot be addressed.
     #[error("the member: {0}")]
     Member(ConnectError),
-    /// There is none.
+    /// There is no such member.
     #[error("there is no member named {0}")]
-    Nobody(String),
-    /// An agent in it does the work.
+    NotFound(String),
+    /// The member uses Pull mode.
     #[error(
         "{0} is a member in Pull mode: its agent has registered it, and `karmadactl unregister` takes it out"
     )]
-    Pulls(String),
-    /// The kubeconfig is not the member's.
+    PullMode(String),
+    /// The kubeconfig belongs to another cluster.
     #[error("{path} leads to another cluster than the member {name}: nothing was done", path = .path.display())]
-    Another {
-        /// The member.
+    WrongCluster {
+        /// Name of the member.
         name: String,
-        /// The kubeconfig.
+        /// Path of the kubeconfig.
         path: PathBuf,
     },
-    /// It does not go.
+    /// The Cluster or its Works still exist after the timeout.
     #[error(
         "{name} is still there after {seconds} s, held by {holder}: its controllers remove the workloads first; wait longer with --wait, or --force it"
     )]
-    Stays {
-        /// The member.
+    TimedOut {
+        /// Name of the member.
         name: String,
-        /// How long it was waited for.
+        /// Time waited, in seconds.
         seconds: u64,
-        /// What holds it.
+        /// Finalizers or Works that keep the Cluster.
         holder: String,
     },
-    /// A server refuses.
+    /// A server refuses a request.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The control plane refuses.
+    /// The control plane refuses a request.
     #[error("cannot {doing}: {}", api_error_message(.source))]
     Refused {
-        /// What.
+        /// Attempted action.
         doing: String,
-        /// Why.
+        /// Cause.
         source: Box<kube::Error>,
     },
-    /// Nobody reads what is said.
-    #[error("cannot write the answer: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
 }
 
@@ -123,55 +125,57 @@ fn refused(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> UnjoinError 
     }
 }
 
-/// Takes a member out.
+/// Removes a member.
 ///
 /// # Errors
-/// When it cannot; another try goes on from there.
+/// When a step fails. A second run continues from there.
 pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     let client = args.control_plane.client().await;
     let client = client.map_err(UnjoinError::ControlPlane)?;
-    let telling = if args.dry_run {
-        Telling::DryRun
+    let verbosity = if args.dry_run {
+        Verbosity::DryRun
     } else {
-        Telling::Everything
+        Verbosity::Verbose
     };
-    let hand = Hand::new(&client, "control plane", telling);
+    let applier = Applier::new(&client, "control plane", verbosity);
     let clusters: Api<Cluster> = Api::all(client.clone());
     let name = &args.name;
     let cluster = clusters.get_opt(name).await;
     let cluster = cluster
         .map_err(refused(format!("read the member {name}")))?
-        .ok_or_else(|| UnjoinError::Nobody(name.clone()))?;
+        .ok_or_else(|| UnjoinError::NotFound(name.clone()))?;
     if cluster.spec.sync_mode == SyncMode::Pull {
-        return Err(UnjoinError::Pulls(name.clone()));
+        return Err(UnjoinError::PullMode(name.clone()));
     }
-    let member_client = the_member(&args, &cluster).await?;
-    // Its Secret goes with the Cluster.
-    let registrant = Registrant::read(&hand, name).await?;
+    let member_client = member_client(&args, &cluster).await?;
+    // Read first, because the Secret is deleted with the Cluster.
+    let registrant = Registrant::read(&applier, name).await?;
     if args.dry_run {
-        hand.delete(&clusters, name).await?;
+        applier.delete(&clusters, name).await?;
     } else {
         let end = Instant::now() + Duration::from_secs(args.wait);
-        let held = hold(&clusters, &cluster).await?;
+        let held = add_finalizer(&clusters, &cluster).await?;
         let _ = clusters
             .delete(name, &DeleteParams::background())
             .await
             .map_err(refused(format!("delete the member {name}")))?;
         if held {
-            is_left(&client, &args, end).await?;
-            release(&clusters, name).await?;
+            wait_until_works_are_gone(&client, &args, end).await?;
+            remove_finalizer(&clusters, name).await?;
         }
-        goes(&client, &args, end).await?;
-        hand.tell(&format!("Cluster {name}"), "deleted");
+        wait_until_gone(&client, &args, end).await?;
+        applier.report(&format!("Cluster {name}"), "deleted");
         if held {
             let namespaces: Api<Namespace> = Api::all(client.clone());
-            hand.delete(&namespaces, &space_of(name)).await?;
+            applier
+                .delete(&namespaces, &execution_namespace(name))
+                .await?;
         }
     }
-    control_plane::forget(&hand, &cluster).await?;
+    control_plane::forget(&applier, &cluster).await?;
     let rest = match &member_client {
         Some(client) => {
-            member::forget(&Hand::new(client, name, telling), &registrant, name).await?;
+            member::forget(&Applier::new(client, name, verbosity), &registrant, name).await?;
             ""
         }
         None => "; what joining made in it is still there (--cluster-kubeconfig removes it)",
@@ -181,24 +185,27 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     } else {
         "is no member any more"
     };
-    answer::print(&format!("{name} {is_no_member}{rest}\n"))?;
+    output::print(&format!("{name} {is_no_member}{rest}\n"))?;
     Ok(())
 }
 
-/// A client for the member, where there is a way into it and it is the right one.
-async fn the_member(args: &UnjoinArgs, cluster: &Cluster) -> Result<Option<Client>, UnjoinError> {
+/// Returns a client for the member if the flags name its kubeconfig, after checking that it is the right cluster.
+async fn member_client(
+    args: &UnjoinArgs,
+    cluster: &Cluster,
+) -> Result<Option<Client>, UnjoinError> {
     let Some(path) = &args.cluster_kubeconfig else {
         return Ok(None);
     };
-    let way = MemberArgs {
+    let access = MemberArgs {
         cluster_kubeconfig: path.clone(),
         cluster_context: args.cluster_context.clone(),
     };
-    let config = way.config().await.map_err(UnjoinError::Member)?;
+    let config = access.config().await.map_err(UnjoinError::Member)?;
     let client = connect::client(config, Component::CommandLine).map_err(UnjoinError::Member)?;
-    let id = member::id_of(&Hand::new(&client, &args.name, Telling::Nothing)).await?;
+    let id = member::id_of(&Applier::new(&client, &args.name, Verbosity::Quiet)).await?;
     if cluster.spec.id.as_ref().is_some_and(|known| *known != id) {
-        return Err(UnjoinError::Another {
+        return Err(UnjoinError::WrongCluster {
             name: args.name.clone(),
             path: path.clone(),
         });
@@ -206,66 +213,73 @@ async fn the_member(args: &UnjoinArgs, cluster: &Cluster) -> Result<Option<Clien
     Ok(Some(client))
 }
 
-/// Where the works of a member are.
-fn space_of(name: &str) -> String {
+/// Returns the namespace of a member's Works.
+fn execution_namespace(name: &str) -> String {
     format!("{EXECUTION_SPACE_PREFIX}{name}")
 }
 
-/// Holds a Cluster that no controller holds, and says whether it does.
-async fn hold(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<bool, UnjoinError> {
+/// Adds a finalizer to a Cluster unless a controller has one. Returns whether this command's finalizer is set.
+async fn add_finalizer(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<bool, UnjoinError> {
     let finalizers = cluster.finalizers();
-    if finalizers.iter().any(|one| one == CLUSTER_FINALIZER) {
+    if finalizers
+        .iter()
+        .any(|finalizer| finalizer == CLUSTER_FINALIZER)
+    {
         return Ok(false);
     }
-    if finalizers.iter().any(|one| one == HELD) {
+    if finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
         return Ok(true);
     }
     if cluster.metadata.deletion_timestamp.is_some() {
         return Ok(false);
     }
     let mut all = finalizers.to_vec();
-    all.push(HELD.to_owned());
+    all.push(FINALIZER.to_owned());
     let metadata = json!({ "finalizers": all, "resourceVersion": cluster.resource_version() });
     let (name, patch) = (
         cluster.name_any(),
         Patch::Merge(json!({ "metadata": metadata })),
     );
     let held = clusters.patch(&name, &PatchParams::default(), &patch).await;
-    held.map_err(refused(format!("hold the member {name}")))?;
+    held.map_err(refused(format!("add a finalizer to member {name}")))?;
     Ok(true)
 }
 
-/// Waits until the works of a member are gone.
-async fn is_left(client: &Client, args: &UnjoinArgs, end: Instant) -> Result<(), UnjoinError> {
-    let space = space_of(&args.name);
-    let works: Api<Work> = Api::namespaced(client.clone(), &space);
+/// Waits until the Works of a member are gone.
+async fn wait_until_works_are_gone(
+    client: &Client,
+    args: &UnjoinArgs,
+    end: Instant,
+) -> Result<(), UnjoinError> {
+    let namespace = execution_namespace(&args.name);
+    let works: Api<Work> = Api::namespaced(client.clone(), &namespace);
     loop {
         let left = match works.list_metadata(&ListParams::default()).await {
             Ok(list) => list.items.len(),
-            // A control plane without works.
+            // The control plane has no Works.
             Err(kube::Error::Api(status)) if status.code == 404 => 0,
-            Err(error) => return Err(refused(format!("list the works in {space}"))(error)),
+            Err(error) => return Err(refused(format!("list the works in {namespace}"))(error)),
         };
         if left == 0 {
             return Ok(());
         }
         if Instant::now() < end {
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         } else if args.force {
-            return let_go(client, &args.name).await;
+            return force_removal(client, &args.name).await;
         } else {
-            return Err(UnjoinError::Stays {
+            return Err(UnjoinError::TimedOut {
                 name: args.name.clone(),
                 seconds: args.wait,
-                holder: format!("works in {space} ({left} left)"),
+                holder: format!("works in {namespace} ({left} left)"),
             });
         }
     }
 }
 
-/// Gives up a Cluster that was held here.
-async fn release(clusters: &Api<Cluster>, name: &str) -> Result<(), UnjoinError> {
-    let failed = || format!("let the member {name} go");
+/// Removes the finalizer of this command from a Cluster.
+async fn remove_finalizer(clusters: &Api<Cluster>, name: &str) -> Result<(), UnjoinError> {
+    let failed = || format!("remove the finalizer of member {name}");
     let Some(stored) = clusters
         .get_metadata_opt(name)
         .await
@@ -274,14 +288,20 @@ async fn release(clusters: &Api<Cluster>, name: &str) -> Result<(), UnjoinError>
         return Ok(());
     };
     let finalizers = stored.finalizers().iter();
-    let others: Vec<_> = finalizers.filter(|one| *one != HELD).collect();
+    let others: Vec<_> = finalizers
+        .filter(|finalizer| *finalizer != FINALIZER)
+        .collect();
     let patch = Patch::Merge(json!({ "metadata": { "finalizers": others } }));
     let patched = clusters.patch(name, &PatchParams::default(), &patch).await;
-    unless_gone(patched).map_err(refused(failed()))
+    ignore_not_found(patched).map_err(refused(failed()))
 }
 
 /// Waits until the Cluster is gone.
-async fn goes(client: &Client, args: &UnjoinArgs, end: Instant) -> Result<(), UnjoinError> {
+async fn wait_until_gone(
+    client: &Client,
+    args: &UnjoinArgs,
+    end: Instant,
+) -> Result<(), UnjoinError> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let name = &args.name;
     loop {
@@ -290,11 +310,11 @@ async fn goes(client: &Client, args: &UnjoinArgs, end: Instant) -> Result<(), Un
             return Ok(());
         };
         if Instant::now() < end {
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         } else if args.force {
-            return let_go(client, name).await;
+            return force_removal(client, name).await;
         } else {
-            return Err(UnjoinError::Stays {
+            return Err(UnjoinError::TimedOut {
                 name: name.clone(),
                 seconds: args.wait,
                 holder: stored.finalizers().join(", "),
@@ -303,35 +323,37 @@ async fn goes(client: &Client, args: &UnjoinArgs, end: Instant) -> Result<(), Un
     }
 }
 
-/// Takes away what holds a Cluster, and the works that are to leave its member.
-async fn let_go(client: &Client, name: &str) -> Result<(), UnjoinError> {
-    let space = space_of(name);
-    let works: Api<Work> = Api::namespaced(client.clone(), &space);
+/// Removes all finalizers of a Cluster, and the execution finalizer of its Works.
+async fn force_removal(client: &Client, name: &str) -> Result<(), UnjoinError> {
+    let namespace = execution_namespace(name);
+    let works: Api<Work> = Api::namespaced(client.clone(), &namespace);
     let parameters = PatchParams::default();
     let list = works.list(&ListParams::default()).await;
-    for work in list.map_err(refused(format!("list the works in {space}")))? {
+    for work in list.map_err(refused(format!("list the works in {namespace}")))? {
         if work
             .finalizers()
             .iter()
-            .any(|one| one == EXECUTION_FINALIZER)
+            .any(|finalizer| finalizer == EXECUTION_FINALIZER)
         {
             let finalizers = work.finalizers().iter();
             let others: Vec<_> = finalizers
-                .filter(|one| *one != EXECUTION_FINALIZER)
+                .filter(|finalizer| *finalizer != EXECUTION_FINALIZER)
                 .collect();
             let patch = Patch::Merge(json!({ "metadata": { "finalizers": others } }));
             let work = work.name_any();
             let patched = works.patch(&work, &parameters, &patch).await;
-            unless_gone(patched).map_err(refused(format!("let work {space}/{work} go")))?;
+            ignore_not_found(patched).map_err(refused(format!(
+                "remove the finalizer of Work {namespace}/{work}"
+            )))?;
         }
     }
     let clusters: Api<Cluster> = Api::all(client.clone());
     let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     let patched = clusters.patch(name, &parameters, &patch).await;
-    unless_gone(patched).map_err(refused(format!("let the member {name} go")))
+    ignore_not_found(patched).map_err(refused(format!("remove the finalizer of member {name}")))
 }
 
-fn unless_gone<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+fn ignore_not_found<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         other => other.map(drop),

@@ -1,5 +1,5 @@
-//! APIs that the fleet says a member has and that no server has of itself: definitions without a schema, so that objects
-//! of these kinds can be placed, looked at, and hold anything.
+//! CustomResourceDefinitions for the custom APIs that the fleet lists for a member. They have no schema, so objects of
+//! these kinds can have any content.
 
 use berth_api::Cluster;
 use berth_api::cluster::{ApiEnablement, ApiResource};
@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::api::ObjectMeta;
 
-/// A definition for each resource of a group that has a domain of its own. What ends in `k8s.io` counts only where it is
-/// known to be made of definitions.
+/// Returns a definition for each resource of a custom group. Groups of Kubernetes (`*.k8s.io`) are built in, except
+/// `gateway.networking.k8s.io`.
 pub(super) fn of(cluster: &Cluster) -> Vec<CustomResourceDefinition> {
     let status = cluster.status.clone().unwrap_or_default();
     let mut definitions: Vec<CustomResourceDefinition> = Vec::new();
@@ -52,7 +52,7 @@ fn definition(
     CustomResourceDefinition {
         metadata: ObjectMeta {
             name: Some(name),
-            // What the server asks of groups of Kubernetes; others do not mind.
+            // The server requires this annotation for groups under k8s.io.
             annotations: Some(
                 [(
                     "api-approved.kubernetes.io".to_owned(),
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_no_server_has_of_itself_is_defined() {
-        let cluster = crate::fleet::made_up(1).remove(0);
+    fn only_custom_apis_are_defined() {
+        let cluster = crate::fleet::generate(1).remove(0);
         let names: Vec<_> = of(&cluster)
             .into_iter()
             .filter_map(|definition| definition.metadata.name)

@@ -1,4 +1,4 @@
-//! The nodes of a simulated member, from what its Cluster manifest says it offers.
+//! Nodes of a simulated member, from the status in its Cluster manifest.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-/// A manifest whose capacity cannot be divided among nodes.
+/// An invalid quantity in the resource summary of a manifest.
 #[derive(Debug, thiserror::Error)]
 #[error("status.resourceSummary.{list}.{resource}: {source}")]
-pub(super) struct NotAQuantity {
+pub(super) struct InvalidQuantity {
     list: &'static str,
     resource: String,
     source: QuantityError,
 }
 
-impl NotAQuantity {
+impl InvalidQuantity {
     pub(super) fn new(list: &'static str, resource: &str, source: QuantityError) -> Self {
         Self {
             list,
@@ -29,7 +29,7 @@ impl NotAQuantity {
     }
 }
 
-/// What a resource is divided into: thousandths of a CPU, and otherwise whole ones.
+/// Returns the unit in which a resource is divided: a millicore for CPU, otherwise 1.
 pub(super) fn step(resource: &str) -> Quantity {
     match resource {
         "cpu" => Quantity::from_milli(1),
@@ -37,9 +37,10 @@ pub(super) fn step(resource: &str) -> Quantity {
     }
 }
 
-/// As many nodes as the manifest says, with its capacity divided equally. A manifest with a capacity but without
-/// a number of nodes has one.
-pub(super) fn of(cluster: &Cluster) -> Result<Vec<Node>, NotAQuantity> {
+/// Returns the nodes of a cluster, among which its capacity is divided equally. A manifest with a capacity but without
+/// a
+/// number of nodes describes one node.
+pub(super) fn of(cluster: &Cluster) -> Result<Vec<Node>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
     let allocatable = status.resource_summary.unwrap_or_default().allocatable;
     let summary = status.node_summary.unwrap_or_default();
@@ -53,10 +54,10 @@ pub(super) fn of(cluster: &Cluster) -> Result<Vec<Node>, NotAQuantity> {
     let mut resources: Vec<BTreeMap<String, ApiQuantity>> = Vec::new();
     resources.resize_with(number as usize, BTreeMap::new);
     for (resource, text) in &allocatable {
-        let whole = text
+        let total = text
             .parse()
-            .map_err(|source| NotAQuantity::new("allocatable", resource, source))?;
-        let shares = whole.split(number, step(resource));
+            .map_err(|source| InvalidQuantity::new("allocatable", resource, source))?;
+        let shares = total.split(number, step(resource));
         for (node, share) in resources.iter_mut().zip(shares) {
             node.insert(resource.clone(), ApiQuantity(share.to_string()));
         }
@@ -130,7 +131,7 @@ fn node(
     }
 }
 
-/// An address that nothing answers at. Clusters are networks of their own: each counts from the start.
+/// Returns an unreachable address. Clusters have separate networks, so each uses the same range.
 fn address(index: u32) -> String {
     let first = u32::from(std::net::Ipv4Addr::new(172, 18, 0, 2));
     std::net::Ipv4Addr::from(first + index).to_string()
@@ -145,7 +146,7 @@ fn condition(ready: bool) -> NodeCondition {
         (
             "False",
             "KubeletNotReady",
-            "the node is simulated, and the fleet says that it is not ready",
+            "the node is simulated, and not ready in the fleet file",
         )
     };
     NodeCondition {
@@ -164,8 +165,12 @@ mod tests {
 
     use super::*;
 
-    fn offering(total: Option<i32>, ready: Option<i32>, allocatable: &[(&str, &str)]) -> Cluster {
-        let mut cluster = crate::fleet::made_up(1).remove(0);
+    fn cluster_with(
+        total: Option<i32>,
+        ready: Option<i32>,
+        allocatable: &[(&str, &str)],
+    ) -> Cluster {
+        let mut cluster = crate::fleet::generate(1).remove(0);
         cluster.status = Some(ClusterStatus {
             node_summary: Some(NodeSummary {
                 total_num: total,
@@ -192,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_is_divided_and_nothing_of_it_is_lost() {
-        let cluster = offering(
+    fn the_capacity_is_divided_among_the_nodes_without_remainder() {
+        let cluster = cluster_with(
             Some(3),
             Some(2),
             &[("cpu", "10"), ("memory", "96Gi"), ("pods", "331")],
@@ -224,15 +229,20 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_needs_a_node_and_no_capacity_needs_none() {
-        assert_eq!(of(&offering(None, None, &[("cpu", "1")])).unwrap().len(), 1);
-        assert_eq!(of(&offering(None, None, &[])).unwrap().len(), 0);
-        assert_eq!(of(&offering(Some(-1), None, &[])).unwrap().len(), 0);
+    fn a_capacity_without_a_number_of_nodes_gets_one_node() {
+        assert_eq!(
+            of(&cluster_with(None, None, &[("cpu", "1")]))
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(of(&cluster_with(None, None, &[])).unwrap().len(), 0);
+        assert_eq!(of(&cluster_with(Some(-1), None, &[])).unwrap().len(), 0);
     }
 
     #[test]
-    fn what_is_no_quantity_is_named() {
-        let error = of(&offering(Some(1), None, &[("memory", "much")])).unwrap_err();
+    fn an_invalid_quantity_is_named() {
+        let error = of(&cluster_with(Some(1), None, &[("memory", "much")])).unwrap_err();
         assert!(error.to_string().contains("allocatable.memory"), "{error}");
     }
 }

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 
-use super::{Keeping, Part};
+use super::{DisabledComponent, PersistenceArgs};
 use crate::controllers::controller_set::ControllerFlags;
 
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]
 pub struct UpArgs {
-    /// Address of the API servers. Any but a loopback address lets others reach them
+    /// Address of the API servers; any but a loopback address exposes them to other machines
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub bind_address: IpAddr,
 
-    /// Port of the API server; 0 takes any free one. Members take the ports after it where those are free
+    /// Port of the API server; 0 for any free port. Members use the ports after it that are free
     #[arg(
         long,
         value_name = "PORT",
@@ -34,19 +34,19 @@ pub struct UpArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "members")]
     pub fleet: Option<PathBuf>,
 
-    /// Where to write the kubeconfig [default: ~/.berth/kubeconfig]
+    /// File to write the kubeconfig to [default: ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Where everything is kept
+    /// Storage of the servers.
     #[command(flatten)]
-    pub keeping: Keeping,
+    pub persistence: PersistenceArgs,
 
-    /// Leave out what shall be done by programs of your own, such as karmada-scheduler
+    /// Components not to start, because you run your own, such as karmada-scheduler
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
-    pub without: Vec<Part>,
+    pub without: Vec<DisabledComponent>,
 
-    /// Feature gates of controllers and scheduler; unlike elsewhere, Failover is on unless it is switched off
+    /// Feature gates of controllers and scheduler; Failover is on by default here
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
     pub feature_gates: FeatureGates,
 
@@ -55,16 +55,16 @@ pub struct UpArgs {
     pub controllers: ControllerFlags,
 }
 
-/// Each has a server with a port and a few tasks of its own.
-const MOST_MEMBERS: usize = 1000;
+/// Limit of --members: each member has a server, a port and several tasks.
+const MAX_MEMBERS: usize = 1000;
 
 fn number_of_members(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| *number <= MOST_MEMBERS);
-    number.ok_or_else(|| format!("must be a number from 0 to {MOST_MEMBERS}"))
+    let number = text.parse().ok().filter(|number| *number <= MAX_MEMBERS);
+    number.ok_or_else(|| format!("must be a number from 0 to {MAX_MEMBERS}"))
 }
 
 impl Default for UpArgs {
-    /// What no flag at all says.
+    /// Returns the values without any flag.
     fn default() -> Self {
         Self {
             bind_address: Ipv4Addr::LOCALHOST.into(),
@@ -72,7 +72,7 @@ impl Default for UpArgs {
             members: 3,
             fleet: None,
             kubeconfig: None,
-            keeping: Keeping::default(),
+            persistence: PersistenceArgs::default(),
             without: Vec::new(),
             feature_gates: FeatureGates::default(),
             controllers: ControllerFlags::default(),

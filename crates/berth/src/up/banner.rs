@@ -1,4 +1,4 @@
-//! What `berth up` says when it is ready: what runs where, and what to type next.
+//! Banner that `berth up` prints when it is ready: the servers, and commands to try next.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,33 +8,35 @@ use crate::columns;
 use crate::kubeconfig::CONTEXT;
 use crate::members::Member;
 
-use super::Part;
+use super::DisabledComponent;
 
-/// How many members have a line of their own.
+/// Maximum number of members listed.
 const SHOWN: usize = 5;
 
-/// What the banner tells of.
+/// Content of the banner.
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
-    /// The URL of the API server.
+    /// URL of the API server.
     pub(super) url: String,
     /// The simulated members.
     pub(super) members: &'a [Member],
-    /// Members without an API server of ours.
+    /// Number of members without a server in this process.
     pub(super) others: usize,
-    /// The kubeconfig.
+    /// Path of the kubeconfig.
     pub(super) kubeconfig: &'a Path,
-    /// Where the objects are.
+    /// Description of the storage.
     pub(super) store: &'a str,
-    /// What is left to others.
-    pub(super) without: &'a [Part],
-    /// How long the start took.
+    /// Components that are not started.
+    pub(super) without: &'a [DisabledComponent],
+    /// Duration of the start.
     pub(super) took: Duration,
 }
 
 impl Banner<'_> {
+    /// Writes the banner.
+    ///
     /// # Errors
-    /// When nobody is reading.
+    /// When `out` is closed.
     pub(super) fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         writeln!(
             out,
@@ -71,12 +73,15 @@ impl Banner<'_> {
         let kubeconfig = self.kubeconfig.display();
         writeln!(out, "\n  kubeconfig   {kubeconfig}")?;
         writeln!(out, "  store        {}\n", self.store)?;
-        let left_out = [Part::Controllers, Part::Scheduler];
-        for part in left_out.iter().filter(|part| self.without.contains(part)) {
-            let (part, program) = part.told();
+        let all = [DisabledComponent::Controllers, DisabledComponent::Scheduler];
+        for component in all
+            .iter()
+            .filter(|component| self.without.contains(component))
+        {
+            let (name, program) = component.name_and_substitute();
             writeln!(
                 out,
-                "Without {part}: nobody does that work until you start `{program} --kubeconfig={}`.\n",
+                "Without {name}: that work is not done until you start `{program} --kubeconfig={}`.\n",
                 shell_word(&kubeconfig.to_string())
             )?;
         }
@@ -96,7 +101,7 @@ impl Banner<'_> {
     }
 }
 
-/// A word that a shell reads as it stands.
+/// Quotes `text` for a shell where necessary.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     if text.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Why `berth up` does not start, or ends.
+//! Errors of `berth up`.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::join::JoinError;
 use crate::kubeconfig::KubeconfigError;
 use crate::members::MemberError;
 
-/// Why the control plane could not start, or ended.
+/// Reason why the control plane cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
     /// The fleet file cannot be used.
@@ -23,21 +23,21 @@ pub enum UpError {
     /// The kubeconfig cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// Another one runs.
+    /// Another `berth up` uses the same kubeconfig.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// A member does not run.
+    /// A member cannot start.
     #[error(transparent)]
     Member(#[from] MemberError),
     /// A member cannot join.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The port is taken.
+    /// The port is in use.
     #[error(
         "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
     )]
     PortInUse(SocketAddr),
-    /// Nobody can listen there.
+    /// The address or port cannot be bound.
     #[error(
         "cannot listen at {0}: {1}; --bind-address takes an address of this machine, --port a port that you may use"
     )]
@@ -45,7 +45,7 @@ pub enum UpError {
     /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The storage of a server has ended.
+    /// The storage of a server failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The API server cannot start.
@@ -54,29 +54,29 @@ pub enum UpError {
     /// A definition cannot be installed.
     #[error("cannot install {name}: {reason}")]
     Definition {
-        /// Its name.
+        /// Name of the definition.
         name: String,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
-    /// An object of the fleet, or a namespace, is refused.
+    /// The API server refuses an object.
     #[error("cannot create {what}: {}", api_error_message(.source))]
     Object {
-        /// What it is.
+        /// Kind and name of the object.
         what: String,
-        /// Why not.
+        /// Cause.
         source: Box<kube::Error>,
     },
-    /// A flag of the detector cannot be understood.
+    /// A flag of the detector is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// One of the controllers cannot start, or ended.
+    /// A controller cannot start, or failed.
     #[error(transparent)]
     Controllers(#[from] ControllerSetError),
-    /// The scheduler cannot start, or ended.
+    /// The scheduler cannot start, or failed.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
-    /// A part ended although nobody asked it to.
+    /// A component ended without cancellation.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),
 }

@@ -1,6 +1,6 @@
-//! Keys of a terminal, as the bytes that it sends for them.
+//! Decoding of the bytes that a terminal sends for keys.
 
-/// A key that means something here.
+/// A key with a meaning in the dashboard, or a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -18,7 +18,7 @@ pub(super) enum Key {
 
 const ESCAPE: char = '\u{1b}';
 
-/// Returns the keys of what one read has brought. A sequence that means nothing here is left out as a whole.
+/// Returns the keys of the bytes of one read. Unknown escape sequences are skipped.
 pub(super) fn decode(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.chars().peekable();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_known_by_their_bytes() {
+    fn bytes_are_decoded_to_keys() {
         for (bytes, expected) in [
             (&b"\x1b[A\x1b[B"[..], &[Key::Up, Key::Down][..]),
             (b"\x1bOA\x1bOB", &[Key::Up, Key::Down]),
@@ -72,7 +72,7 @@ mod tests {
             (b"\x1b", &[Key::Escape]),
             (b"\x7f\r\t", &[Key::Backspace, Key::Enter, Key::Tab]),
             ("é".as_bytes(), &[Key::Char('é')]),
-            // A function key, the arrow to the left, a control character, half a sequence.
+            // A function key, arrow left, a control character, an incomplete sequence.
             (b"\x1b[15~\x1b[D\x01q\x1b[", &[Key::Char('q')]),
         ] {
             assert_eq!(decode(bytes), expected, "{bytes:?}");

@@ -1,4 +1,4 @@
-//! What happened, in a line.
+//! Formatting of a change as a line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,29 +6,29 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::board::{News, Place, Row, Wanted};
+use super::dashboard::{ClusterState, DesiredReplicas, News, Row};
 
-/// Between the two halves of a move.
+/// Separator between origin and destination of a move.
 const ARROW: &str = " -> ";
 
-/// A line for a piece of news: when, about what, what.
+/// A line for a change: time, object, verb and details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     head: String,
-    /// Of a move: from where.
+    /// Origin of a move.
     from: Option<String>,
     text: String,
 }
 
 impl Line {
-    /// Returns the line in at most `columns` columns. Of a move, the destination is kept rather than the origin.
+    /// Returns the line in at most `columns` columns. The origin of a move is cut before its destination.
     pub(super) fn fit(&self, columns: usize) -> String {
         let Some(from) = &self.from else {
             return cut(&self.to_string(), columns);
         };
-        let others = self.head.chars().count() + ARROW.len() + self.text.chars().count();
-        let room = columns.saturating_sub(others).max(1);
-        let line = format!("{}{}{ARROW}{}", self.head, cut(from, room), self.text);
+        let fixed = self.head.chars().count() + ARROW.len() + self.text.chars().count();
+        let width = columns.saturating_sub(fixed).max(1);
+        let line = format!("{}{}{ARROW}{}", self.head, cut(from, width), self.text);
         cut(&line, columns)
     }
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Shortens a text to a number of columns; an ellipsis stands for what is left out.
+/// Shortens a text to a number of columns, with an ellipsis at the end.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
@@ -54,13 +54,13 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// A text of others on one line, without what a terminal would take for a command.
+/// Replaces control characters by blanks, so that text from objects is one line and cannot control the terminal.
 pub(super) fn plain(text: &str) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(blank).collect()
 }
 
-/// The line for a piece of news.
+/// Returns the line for a change.
 pub(super) fn line(time: &Timestamp, news: &News) -> Line {
     let time = time
         .to_zoned(TimeZone::system())
@@ -68,7 +68,7 @@ pub(super) fn line(time: &Timestamp, news: &News) -> Line {
         .to_string();
     let mut origin = None;
     let (about, verb, rest) = match news {
-        News::Binding(key, row) => (key.to_string(), "there", there(row)),
+        News::Binding(key, row) => (key.to_string(), "there", describe(row)),
         News::Moved {
             key,
             from,
@@ -99,8 +99,8 @@ pub(super) fn line(time: &Timestamp, news: &News) -> Line {
         News::Failed(key, message) => (key.to_string(), "not placed", message.clone()),
         News::Gone(key) => (key.to_string(), "gone", String::new()),
         News::Cluster(name, ready) => {
-            let how = if *ready { "ready" } else { "not ready" };
-            (name.clone(), "cluster", how.to_owned())
+            let state = if *ready { "ready" } else { "not ready" };
+            (name.clone(), "cluster", state.to_owned())
         }
         News::ClusterGone(name) => (name.clone(), "cluster", "gone".to_owned()),
     };
@@ -111,7 +111,7 @@ pub(super) fn line(time: &Timestamp, news: &News) -> Line {
     }
 }
 
-fn there(row: &Row) -> String {
+fn describe(row: &Row) -> String {
     let mut text = row.kind.clone();
     if !row.policy.is_empty() {
         text = format!("{text} of policy {}", row.policy);
@@ -119,10 +119,12 @@ fn there(row: &Row) -> String {
     if !row.follows.is_empty() {
         text = format!("{text} follows {}", row.follows.join(", "));
     }
-    if let Some(wanted) = row.wanted {
-        text = match wanted {
-            Wanted::InAll(replicas) => format!("{text}, {replicas} replicas"),
-            Wanted::InEach(replicas) => format!("{text}, {replicas} replicas in each cluster"),
+    if let Some(desired) = row.desired {
+        text = match desired {
+            DesiredReplicas::InAll(replicas) => format!("{text}, {replicas} replicas"),
+            DesiredReplicas::InEach(replicas) => {
+                format!("{text}, {replicas} replicas in each cluster")
+            }
         };
     }
     let places: Vec<String> = row
@@ -137,10 +139,10 @@ fn there(row: &Row) -> String {
     }
 }
 
-/// A cluster with what is there: `member1 1/2`, ready and wanted replicas where it has any.
-pub(super) fn place(name: &str, place: &Place, row: &Row) -> String {
+/// Describes the state in a cluster, such as `member1 1/2` for ready and assigned replicas.
+pub(super) fn place(name: &str, place: &ClusterState, row: &Row) -> String {
     let number = |number: Option<i64>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
-    match (place.replicas, row.wanted) {
+    match (place.replicas, row.desired) {
         (None, _) => format!("{name} leaving"),
         (Some(_), None) => match &place.health {
             Some(health) => format!("{name} {}", health.as_str()),
@@ -150,7 +152,7 @@ pub(super) fn place(name: &str, place: &Place, row: &Row) -> String {
     }
 }
 
-fn report(place: &Place) -> String {
+fn report(place: &ClusterState) -> String {
     let ready = match (place.ready, place.replicas) {
         (Some(ready), Some(replicas)) => Some(format!("{ready}/{replicas} ready")),
         (Some(ready), None) => Some(format!("{ready} ready")),
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_destination_of_a_move_is_kept() {
+    fn the_origin_of_a_move_is_cut_before_its_destination() {
         let on = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 1)).collect();
         let news = News::Moved {
             key: BindingKey {
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_is_one_line_without_commands_for_the_terminal() {
+    fn text_from_objects_is_one_line_without_control_characters() {
         let key = BindingKey {
             namespace: None,
             name: "web".into(),

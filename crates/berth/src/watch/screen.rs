@@ -1,32 +1,32 @@
-//! The picture on a terminal: clusters, bindings, and the last of what happened, each cut and scrolled to what fits.
+//! Layout of the terminal screen: clusters, bindings and recent events, each cut and scrolled to fit.
 
 use std::collections::VecDeque;
 
-use super::board::Board;
+use super::dashboard::Dashboard;
 use super::lines::{self, Line, cut, plain};
 use super::view::{Pane, View};
 use crate::columns::{align, cell};
 
-/// How much of what happened is remembered.
-const REMEMBERED: usize = 1000;
-/// The lines that events get where there is little room.
-const AT_LEAST: usize = 5;
-/// How many of the last columns of bindings may be left out.
-const LEFT_OUT: usize = 2;
-/// How much of the width the name of a binding gets where there is little room: two of these.
+/// Maximum number of events kept.
+const MAX_EVENTS: usize = 1000;
+/// Minimum number of lines for events.
+const MIN_EVENT_LINES: usize = 5;
+/// Number of columns of bindings that a narrow terminal may omit, from the right.
+const OPTIONAL_COLUMNS: usize = 2;
+/// Divisor of the width: on a narrow terminal, two of these parts are for the name of a binding.
 const FIFTHS: usize = 5;
 
 const HELP: [&str; 10] = [
     "arrows, j, k       scroll by a line",
     "PgUp, PgDn, space  scroll by a page",
-    "Home, End, g, G    go to the beginning, to the end",
+    "Home, End, g, G    scroll to the beginning or the end",
     "Tab                scroll clusters, bindings or events",
-    "/                  show only bindings and events with a text; Enter keeps it",
-    "Esc                show all again",
-    "?                  this help; any key leaves it",
+    "/                  filter bindings and events by text; Enter keeps the filter",
+    "Esc                remove the filter",
+    "?                  this help; any key closes it",
     "q, Ctrl-C          quit",
     "",
-    "m1 1/2: one of the two replicas that cluster m1 should have is ready",
+    "m1 1/2: one of two replicas in cluster m1 is ready",
 ];
 
 /// Recent events, the newest last.
@@ -35,16 +35,16 @@ pub(super) struct Events(VecDeque<Line>);
 
 impl Events {
     pub(super) fn push(&mut self, line: Line) {
-        if self.0.len() == REMEMBERED {
+        if self.0.len() == MAX_EVENTS {
             self.0.pop_front();
         }
         self.0.push_back(line);
     }
 }
 
-/// Returns the lines of the picture, as many and as long as fit; the last one says where the user is.
-pub(super) fn picture(
-    board: &Board,
+/// Returns the lines of the screen, cut to its size. The last line shows the scroll position.
+pub(super) fn render(
+    dashboard: &Dashboard,
     events: &Events,
     view: &mut View,
     (rows, columns): (usize, usize),
@@ -57,16 +57,16 @@ pub(super) fn picture(
     } else {
         let clusters = table(
             &["CLUSTER", "READY", "BINDINGS", "REPLICAS"],
-            &cluster_rows(board),
+            &cluster_rows(dashboard),
         );
-        let bindings = bindings(board, view, columns);
+        let bindings = bindings(dashboard, view, columns);
         let events: Vec<String> = events
             .0
             .iter()
             .filter(|line| view.admits(&line.to_string()))
             .map(|line| line.fit(columns))
             .collect();
-        let own_half = room / 2;
+        let half = room / 2;
         let mut pane = |pane, mut lines: Vec<String>, most: usize, all: &mut Vec<String>| {
             let header = if pane == Pane::Events || lines.is_empty() || most == 0 {
                 Vec::new()
@@ -78,15 +78,15 @@ pub(super) fn picture(
             if view.focus == pane {
                 let last = lines.len().min(first + most);
                 let of = format!("{}-{last} of {}", (first + 1).min(last), lines.len());
-                status = format!("{} {of}", name_of(pane));
+                status = format!("{} {of}", pane_name(pane));
             }
             all.extend(header);
             all.extend(lines.into_iter().skip(first).take(most));
         };
-        pane(Pane::Clusters, clusters, own_half, &mut all);
+        pane(Pane::Clusters, clusters, half, &mut all);
         all.push(String::new());
         let left = room.saturating_sub(all.len());
-        let most = left.saturating_sub(AT_LEAST.min(events.len()) + 1);
+        let most = left.saturating_sub(MIN_EVENT_LINES.min(events.len()) + 1);
         pane(Pane::Bindings, bindings, most, &mut all);
         all.push(String::new());
         let left = room.saturating_sub(all.len());
@@ -95,13 +95,13 @@ pub(super) fn picture(
     }
     if rows > 0 {
         all.resize(room, String::new());
-        all.push(foot(view, &status));
+        all.push(footer(view, &status));
     }
     let fit = |line: &String| cut(&plain(line), columns);
     all.iter().map(fit).collect()
 }
 
-fn name_of(pane: Pane) -> &'static str {
+fn pane_name(pane: Pane) -> &'static str {
     match pane {
         Pane::Clusters => "clusters",
         Pane::Bindings => "bindings",
@@ -109,7 +109,7 @@ fn name_of(pane: Pane) -> &'static str {
     }
 }
 
-fn foot(view: &View, status: &str) -> String {
+fn footer(view: &View, status: &str) -> String {
     let keys = "q quit  ? help  / filter";
     match (view.is_typing, view.filter.as_str()) {
         (true, filter) => format!("/{filter}"),
@@ -118,14 +118,14 @@ fn foot(view: &View, status: &str) -> String {
     }
 }
 
-/// The table of bindings; where the terminal is narrow, without what is known anyway, and with shorter names.
-fn bindings(board: &Board, view: &View, columns: usize) -> Vec<String> {
+/// Returns the table of bindings. A narrow terminal omits the last columns and gets shorter names.
+fn bindings(dashboard: &Dashboard, view: &View, columns: usize) -> Vec<String> {
     let mut header = vec!["BINDING", "WANTED", "READY", "CLUSTERS", "KIND", "POLICY"];
-    let mut rows = binding_rows(board);
+    let mut rows = binding_rows(dashboard);
     rows.retain(|row| view.admits(&row.join(" ")));
     let fits = |lines: &[String]| lines.iter().all(|line| line.chars().count() <= columns);
     let mut lines = table(&header, &rows);
-    for _ in 0..LEFT_OUT {
+    for _ in 0..OPTIONAL_COLUMNS {
         if fits(&lines) {
             break;
         }
@@ -148,11 +148,14 @@ fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     align(header, rows).lines().map(str::to_owned).collect()
 }
 
-fn cluster_rows(board: &Board) -> Vec<Vec<String>> {
-    let rows = board.clusters.iter().map(|(name, ready)| {
-        let there = board.rows.values().filter_map(|row| row.places.get(name));
+fn cluster_rows(dashboard: &Dashboard) -> Vec<Vec<String>> {
+    let rows = dashboard.clusters.iter().map(|(name, ready)| {
+        let places = dashboard
+            .rows
+            .values()
+            .filter_map(|row| row.places.get(name));
         let (mut bindings, mut replicas) = (0, 0);
-        for place in there {
+        for place in places {
             bindings += 1;
             replicas += place.replicas.unwrap_or_default();
         }
@@ -167,8 +170,8 @@ fn cluster_rows(board: &Board) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn binding_rows(board: &Board) -> Vec<Vec<String>> {
-    let rows = board.rows.iter().map(|(key, row)| {
+fn binding_rows(dashboard: &Dashboard) -> Vec<Vec<String>> {
+    let rows = dashboard.rows.iter().map(|(key, row)| {
         let places: Vec<String> = row
             .places
             .iter()
@@ -183,19 +186,18 @@ fn binding_rows(board: &Board) -> Vec<Vec<String>> {
         } else {
             row.policy.clone()
         };
-        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let non_empty = |text: &String| (!text.is_empty()).then(|| text.clone());
         vec![
             key.to_string(),
-            cell(row.wanted),
+            cell(row.desired),
             cell(row.ready()),
-            cell(given(&place)),
+            cell(non_empty(&place)),
             row.kind.clone(),
-            cell(given(&policy)),
+            cell(non_empty(&policy)),
         ]
     });
     rows.collect()
 }
 
 #[cfg(test)]
-#[path = "screen_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! What is watched: bindings of both kinds and clusters, listed first and followed from there.
+//! List and watch of clusters and of both kinds of bindings.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -16,24 +16,24 @@ use tokio::task::JoinSet;
 
 use super::WatchError;
 
-/// What was seen.
+/// An event of one of the watches.
 #[derive(Debug)]
-pub(super) enum Seen {
-    /// A binding, new or changed.
+pub(super) enum WatchEvent {
+    /// A binding was added or changed.
     Binding(Box<Binding>),
-    /// A binding is gone.
+    /// A binding was deleted.
     BindingGone(BindingKey),
-    /// All bindings of a kind were listed, these.
+    /// Keys of all bindings of a kind, after a list.
     Bindings(&'static str, BTreeSet<BindingKey>),
-    /// A cluster, new or changed.
+    /// A cluster was added or changed.
     Cluster(Box<Cluster>),
-    /// A cluster is gone.
+    /// A cluster was deleted.
     ClusterGone(String),
-    /// All clusters were listed, these.
+    /// Names of all clusters, after a list.
     Clusters(BTreeSet<String>),
 }
 
-/// Whether there is a control plane to watch. A watch by itself would try again for ever.
+/// Checks that bindings can be listed. A watch alone would retry forever.
 pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
     let api: Api<ResourceBinding> = Api::all(client.clone());
     let listed = api.list(&ListParams::default().limit(1)).await;
@@ -43,69 +43,72 @@ pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
     })
 }
 
-/// Watches until the set is dropped.
+/// Starts the watches, which run until the returned set is dropped.
 pub(super) fn follow(
     client: Client,
     namespace: Option<String>,
-    sender: &mpsc::Sender<Seen>,
+    sender: &mpsc::Sender<WatchEvent>,
 ) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let bindings: Api<ResourceBinding> = match &namespace {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     };
-    tasks.spawn(watch(bindings, sender.clone(), seen_binding));
+    tasks.spawn(watch(bindings, sender.clone(), binding_event));
     if namespace.is_none() {
         let bindings: Api<ClusterResourceBinding> = Api::all(client.clone());
-        tasks.spawn(watch(bindings, sender.clone(), seen_binding));
+        tasks.spawn(watch(bindings, sender.clone(), binding_event));
     }
     tasks.spawn(watch(
         Api::<Cluster>::all(client),
         sender.clone(),
-        seen_cluster,
+        cluster_event,
     ));
     tasks
 }
 
-/// What happened to objects of one kind.
+/// A change of the objects of one kind.
 enum Change<K> {
-    There(K),
-    Gone(K),
-    All(Vec<K>),
+    Applied(K),
+    Deleted(K),
+    Listed(Vec<K>),
 }
 
-fn seen_binding<K>(change: Change<K>) -> Seen
+fn binding_event<K>(change: Change<K>) -> WatchEvent
 where
     K: kube::Resource<DynamicType = ()>,
     Binding: From<K>,
 {
     match change {
-        Change::There(object) => Seen::Binding(Box::new(object.into())),
-        Change::Gone(object) => Seen::BindingGone(BindingKey::of(object.meta())),
-        Change::All(objects) => {
+        Change::Applied(object) => WatchEvent::Binding(Box::new(object.into())),
+        Change::Deleted(object) => WatchEvent::BindingGone(BindingKey::of(object.meta())),
+        Change::Listed(objects) => {
             let keys = objects.iter().map(|object| BindingKey::of(object.meta()));
             let kind = if K::kind(&()) == "ResourceBinding" {
                 "ResourceBinding"
             } else {
                 "ClusterResourceBinding"
             };
-            Seen::Bindings(kind, keys.collect())
+            WatchEvent::Bindings(kind, keys.collect())
         }
     }
 }
 
-fn seen_cluster(change: Change<Cluster>) -> Seen {
+fn cluster_event(change: Change<Cluster>) -> WatchEvent {
     match change {
-        Change::There(cluster) => Seen::Cluster(Box::new(cluster)),
-        Change::Gone(cluster) => Seen::ClusterGone(cluster.name_any()),
-        Change::All(clusters) => {
-            Seen::Clusters(clusters.iter().map(ResourceExt::name_any).collect())
+        Change::Applied(cluster) => WatchEvent::Cluster(Box::new(cluster)),
+        Change::Deleted(cluster) => WatchEvent::ClusterGone(cluster.name_any()),
+        Change::Listed(clusters) => {
+            WatchEvent::Clusters(clusters.iter().map(ResourceExt::name_any).collect())
         }
     }
 }
 
-async fn watch<K>(api: Api<K>, sender: mpsc::Sender<Seen>, seen: impl Fn(Change<K>) -> Seen)
-where
+async fn watch<K>(
+    api: Api<K>,
+    sender: mpsc::Sender<WatchEvent>,
+    convert: impl Fn(Change<K>) -> WatchEvent,
+) where
     K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let config = watcher::Config::default().any_semantic();
@@ -119,17 +122,21 @@ where
             }
             Ok(watcher::Event::InitApply(object)) => {
                 listed.push(object.clone());
-                sender.send(seen(Change::There(object))).await
+                sender.send(convert(Change::Applied(object))).await
             }
             Ok(watcher::Event::InitDone) => {
                 sender
-                    .send(seen(Change::All(std::mem::take(&mut listed))))
+                    .send(convert(Change::Listed(std::mem::take(&mut listed))))
                     .await
             }
-            Ok(watcher::Event::Apply(object)) => sender.send(seen(Change::There(object))).await,
-            Ok(watcher::Event::Delete(object)) => sender.send(seen(Change::Gone(object))).await,
+            Ok(watcher::Event::Apply(object)) => {
+                sender.send(convert(Change::Applied(object))).await
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                sender.send(convert(Change::Deleted(object))).await
+            }
             Err(error) => {
-                tracing::warn!(%error, "the watch broke; trying again");
+                tracing::warn!(%error, "the watch failed; retrying");
                 continue;
             }
         };

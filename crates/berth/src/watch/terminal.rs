@@ -1,4 +1,4 @@
-//! The terminal: it shows pictures and passes keys on, and is as it was before when this is dropped or a panic comes.
+//! The terminal in raw mode: output of screens and input of keys. Its modes are restored on drop and on panic.
 
 use std::io::{self, IsTerminal as _, Read as _, Stdout, Write};
 use std::panic;
@@ -11,32 +11,32 @@ use tokio::sync::mpsc;
 
 use super::keys::{self, Key};
 
-/// The size of a terminal that does not tell.
-const SIZE: (usize, usize) = (24, 80);
+/// Size to assume if the terminal does not report one.
+const DEFAULT_SIZE: (usize, usize) = (24, 80);
 
-const ALTERNATE: &str = "\x1b[?1049h\x1b[?25l";
-const BACK: &str = "\x1b[?25h\x1b[?1049l";
+const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// A terminal that shows pictures.
+/// A terminal on its alternate screen.
 #[derive(Debug)]
 pub(super) struct Terminal {
     out: Stdout,
-    /// The modes of standard input before; none where that is no terminal.
+    /// Original modes of standard input; none if it is not a terminal.
     before: Option<Termios>,
 }
 
 impl Terminal {
-    /// Takes the terminal. Keys come without echo and at once; Ctrl-C is a signal as before.
+    /// Switches to the alternate screen and to input without echo and line buffering. Ctrl-C is still a signal.
     pub(super) fn open() -> io::Result<Self> {
         let stdin = io::stdin();
         let before = if stdin.is_terminal() {
             let before = tcgetattr(&stdin)?;
             let mut modes = before.clone();
             modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-            // Stopped by Ctrl-Z, it would leave the shell without echo.
+            // Without Ctrl-Z, which would return to a shell without echo.
             modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
             modes.special_codes[SpecialCodeIndex::VMIN] = 1;
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -50,16 +50,16 @@ impl Terminal {
             out: io::stdout(),
             before,
         };
-        write!(terminal.out, "{ALTERNATE}")?;
+        write!(terminal.out, "{ENTER_SCREEN}")?;
         terminal.out.flush()?;
         Ok(terminal)
     }
 
-    /// Returns the keys that are pressed from now on; none ever where standard input is no terminal.
+    /// Returns the keys pressed from now on; none if standard input is not a terminal.
     pub(super) fn keys(&self) -> mpsc::UnboundedReceiver<Key> {
         let (sender, receiver) = mpsc::unbounded_channel();
         if self.before.is_some() {
-            // A thread of its own: the runtime would wait for the read when the program ends.
+            // A separate thread, because the runtime would wait for the blocking read at exit.
             thread::spawn(move || {
                 let mut bytes = [0; 64];
                 while let Ok(count @ 1..) = io::stdin().read(&mut bytes) {
@@ -74,31 +74,31 @@ impl Terminal {
         receiver
     }
 
-    /// Returns the rows and columns.
+    /// Returns the number of rows and columns.
     pub(super) fn size(&self) -> (usize, usize) {
-        let size = tcgetwinsize(&self.out).map_or(SIZE, |size| {
+        let size = tcgetwinsize(&self.out).map_or(DEFAULT_SIZE, |size| {
             (usize::from(size.ws_row), usize::from(size.ws_col))
         });
-        // Some terminals do not know.
+        // Some terminals report 0.
         if size.0 == 0 || size.1 == 0 {
-            SIZE
+            DEFAULT_SIZE
         } else {
             size
         }
     }
 
-    /// Shows a picture.
-    pub(super) fn show(&mut self, picture: &[String]) -> io::Result<()> {
+    /// Draws a screen.
+    pub(super) fn show(&mut self, lines: &[String]) -> io::Result<()> {
         let mut text = HOME.to_owned();
-        for (place, line) in picture.iter().enumerate() {
-            if place > 0 {
+        for (row, line) in lines.iter().enumerate() {
+            if row > 0 {
                 text.push_str("\r\n");
             }
-            // Before the line: after one that fills the row, the last column would be cleared.
+            // Cleared before the line, because clearing after a full row would erase its last column.
             text.push_str(CLEAR_LINE);
             text.push_str(line);
         }
-        if let Some(last) = picture.last()
+        if let Some(last) = lines.last()
             && last.chars().count() < self.size().1
         {
             text.push_str(CLEAR_BELOW);
@@ -114,17 +114,17 @@ impl Drop for Terminal {
     }
 }
 
-/// Makes the terminal as it was. There is nowhere to report a failure.
+/// Restores the terminal. Failures cannot be reported.
 fn restore(before: Option<&Termios>) {
     if let Some(before) = before {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
     }
     let mut out = io::stdout();
-    let _ = write!(out, "{BACK}");
+    let _ = write!(out, "{LEAVE_SCREEN}");
     let _ = out.flush();
 }
 
-/// Lets the message of a panic be seen: what is written on the alternate screen goes with it.
+/// Restores the terminal before a panic is reported, because the alternate screen discards its content.
 fn restore_on_panic(before: Termios) {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

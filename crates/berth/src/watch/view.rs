@@ -1,8 +1,8 @@
-//! The view of the dashboard: scroll position, filter, help.
+//! View settings of the dashboard: scroll positions, filter and help.
 
 use super::keys::Key;
 
-/// The parts of the picture.
+/// Parts of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pane {
     Clusters,
@@ -11,14 +11,14 @@ pub(super) enum Pane {
     Events,
 }
 
-/// The effect of a key.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reaction {
     Draw,
     Quit,
 }
 
-/// The state of the view.
+/// Settings of the view.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) focus: Pane,
@@ -29,17 +29,17 @@ pub(super) struct View {
     pub(super) filter: String,
     pub(super) is_typing: bool,
     pub(super) shows_help: bool,
-    /// The lines that the pane in focus has.
+    /// Number of lines of the focused pane.
     page: usize,
 }
 
 impl View {
-    /// Returns whether a text passes the filter.
+    /// Reports whether a text passes the filter.
     pub(super) fn admits(&self, text: &str) -> bool {
         self.filter.is_empty() || text.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Returns the first of `count` lines to show where `room` fit, and remembers it: it is never beyond the end.
+    /// Returns the first of `count` lines to show if `room` lines fit, and limits the scroll position accordingly.
     pub(super) fn first(&mut self, pane: Pane, count: usize, room: usize) -> usize {
         if pane == self.focus {
             self.page = room;
@@ -61,7 +61,7 @@ impl View {
         }
     }
 
-    /// Reacts to a key.
+    /// Handles a key.
     pub(super) fn press(&mut self, key: Key) -> Reaction {
         if self.is_typing {
             self.edit(key);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_scrolled_and_never_beyond_the_end() {
+    fn scrolling_stops_at_both_ends() {
         let mut view = View::default();
         let first = |view: &mut View| view.first(Pane::Bindings, 100, 10);
         assert_eq!(first(&mut view), 0);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_events_are_shown_until_they_are_scrolled() {
+    fn events_start_at_the_newest() {
         let mut view = View::default();
         assert_eq!(view.first(Pane::Events, 50, 10), 40);
         view.press(Key::Tab);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_typed_kept_and_dropped() {
+    fn a_filter_is_edited_kept_and_cleared() {
         let mut view = View::default();
         assert_eq!(press(&mut view, "/Wqb"), Reaction::Draw);
         view.press(Key::Backspace);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn q_quits_and_help_goes_with_any_key() {
+    fn q_quits_and_any_key_closes_the_help() {
         let mut view = View::default();
         press(&mut view, "?");
         assert!(view.shows_help);

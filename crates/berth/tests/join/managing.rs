@@ -145,7 +145,7 @@ async fn members_are_tainted_and_untainted() {
         (
             "taint member1 a:Never",
             2,
-            "taint a:Never: \"Never\" is no effect: there are NoSchedule, PreferNoSchedule, NoExecute",
+            "taint a:Never: \"Never\" is not an effect: use NoSchedule, PreferNoSchedule, NoExecute",
         ),
         (
             "taint member1",

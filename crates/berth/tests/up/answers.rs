@@ -13,13 +13,13 @@ fn answer(up: &Up, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_changes_nothing_says_so() {
+fn a_command_without_effect_reports_it() {
     let up = Up::start(&["--members=1"]);
     for (words, expected) in [
-        (["heal", "member1"], "was not cut off"),
-        (["fail", "member1"], "cannot be reached any more"),
-        (["fail", "member1"], "is cut off already"),
-        (["heal", "member1"], "can be reached again"),
+        (["heal", "member1"], "was not unreachable"),
+        (["fail", "member1"], "is unreachable now"),
+        (["fail", "member1"], "is unreachable already"),
+        (["heal", "member1"], "is reachable again"),
     ] {
         let said = answer(&up, &words);
         assert!(said.contains(expected), "{words:?}: {said}");

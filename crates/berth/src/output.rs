@@ -1,9 +1,8 @@
-//! What a command answers, on standard output. Whoever stops reading has read enough: `berth get clusters | head -1` is no
-//! failure.
+//! Output of a command on stdout. A closed pipe is not an error, as in `berth get clusters | head -1`.
 
 use std::io::{self, Write as _};
 
-/// Prints an answer that is complete.
+/// Prints the complete output of a command.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! One of the two servers: what is done there, and what is told of it.
+//! Applies objects to one of the two servers and reports progress.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Who writes.
+/// Field manager of the writes.
 const MANAGER: &str = "berth-join";
 
-/// Why a cluster did not become a member, or did not cease to be one.
+/// A failed request to one of the two servers.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing}: {}", api_error_message(.source))]
 pub struct JoinError {
@@ -21,7 +21,7 @@ pub struct JoinError {
 }
 
 impl JoinError {
-    /// What could not be done, and why not.
+    /// Returns an error for the action `doing`, such as `create Cluster member1`.
     pub(crate) fn new(doing: impl Into<String>, source: kube::Error) -> Self {
         Self {
             doing: doing.into(),
@@ -30,67 +30,74 @@ impl JoinError {
     }
 }
 
-/// What a person hears of what is done.
+/// Amount of progress output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Telling {
-    /// Nothing.
-    Nothing,
-    /// Each object.
-    Everything,
-    /// Each object, and nothing is done.
+pub(crate) enum Verbosity {
+    /// No output.
+    Quiet,
+    /// One line per object.
+    Verbose,
+    /// One line per object, without writing it.
     DryRun,
 }
 
-/// One of the two servers.
-pub(crate) struct Hand<'a> {
+/// A client of one of the two servers that reports progress.
+pub(crate) struct Applier<'a> {
     pub(crate) client: &'a Client,
-    /// How it is called in messages.
-    place: String,
-    telling: Telling,
+    /// Name of the server in messages.
+    server_name: String,
+    verbosity: Verbosity,
 }
 
-impl<'a> Hand<'a> {
-    pub(crate) fn new(client: &'a Client, place: &str, telling: Telling) -> Self {
+impl<'a> Applier<'a> {
+    pub(crate) fn new(client: &'a Client, server_name: &str, verbosity: Verbosity) -> Self {
         Self {
             client,
-            place: place.to_owned(),
-            telling,
+            server_name: server_name.to_owned(),
+            verbosity,
         }
     }
 
-    /// Whether nothing is to be written.
-    pub(crate) fn only_looks(&self) -> bool {
-        self.telling == Telling::DryRun
+    /// Reports whether writes are skipped.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.verbosity == Verbosity::DryRun
     }
 
-    /// How it is called in messages.
-    pub(crate) fn place(&self) -> &str {
-        &self.place
+    /// Returns the name of the server in messages.
+    pub(crate) fn server_name(&self) -> &str {
+        &self.server_name
     }
 
-    /// Creates an object, or brings what is ours of it up to date. In a dry run it comes back as it was given.
+    /// Applies an object with server-side apply. A dry run returns the object unchanged.
     pub(crate) async fn apply<K>(&self, api: &Api<K>, object: K) -> Result<K, JoinError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
     {
         let (name, what) = (object.name_any(), title(&object));
-        let failed = |error| JoinError::new(format!("create {what} in {}", self.place), error);
-        if self.telling == Telling::Nothing {
+        let failed =
+            |error| JoinError::new(format!("create {what} in {}", self.server_name), error);
+        if self.verbosity == Verbosity::Quiet {
             return self.write(api, &name, &object).await.map_err(failed);
         }
-        let known = api.get_metadata_opt(&name).await.map_err(failed)?;
-        if self.only_looks() {
-            let how = if known.is_some() { "kept" } else { "created" };
-            self.tell(&what, &format!("{how} (dry run)"));
+        let existing = api.get_metadata_opt(&name).await.map_err(failed)?;
+        if self.is_dry_run() {
+            let result = if existing.is_some() {
+                "kept"
+            } else {
+                "created"
+            };
+            self.report(&what, &format!("{result} (dry run)"));
             return Ok(object);
         }
         let written = self.write(api, &name, &object).await.map_err(failed)?;
-        let how = match known {
+        let result = match existing {
             None => "created",
-            Some(known) if known.resource_version() == written.resource_version() => "unchanged",
+            Some(existing) if existing.resource_version() == written.resource_version() => {
+                "unchanged"
+            }
             Some(_) => "configured",
         };
-        self.tell(&what, how);
+        self.report(&what, result);
         Ok(written)
     }
 
@@ -102,7 +109,7 @@ impl<'a> Hand<'a> {
         api.patch(name, &parameters, &Patch::Apply(object)).await
     }
 
-    /// Reads the metadata of an object, if it is there.
+    /// Reads the metadata of an object, if it exists.
     pub(crate) async fn metadata<K>(
         &self,
         api: &Api<K>,
@@ -113,42 +120,43 @@ impl<'a> Hand<'a> {
     {
         let read = api.get_metadata_opt(name).await.map_err(|error| {
             let what = format!("{} {name}", K::kind(&()));
-            JoinError::new(format!("read {what} in {}", self.place), error)
+            JoinError::new(format!("read {what} in {}", self.server_name), error)
         })?;
         Ok(read.map(|object| object.metadata))
     }
 
-    /// Deletes an object if it is there.
+    /// Deletes an object if it exists.
     pub(crate) async fn delete<K>(&self, api: &Api<K>, name: &str) -> Result<(), JoinError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let what = format!("{} {name}", K::kind(&()));
-        let failed = |error| JoinError::new(format!("delete {what} in {}", self.place), error);
-        if self.only_looks() {
+        let failed =
+            |error| JoinError::new(format!("delete {what} in {}", self.server_name), error);
+        if self.is_dry_run() {
             if api.get_metadata_opt(name).await.map_err(failed)?.is_some() {
-                self.tell(&what, "deleted (dry run)");
+                self.report(&what, "deleted (dry run)");
             }
             return Ok(());
         }
         match api.delete(name, &DeleteParams::background()).await {
-            Ok(_) => self.tell(&what, "deleted"),
+            Ok(_) => self.report(&what, "deleted"),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(failed(error)),
         }
         Ok(())
     }
 
-    /// Says something of an object.
-    pub(crate) fn tell(&self, what: &str, how: &str) {
-        if self.telling != Telling::Nothing {
-            // Who does not listen misses it.
-            let _ = writeln!(std::io::stdout(), "{}: {what} {how}", self.place);
+    /// Prints the result for an object.
+    pub(crate) fn report(&self, what: &str, result: &str) {
+        if self.verbosity != Verbosity::Quiet {
+            // A closed stdout is not an error.
+            let _ = writeln!(std::io::stdout(), "{}: {what} {result}", self.server_name);
         }
     }
 }
 
-/// Kind, and namespace and name of an object.
+/// Returns kind, namespace and name of an object.
 fn title<K: Resource<DynamicType = ()>>(object: &K) -> String {
     let kind = K::kind(&());
     match object.namespace() {

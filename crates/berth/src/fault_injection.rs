@@ -1,8 +1,8 @@
-//! Simulated members that fail on request: `berth fail` and `berth heal`.
+//! Fault injection for simulated members: `berth fail` and `berth heal`.
 //!
-//! The request is an annotation of the Cluster, so that kubectl and a fleet file can make it, too. What follows from it
-//! (the condition `Ready`, taints, evictions) is up to the controllers: they see a member that cannot be reached, as they
-//! would see a real one. The simulated cluster itself lives on meanwhile.
+//! The request is an annotation of the Cluster, so kubectl and a fleet file can make it too. Only the API server of the
+//! member becomes unreachable; its simulated workloads keep running. The controllers react as they do to a real member
+//! (condition `Ready`, taints, evictions).
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -24,66 +24,66 @@ use tokio_util::sync::CancellationToken;
 use crate::control_plane::{self, LookupError};
 use crate::kubeconfig::CONTEXT;
 
-/// Annotation of a Cluster: with the value `unreachable`, the API server of the simulated member cannot be reached.
-pub const FAILS: &str = "simulation.berth/fails";
+/// Annotation of a Cluster whose value `unreachable` makes the API server of the simulated member unreachable.
+pub const FAULT_ANNOTATION: &str = "simulation.berth/fails";
 const UNREACHABLE: &str = "unreachable";
 
-/// What is called where people look at what runs.
+/// Name of the simulation in `berth status`.
 pub const NAME: &str = "simulation";
 
 /// Flags of `berth fail` and `berth heal`.
 #[derive(Args, Clone, Debug)]
-pub struct MishapArgs {
+pub struct FaultArgs {
     /// Names of simulated members
     #[arg(required = true, value_name = "MEMBER")]
     pub members: Vec<String>,
 
-    /// The kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
+    /// Kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// What is to happen to the members.
+/// Requested change of the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
-    /// They cannot be reached.
+pub enum Fault {
+    /// Makes them unreachable.
     Fail,
-    /// They can be reached again.
+    /// Makes them reachable again.
     Heal,
 }
 
-/// Why it does not happen.
+/// Reason why a request fails.
 #[derive(Debug, thiserror::Error)]
-pub enum MishapError {
-    /// Nothing is up, so nothing is simulated.
+pub enum FaultError {
+    /// No `berth up` is running.
     #[error(transparent)]
     NotUp(#[from] LookupError),
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// There is no such member.
-    #[error("{name} is no simulated member; there are: {known}")]
+    /// There is no simulated member of this name.
+    #[error("{name} is not a simulated member; the simulated members are: {known}")]
     NotSimulated {
-        /// As asked for.
+        /// Name in the request.
         name: String,
-        /// Those that there are.
+        /// Names of the simulated members.
         known: String,
     },
-    /// The control plane refuses.
-    #[error("cannot tell the control plane about {name}: {source}")]
+    /// The control plane refuses the change.
+    #[error("cannot annotate cluster {name}: {source}")]
     Refused {
-        /// The member.
+        /// Name of the member.
         name: String,
-        /// Why not.
+        /// Cause.
         source: Box<kube::Error>,
     },
 }
 
-/// Asks for it on the control plane of a kubeconfig.
+/// Requests the change from the control plane of a kubeconfig.
 ///
 /// # Errors
-/// When the members are not simulated ones, or the control plane refuses.
-pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError> {
+/// When a member is not simulated, or the control plane refuses the change.
+pub async fn request(args: FaultArgs, fault: Fault) -> Result<(), FaultError> {
     let path = control_plane::instance(args.kubeconfig)?.kubeconfig;
     let target = Target {
         kubeconfig: Some(path.clone()),
@@ -91,7 +91,7 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
         master: None,
     };
     let client = connect::reach(connect::config(&target).await?, Component::CommandLine).await?;
-    // Each simulated member has a context in it.
+    // The kubeconfig has a context for each simulated member.
     let contexts = Kubeconfig::read_from(&path).map(|kubeconfig| kubeconfig.contexts);
     let known: Vec<String> = contexts
         .unwrap_or_default()
@@ -99,9 +99,9 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
         .map(|context| context.name)
         .filter(|name| name != CONTEXT)
         .collect();
-    if let Some(stranger) = args.members.iter().find(|name| !known.contains(name)) {
-        return Err(MishapError::NotSimulated {
-            name: stranger.clone(),
+    if let Some(unknown) = args.members.iter().find(|name| !known.contains(name)) {
+        return Err(FaultError::NotSimulated {
+            name: unknown.clone(),
             known: if known.is_empty() {
                 "none".to_owned()
             } else {
@@ -110,53 +110,54 @@ pub async fn request(args: MishapArgs, mishap: Mishap) -> Result<(), MishapError
         });
     }
     let clusters: Api<Cluster> = Api::all(client);
-    let value = (mishap == Mishap::Fail).then_some(UNREACHABLE);
-    let change = Patch::Merge(json!({ "metadata": { "annotations": { FAILS: value } } }));
+    let value = (fault == Fault::Fail).then_some(UNREACHABLE);
+    let change =
+        Patch::Merge(json!({ "metadata": { "annotations": { FAULT_ANNOTATION: value } } }));
     for name in &args.members {
-        let refused = |source| MishapError::Refused {
+        let refused = |source| FaultError::Refused {
             name: name.clone(),
             source: Box::new(source),
         };
         let before = clusters.get_metadata(name).await.map_err(refused)?;
         let failed = before
             .annotations()
-            .get(FAILS)
-            .is_some_and(|what| what == UNREACHABLE);
+            .get(FAULT_ANNOTATION)
+            .is_some_and(|value| value == UNREACHABLE);
         clusters
             .patch(name, &PatchParams::default(), &change)
             .await
             .map_err(refused)?;
-        let said = match (mishap, failed) {
-            (Mishap::Fail, false) => {
-                "cannot be reached any more; when that has lasted for the failure threshold, it is not ready"
+        let outcome = match (fault, failed) {
+            (Fault::Fail, false) => {
+                "is unreachable now; it becomes not ready after the failure threshold"
             }
-            (Mishap::Heal, true) => {
-                "can be reached again; when that has lasted for the success threshold, it is ready"
+            (Fault::Heal, true) => {
+                "is reachable again; it becomes ready after the success threshold"
             }
-            (Mishap::Fail, true) => "is cut off already; `berth heal` lets it be reached again",
-            (Mishap::Heal, false) => "was not cut off",
+            (Fault::Fail, true) => "is unreachable already; `berth heal` makes it reachable again",
+            (Fault::Heal, false) => "was not unreachable",
         };
-        let _ = writeln!(std::io::stdout(), "{name} {said}");
+        let _ = writeln!(std::io::stdout(), "{name} {outcome}");
     }
     Ok(())
 }
 
-/// The annotation that a manifest asks for by saying that its cluster is not ready.
-pub(crate) fn described(cluster: &Cluster) -> bool {
+/// Reports whether the manifest describes a cluster that is not ready.
+pub(crate) fn is_described_as_not_ready(cluster: &Cluster) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     conditions
         .filter(|condition| condition.type_ == "Ready")
         .any(|condition| condition.status != "True")
 }
 
-/// Asks for the failure of a member whose manifest says that it is not ready.
-pub(crate) fn ask(cluster: &mut Cluster) {
+/// Adds the annotation that makes the member unreachable.
+pub(crate) fn annotate(cluster: &mut Cluster) {
     cluster
         .annotations_mut()
-        .insert(FAILS.to_owned(), UNREACHABLE.to_owned());
+        .insert(FAULT_ANNOTATION.to_owned(), UNREACHABLE.to_owned());
 }
 
-/// Does what the annotations ask for until the token is cancelled.
+/// Applies the annotations of Clusters to the members until the token is cancelled.
 pub(crate) async fn run(
     client: Client,
     members: HashMap<String, Reachability>,
@@ -168,19 +169,19 @@ pub(crate) async fn run(
         .applied_objects();
     let mut stream = std::pin::pin!(stream);
     loop {
-        let seen = tokio::select! {
+        let event = tokio::select! {
             () = cancel.cancelled() => return,
-            seen = stream.try_next() => seen,
+            event = stream.try_next() => event,
         };
-        match seen {
+        match event {
             Ok(Some(cluster)) => {
                 if let Some(member) = members.get(&cluster.name_any()) {
-                    let fails = cluster.annotations().get(FAILS);
-                    member.set(fails.is_none_or(|what| what != UNREACHABLE));
+                    let fault = cluster.annotations().get(FAULT_ANNOTATION);
+                    member.set(fault.is_none_or(|value| value != UNREACHABLE));
                 }
             }
             Ok(None) => return,
-            Err(error) => tracing::debug!(%error, "the watch of clusters broke; trying again"),
+            Err(error) => tracing::debug!(%error, "the watch of clusters failed; retrying"),
         }
     }
 }

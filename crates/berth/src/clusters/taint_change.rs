@@ -1,5 +1,4 @@
-//! Changes of taints as they are written on a command line: `key=value:Effect`, `key:Effect`, and with a `-` at the
-//! end what is to go.
+//! Changes of taints in kubectl's syntax: `key=value:Effect` and `key:Effect` add, a `-` at the end removes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +6,21 @@ use std::str::FromStr;
 use k8s_openapi::api::core::v1::Taint;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// The longest name of a key, and the longest value.
-const LONGEST_NAME: usize = 63;
-/// The longest prefix of a key.
-const LONGEST_PREFIX: usize = 253;
+/// Maximum length of the name in a key, and of a value.
+const MAX_NAME_LENGTH: usize = 63;
+/// Maximum length of the prefix in a key.
+const MAX_PREFIX_LENGTH: usize = 253;
 
-/// One change.
+/// A change of one or more taints.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TaintChange {
-    /// This taint is to be there.
+    /// Adds this taint.
     Add(Taint),
-    /// The taints of this key are to go, or the one with this effect.
+    /// Removes the taints with this key and effect.
     Remove {
-        /// The key.
+        /// Key of the taints.
         key: String,
-        /// The effect; None means each.
+        /// Effect of the taint; none for all effects.
         effect: Option<String>,
     },
 }
@@ -38,7 +37,7 @@ impl FromStr for TaintChange {
             Some((name, effect)) if EFFECTS.contains(&effect) => (name, Some(effect.to_owned())),
             Some((_, effect)) => {
                 return Err(format!(
-                    "{effect:?} is no effect: there are {}",
+                    "{effect:?} is not an effect: use {}",
                     EFFECTS.join(", ")
                 ));
             }
@@ -75,14 +74,14 @@ fn check_key(key: &str) -> Result<(), String> {
     let name = match key.split_once('/') {
         Some((prefix, name)) => {
             let labels = prefix.split('.');
-            let valid = prefix.len() <= LONGEST_PREFIX
+            let valid = prefix.len() <= MAX_PREFIX_LENGTH
                 && labels.into_iter().all(|label| {
                     check_name(label).is_ok()
                         && !label.contains('_')
                         && label == label.to_lowercase()
                 });
             if !valid {
-                return Err(format!("{prefix:?} is no DNS subdomain"));
+                return Err(format!("{prefix:?} is not a DNS subdomain"));
             }
             name
         }
@@ -93,7 +92,7 @@ fn check_key(key: &str) -> Result<(), String> {
 
 fn check_name(name: &str) -> Result<(), String> {
     let is_end = |letter: char| letter.is_ascii_alphanumeric();
-    let valid = (1..=LONGEST_NAME).contains(&name.len())
+    let valid = (1..=MAX_NAME_LENGTH).contains(&name.len())
         && name.starts_with(is_end)
         && name.ends_with(is_end)
         && name
@@ -103,7 +102,7 @@ fn check_name(name: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "{name:?} must have 1 to {LONGEST_NAME} letters, digits, '-', '_' or '.', and begin and end with a letter or digit"
+            "{name:?} must have 1 to {MAX_NAME_LENGTH} letters, digits, '-', '_' or '.', and begin and end with a letter or digit"
         ))
     }
 }
@@ -123,13 +122,13 @@ impl TaintChange {
         }
     }
 
-    /// Whether it is about this taint.
-    fn concerns(&self, taint: &Taint) -> bool {
+    /// Reports whether the change applies to a taint.
+    fn matches(&self, taint: &Taint) -> bool {
         self.key() == taint.key && self.effect().is_none_or(|effect| effect == taint.effect)
     }
 
-    /// Whether both are about a taint.
-    fn meets(&self, other: &Self) -> bool {
+    /// Reports whether two changes can apply to the same taint.
+    fn overlaps(&self, other: &Self) -> bool {
         let effects = self.effect().zip(other.effect());
         self.key() == other.key() && effects.is_none_or(|(one, other)| one == other)
     }
@@ -145,23 +144,23 @@ impl fmt::Display for TaintChange {
     }
 }
 
-/// Checks that no two changes are about the same taint.
+/// Checks that no two changes apply to the same taint.
 ///
 /// # Errors
-/// With the first two.
+/// With the first change that overlaps an earlier one.
 pub(super) fn check(changes: &[TaintChange]) -> Result<(), String> {
-    for (place, change) in changes.iter().enumerate() {
-        if changes[..place].iter().any(|other| change.meets(other)) {
+    for (index, change) in changes.iter().enumerate() {
+        if changes[..index].iter().any(|other| change.overlaps(other)) {
             return Err(format!("{change} is named twice"));
         }
     }
     Ok(())
 }
 
-/// The taints with the changes made; None where that changes nothing.
+/// Returns the changed taints, or none if nothing changes.
 ///
 /// # Errors
-/// When a taint is to go that is not there, or to have another value and nothing may be overwritten.
+/// When a taint to remove does not exist, or a taint has another value and `overwrite` is not set.
 pub(super) fn apply(
     taints: &[Taint],
     changes: &[TaintChange],
@@ -169,25 +168,25 @@ pub(super) fn apply(
 ) -> Result<Option<Vec<Taint>>, String> {
     let mut after = taints.to_vec();
     for change in changes {
-        let known = after.iter().position(|taint| change.concerns(taint));
+        let known = after.iter().position(|taint| change.matches(taint));
         match (change, known) {
             (TaintChange::Remove { .. }, None) => {
                 return Err(format!("there is no taint {change} to remove"));
             }
             (TaintChange::Remove { .. }, Some(_)) => {
-                after.retain(|taint| !change.concerns(taint));
+                after.retain(|taint| !change.matches(taint));
             }
             (TaintChange::Add(taint), None) => after.push(taint.clone()),
-            (TaintChange::Add(taint), Some(place)) => {
-                let same = after[place].value.as_deref().unwrap_or_default()
+            (TaintChange::Add(taint), Some(index)) => {
+                let same = after[index].value.as_deref().unwrap_or_default()
                     == taint.value.as_deref().unwrap_or_default();
                 if !same && !overwrite {
                     return Err(format!(
-                        "the taint {change} has another value: give --overwrite"
+                        "the taint {change} has another value: pass --overwrite"
                     ));
                 }
                 if !same {
-                    after[place] = taint.clone();
+                    after[index] = taint.clone();
                 }
             }
         }
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_understood_or_refused() {
+    fn changes_are_parsed_or_refused() {
         for text in [
             "a=b:NoSchedule",
             "a:NoExecute",
@@ -235,21 +234,21 @@ mod tests {
         ] {
             assert!(text.parse::<TaintChange>().is_ok(), "{text}");
         }
-        for (text, said) in [
+        for (text, expected) in [
             (
                 "a",
                 "has no effect: write a:NoSchedule to add it, or a- to remove it",
             ),
             (
                 "a=b:Never",
-                "\"Never\" is no effect: there are NoSchedule, PreferNoSchedule, NoExecute",
+                "\"Never\" is not an effect: use NoSchedule, PreferNoSchedule, NoExecute",
             ),
             ("=b:NoSchedule", "\"\" must have 1 to 63"),
-            ("A.io/a:NoSchedule", "\"A.io\" is no DNS subdomain"),
+            ("A.io/a:NoSchedule", "\"A.io\" is not a DNS subdomain"),
             ("a=b c:NoSchedule", "\"b c\" must have"),
         ] {
             let error = text.parse::<TaintChange>().unwrap_err();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
         assert_eq!(
             check(&changes(&["a:NoExecute", "b-", "a-"])),
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_come_and_go() {
+    fn taints_are_added_overwritten_and_removed() {
         let before = ["a=1:NoSchedule", "a=1:NoExecute", "b:NoSchedule"];
         assert_eq!(
             after(&before, &["c=3:NoExecute", "a-"], false).unwrap(),
@@ -275,7 +274,7 @@ mod tests {
         );
         assert_eq!(
             after(&before, &["a=2:NoSchedule"], false),
-            Err("the taint a:NoSchedule has another value: give --overwrite".to_owned())
+            Err("the taint a:NoSchedule has another value: pass --overwrite".to_owned())
         );
         assert_eq!(
             after(&before, &["c-"], false),

@@ -1,4 +1,4 @@
-//! What is known, and what is new in what was seen.
+//! State of the dashboard, and the news that each watch event brings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,50 +13,50 @@ use berth_scheduler::binding::{Binding, BindingKey};
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::source::Seen;
+use super::source::WatchEvent;
 
-/// A binding.
+/// State of a binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Row {
-    /// `Deployment`, and so on.
+    /// Kind of the resource, such as `Deployment`.
     pub(super) kind: String,
-    /// The name of the policy; empty where none is known.
+    /// Name of the policy; empty if listed is none.
     pub(super) policy: String,
-    /// The bindings that it follows, by name.
+    /// Names of the bindings that require it.
     pub(super) follows: Vec<String>,
-    /// The replicas asked for; none where the resource has none.
-    pub(super) wanted: Option<Wanted>,
-    /// Where it is, and where it is leaving.
-    pub(super) places: BTreeMap<String, Place>,
-    /// Why it is not scheduled.
+    /// Desired replicas; none if the resource has no replicas.
+    pub(super) desired: Option<DesiredReplicas>,
+    /// State in each cluster, including those that it is being evicted from.
+    pub(super) places: BTreeMap<String, ClusterState>,
+    /// Reason why it is not scheduled.
     pub(super) failure: Option<String>,
 }
 
-/// The replicas that a binding asks for.
+/// Desired replicas of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// By all its clusters together.
+pub(super) enum DesiredReplicas {
+    /// In all its clusters together.
     InAll(i32),
-    /// By each of its clusters, as the placement `Duplicated` does.
+    /// In each of its clusters, for the replica scheduling type `Duplicated`.
     InEach(i32),
 }
 
-impl Wanted {
+impl DesiredReplicas {
     fn of(binding: &Binding) -> Option<Self> {
         let spec = &binding.spec;
         let placement = spec.placement.as_ref();
         let is_duplicated =
             placement.is_some_and(|p| p.scheduling_type() == ReplicaSchedulingType::Duplicated);
-        let wanted = if is_duplicated {
+        let desired = if is_duplicated {
             Self::InEach
         } else {
             Self::InAll
         };
-        spec.is_workload().then(|| wanted(spec.replicas))
+        spec.is_workload().then(|| desired(spec.replicas))
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for DesiredReplicas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InAll(replicas) => write!(f, "{replicas}"),
@@ -65,19 +65,19 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// A binding in a cluster.
+/// State of a binding in a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Place {
-    /// Its replicas there; none while it is leaving.
+pub(super) struct ClusterState {
+    /// Assigned replicas; none while it is being evicted.
     pub(super) replicas: Option<i32>,
-    /// How many of them are ready, where that was reported.
+    /// Ready replicas, if reported.
     pub(super) ready: Option<i64>,
-    /// How it is, where that was reported.
+    /// Health, if reported.
     pub(super) health: Option<ResourceHealth>,
 }
 
-impl Place {
-    /// Whether the old copy waits for the new ones.
+impl ClusterState {
+    /// Reports whether the binding is being evicted from the cluster.
     pub(super) fn is_leaving(&self) -> bool {
         self.replicas.is_none()
     }
@@ -88,11 +88,11 @@ impl Row {
         let annotation = |name: &str| binding.metadata.annotations.as_ref()?.get(name).cloned();
         let policy = annotation(PROPAGATION_POLICY_NAME)
             .or_else(|| annotation(CLUSTER_PROPAGATION_POLICY_NAME));
-        let mut places: BTreeMap<String, Place> = BTreeMap::new();
+        let mut places: BTreeMap<String, ClusterState> = BTreeMap::new();
         for target in &binding.spec.clusters {
             places.entry(target.name.clone()).or_default().replicas = Some(target.replicas);
         }
-        // What follows others is where they are; it has no replicas of its own.
+        // A required resource follows the bindings that require it, and has no replicas.
         for target in binding.spec.required_by.iter().flat_map(|s| &s.clusters) {
             let place = places.entry(target.name.clone()).or_default();
             place.replicas.get_or_insert(0);
@@ -115,13 +115,13 @@ impl Row {
                 .iter()
                 .map(|snapshot| snapshot.name.clone())
                 .collect(),
-            wanted: Wanted::of(binding),
+            desired: DesiredReplicas::of(binding),
             places,
             failure: failure(&binding.status),
         }
     }
 
-    /// How many replicas are ready in all places; none where nothing was reported.
+    /// Returns the ready replicas of all clusters; none if no cluster has reported.
     pub(super) fn ready(&self) -> Option<i64> {
         let reported = self.places.values().filter_map(|place| place.ready);
         reported.reduce(|sum, ready| sum + ready)
@@ -135,7 +135,7 @@ impl Row {
     }
 }
 
-/// Ready replicas, by the field that the kind has for them.
+/// Returns the ready replicas, from the field that the kind uses.
 fn ready(status: &Value) -> Option<i64> {
     let fields = ["readyReplicas", "numberReady", "succeeded", "ready"];
     fields.iter().find_map(|field| status[field].as_i64())
@@ -149,58 +149,58 @@ fn failure(status: &BindingStatus) -> Option<String> {
     (condition.status == "False").then(|| condition.message.clone())
 }
 
-/// What is new.
+/// A change to show.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum News {
-    /// A binding that was there, or came.
+    /// A binding was listed or added.
     Binding(BindingKey, Box<Row>),
-    /// A binding has another place; both with replicas where it has any.
+    /// A binding was moved to other clusters or other numbers of replicas.
     Moved {
         key: BindingKey,
         from: BTreeMap<String, i32>,
         to: BTreeMap<String, i32>,
         with_replicas: bool,
     },
-    /// A binding is being taken off a cluster.
+    /// The eviction from a cluster started.
     Leaving(BindingKey, String),
-    /// The old copy may go.
+    /// The eviction from a cluster ended.
     Left(BindingKey, String),
-    /// A member reports something else of a binding.
-    Reported(BindingKey, String, Place),
-    /// A binding cannot be placed.
+    /// A member reported another status.
+    Reported(BindingKey, String, ClusterState),
+    /// Scheduling failed.
     Failed(BindingKey, String),
-    /// A binding is gone.
+    /// A binding was deleted.
     Gone(BindingKey),
-    /// A cluster that was there, or came, or changed: whether it is ready.
+    /// A cluster was listed or added, or its readiness changed; true if it is ready.
     Cluster(String, bool),
-    /// A cluster is gone.
+    /// A cluster was deleted.
     ClusterGone(String),
 }
 
-/// What is known.
+/// State of all bindings and clusters.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct Dashboard {
     pub(super) clusters: BTreeMap<String, bool>,
     pub(super) rows: BTreeMap<BindingKey, Row>,
 }
 
-impl Board {
-    /// Takes something in, and says what is new about it.
-    pub(super) fn see(&mut self, seen: Seen) -> Vec<News> {
-        match seen {
-            Seen::Binding(binding) => self.binding(&binding),
-            Seen::BindingGone(key) => self.gone(key).into_iter().collect(),
-            Seen::Bindings(kind, there) => {
+impl Dashboard {
+    /// Applies a watch event, and returns the changes to show.
+    pub(super) fn apply(&mut self, event: WatchEvent) -> Vec<News> {
+        match event {
+            WatchEvent::Binding(binding) => self.binding(&binding),
+            WatchEvent::BindingGone(key) => self.gone(key).into_iter().collect(),
+            WatchEvent::Bindings(kind, listed) => {
                 let known = self.rows.keys().filter(|key| key.kind() == kind);
                 let gone: Vec<BindingKey> =
-                    known.filter(|key| !there.contains(key)).cloned().collect();
+                    known.filter(|key| !listed.contains(key)).cloned().collect();
                 gone.into_iter().filter_map(|key| self.gone(key)).collect()
             }
-            Seen::Cluster(cluster) => self.cluster(&cluster).into_iter().collect(),
-            Seen::ClusterGone(name) => self.cluster_gone(name).into_iter().collect(),
-            Seen::Clusters(there) => {
+            WatchEvent::Cluster(cluster) => self.cluster(&cluster).into_iter().collect(),
+            WatchEvent::ClusterGone(name) => self.cluster_gone(name).into_iter().collect(),
+            WatchEvent::Clusters(listed) => {
                 let known: BTreeSet<String> = self.clusters.keys().cloned().collect();
-                let gone = known.difference(&there).cloned();
+                let gone = known.difference(&listed).cloned();
                 gone.filter_map(|name| self.cluster_gone(name)).collect()
             }
         }
@@ -213,7 +213,7 @@ impl Board {
         };
         let mut news = Vec::new();
         let (from, to) = (old.targets(), row.targets());
-        let left = |place: &(&String, &Place)| place.1.is_leaving();
+        let left = |place: &(&String, &ClusterState)| place.1.is_leaving();
         let leaving = |row: &Row| -> BTreeSet<String> {
             let places = row.places.iter().filter(left);
             places.map(|(name, _)| name.clone()).collect()
@@ -226,13 +226,13 @@ impl Board {
                 key: key.clone(),
                 from,
                 to,
-                with_replicas: row.wanted.is_some(),
+                with_replicas: row.desired.is_some(),
             });
         }
         for (name, place) in &row.places {
             let before = old.places.get(name).cloned().unwrap_or_default();
-            let said = place.ready.is_some() || place.health.is_some();
-            if said && (&before.ready, &before.health) != (&place.ready, &place.health) {
+            let is_reported = place.ready.is_some() || place.health.is_some();
+            if is_reported && (&before.ready, &before.health) != (&place.ready, &place.health) {
                 news.push(News::Reported(key.clone(), name.clone(), place.clone()));
             }
         }
@@ -276,7 +276,7 @@ mod tests {
     use super::super::lines;
     use super::*;
 
-    fn binding(clusters: &Value, tasks: &Value, status: &Value) -> Seen {
+    fn binding(clusters: &Value, tasks: &Value, status: &Value) -> WatchEvent {
         let binding: ResourceBinding = serde_json::from_value(json!({
             "metadata": { "name": "web-deployment", "namespace": "shop",
                 "annotations": { "propagationpolicy.karmada.io/name": "web" } },
@@ -286,12 +286,12 @@ mod tests {
             "status": status,
         }))
         .unwrap();
-        Seen::Binding(Box::new(binding.into()))
+        WatchEvent::Binding(Box::new(binding.into()))
     }
 
-    fn told(board: &mut Board, seen: Seen) -> Vec<String> {
+    fn lines_of(dashboard: &mut Dashboard, event: WatchEvent) -> Vec<String> {
         let time = jiff::Timestamp::from_second(0).unwrap();
-        let news = board.see(seen);
+        let news = dashboard.apply(event);
         let lines = news.iter().map(|news| lines::line(&time, news).to_string());
         lines
             .map(|line| line.split_once("  ").unwrap().1.to_owned())
@@ -299,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn the_life_of_a_binding_is_told() {
-        let mut board = Board::default();
+    fn each_change_of_a_binding_is_a_line() {
+        let mut dashboard = Dashboard::default();
         let (none, on_m1) = (json!([]), json!([{ "name": "m1", "replicas": 2 }]));
         let on_m2 = json!([{ "name": "m2", "replicas": 2 }]);
         let task = json!([{ "fromCluster": "m1", "reason": "r", "producer": "p" }]);
@@ -310,11 +310,12 @@ mod tests {
         };
         let unfit = json!({ "conditions": [{ "type": "Scheduled", "status": "False", "reason": "NoClusterFit",
             "message": "0/2 clusters are available", "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
-        for (seen, expected) in [
+        for (event, expected) in [
             (
                 binding(&none, &none, &json!({})),
-                &["shop/web-deployment  there       Deployment of policy web, 2 replicas: nowhere"]
-                    [..],
+                &[
+                    "shop/web-deployment  listed       Deployment of policy web, 2 replicas: nowhere",
+                ][..],
             ),
             (
                 binding(&none, &none, &unfit),
@@ -348,20 +349,20 @@ mod tests {
                 ],
             ),
             (
-                Seen::Bindings("ClusterResourceBinding", BTreeSet::new()),
+                WatchEvent::Bindings("ClusterResourceBinding", BTreeSet::new()),
                 &[],
             ),
             (
-                Seen::Bindings("ResourceBinding", BTreeSet::new()),
+                WatchEvent::Bindings("ResourceBinding", BTreeSet::new()),
                 &["shop/web-deployment  gone"],
             ),
         ] {
-            assert_eq!(told(&mut board, seen), expected);
+            assert_eq!(lines_of(&mut dashboard, event), expected);
         }
     }
 
     #[test]
-    fn duplicated_replicas_are_those_of_each_cluster() {
+    fn duplicated_replicas_count_for_each_cluster() {
         let binding = |placement: Value| {
             let binding: ResourceBinding = serde_json::from_value(json!({
                 "metadata": { "name": "web", "namespace": "shop" },
@@ -371,21 +372,21 @@ mod tests {
                     "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2", "replicas": 2 }] },
             }))
             .unwrap();
-            Seen::Binding(Box::new(binding.into()))
+            WatchEvent::Binding(Box::new(binding.into()))
         };
         let divided = json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } });
         for (placement, expected) in [
             (json!({}), "2 replicas in each cluster: m1 ?/2, m2 ?/2"),
             (divided, "2 replicas: m1 ?/2, m2 ?/2"),
         ] {
-            let line = told(&mut Board::default(), binding(placement)).remove(0);
+            let line = lines_of(&mut Dashboard::default(), binding(placement)).remove(0);
             assert!(line.ends_with(&format!("Deployment, {expected}")), "{line}");
         }
     }
 
     #[test]
-    fn what_follows_another_binding_is_where_that_is() {
-        let mut board = Board::default();
+    fn a_required_resource_is_in_the_clusters_of_its_binding() {
+        let mut dashboard = Dashboard::default();
         let settings = |clusters: &Value| {
             let binding: ResourceBinding = serde_json::from_value(json!({
                 "metadata": { "name": "settings-configmap", "namespace": "shop" },
@@ -394,39 +395,42 @@ mod tests {
                     "requiredBy": [{ "namespace": "shop", "name": "web-deployment", "clusters": clusters }] },
             }))
             .unwrap();
-            Seen::Binding(Box::new(binding.into()))
+            WatchEvent::Binding(Box::new(binding.into()))
         };
         let on = |cluster: &str| json!([{ "name": cluster, "replicas": 2 }]);
-        for (seen, expected) in [
+        for (event, expected) in [
             (
                 settings(&on("m1")),
-                "shop/settings-configmap  there       ConfigMap follows web-deployment: m1",
+                "shop/settings-configmap  listed       ConfigMap follows web-deployment: m1",
             ),
             (
                 settings(&on("m2")),
                 "shop/settings-configmap  moved       m1 -> m2",
             ),
         ] {
-            assert_eq!(told(&mut board, seen), [expected]);
+            assert_eq!(lines_of(&mut dashboard, event), [expected]);
         }
     }
 
     #[test]
-    fn clusters_are_told_of_when_their_readiness_changes() {
-        let mut board = Board::default();
+    fn changes_of_a_clusters_readiness_are_lines() {
+        let mut dashboard = Dashboard::default();
         let cluster = |ready: &str| {
             let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },
                 "status": { "conditions": [{ "type": "Ready", "status": ready, "reason": "r", "message": "",
                     "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
-            Seen::Cluster(Box::new(serde_json::from_value(cluster).unwrap()))
+            WatchEvent::Cluster(Box::new(serde_json::from_value(cluster).unwrap()))
         };
-        for (seen, expected) in [
+        for (event, expected) in [
             (cluster("True"), &["m1  cluster     ready"][..]),
             (cluster("True"), &[]),
             (cluster("Unknown"), &["m1  cluster     not ready"]),
-            (Seen::Clusters(BTreeSet::new()), &["m1  cluster     gone"]),
+            (
+                WatchEvent::Clusters(BTreeSet::new()),
+                &["m1  cluster     gone"],
+            ),
         ] {
-            assert_eq!(told(&mut board, seen), expected);
+            assert_eq!(lines_of(&mut dashboard, event), expected);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the fleet says is taken already: pods of the system of a simulated member, so that what its nodes and pods add up
-//! to is what the manifest says.
+//! Pods that request the resources which the fleet lists as allocated, so that the collected status of a simulated
+//! member equals its manifest.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,35 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
-use super::nodes::{NotAQuantity, step};
+use super::nodes::{InvalidQuantity, step};
 
-/// As many pods as the manifest says, on the nodes in turn; without a number, one on each node.
-pub(super) fn of(cluster: &Cluster, nodes: &[Node]) -> Result<Vec<Pod>, NotAQuantity> {
+/// Returns the number of pods that the manifest lists, spread over the nodes; without a number, one for each node.
+pub(super) fn of(cluster: &Cluster, nodes: &[Node]) -> Result<Vec<Pod>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
-    let taken = status.resource_summary.unwrap_or_default().allocated;
-    if taken.is_empty() || nodes.is_empty() {
+    let allocated = status.resource_summary.unwrap_or_default().allocated;
+    if allocated.is_empty() || nodes.is_empty() {
         return Ok(Vec::new());
     }
     let parse = |resource: &str, text: &QuantityText| {
         text.parse()
-            .map_err(|source| NotAQuantity::new("allocated", resource, source))
+            .map_err(|source| InvalidQuantity::new("allocated", resource, source))
     };
-    let number = match taken.get("pods") {
+    let number = match allocated.get("pods") {
         Some(text) => u32::try_from(parse("pods", text)?.value()).unwrap_or_default(),
         None => u32::try_from(nodes.len()).unwrap_or(u32::MAX),
     };
     let mut requests: Vec<BTreeMap<String, ApiQuantity>> = Vec::new();
     requests.resize_with(number as usize, BTreeMap::new);
-    for (resource, text) in taken.iter().filter(|(resource, _)| *resource != "pods") {
+    for (resource, text) in allocated.iter().filter(|(resource, _)| *resource != "pods") {
         let shares = parse(resource, text)?.split(number, step(resource));
         for (pod, share) in requests.iter_mut().zip(shares) {
             pod.insert(resource.clone(), ApiQuantity(share.to_string()));
         }
     }
-    let places = nodes.iter().cycle();
+    let assigned_nodes = nodes.iter().cycle();
     Ok(requests
         .into_iter()
-        .zip(places)
+        .zip(assigned_nodes)
         .zip(1..)
         .map(|((requests, node), number): (_, u32)| pod(number, node.name_any(), requests))
         .collect())
@@ -50,7 +50,7 @@ fn pod(number: u32, node: String, requests: BTreeMap<String, ApiQuantity>) -> Po
             name: Some(format!("system-{number}")),
             namespace: Some("kube-system".to_owned()),
             labels: Some([("app".to_owned(), "system".to_owned())].into()),
-            // As kubelets mark what they run by themselves: draining a node lets it be.
+            // The mark of static pods, which kubectl drain ignores.
             annotations: Some(
                 [(
                     "kubernetes.io/config.mirror".to_owned(),
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_divided_among_pods_on_the_nodes_in_turn() {
-        let mut cluster = crate::fleet::made_up(1).remove(0);
+    fn allocated_resources_are_divided_among_pods_on_all_nodes() {
+        let mut cluster = crate::fleet::generate(1).remove(0);
         let nodes = super::super::nodes::of(&cluster).unwrap();
         let summary = cluster
             .status
@@ -99,7 +99,7 @@ mod tests {
         ]
         .into();
         let pods = of(&cluster, &nodes).unwrap();
-        let told: Vec<String> = pods
+        let found: Vec<String> = pods
             .iter()
             .map(|pod| {
                 let spec = pod.spec.as_ref().unwrap();
@@ -110,7 +110,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 "member1-node-1 167m 2Gi",
                 "member1-node-2 167m 2Gi",
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_taken_there_are_no_pods() {
-        let mut cluster = crate::fleet::made_up(1).remove(0);
+    fn without_allocated_resources_there_are_no_pods() {
+        let mut cluster = crate::fleet::generate(1).remove(0);
         let nodes = super::super::nodes::of(&cluster).unwrap();
         assert_eq!(of(&cluster, &[]).unwrap(), []);
         cluster.status.as_mut().unwrap().resource_summary = None;

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 
-use super::super::board::{News, Place, Row, Wanted};
+use super::super::dashboard::{ClusterState, DesiredReplicas, News, Row};
 use super::super::keys::Key;
 use super::*;
 
@@ -14,12 +14,12 @@ fn key(name: &str) -> BindingKey {
     }
 }
 
-fn board(bindings: usize) -> Board {
-    let mut board = Board::default();
-    board.clusters.insert("m1".to_owned(), true);
-    board.clusters.insert("m2".to_owned(), false);
+fn dashboard_with(bindings: usize) -> Dashboard {
+    let mut dashboard = Dashboard::default();
+    dashboard.clusters.insert("m1".to_owned(), true);
+    dashboard.clusters.insert("m2".to_owned(), false);
     for n in 0..bindings {
-        let place = |replicas, ready| Place {
+        let place = |replicas, ready| ClusterState {
             replicas,
             ready,
             health: None,
@@ -32,13 +32,13 @@ fn board(bindings: usize) -> Board {
             kind: "Deployment".to_owned(),
             policy: "web".to_owned(),
             follows: Vec::new(),
-            wanted: Some(Wanted::InAll(2)),
+            desired: Some(DesiredReplicas::InAll(2)),
             places,
             failure: None,
         };
-        board.rows.insert(key(&format!("web{n:02}")), row);
+        dashboard.rows.insert(key(&format!("web{n:02}")), row);
     }
-    board
+    dashboard
 }
 
 fn events(count: usize) -> Events {
@@ -51,8 +51,13 @@ fn events(count: usize) -> Events {
 }
 
 #[test]
-fn everything_is_shown_where_there_is_room() {
-    let picture = picture(&board(1), &events(1), &mut View::default(), (10, 80));
+fn everything_is_shown_on_a_large_terminal() {
+    let lines = render(
+        &dashboard_with(1),
+        &events(1),
+        &mut View::default(),
+        (10, 80),
+    );
     let expected = [
         "CLUSTER   READY   BINDINGS   REPLICAS",
         "m1        yes     1          2",
@@ -62,18 +67,18 @@ fn everything_is_shown_where_there_is_room() {
         "shop/web00   2        1       m1 1/2, m2 leaving   Deployment   web",
         "",
     ];
-    assert_eq!(picture[..7], expected);
-    assert!(picture[7].ends_with("  shop/old00  gone"), "{picture:?}");
-    assert_eq!(picture[8], "");
-    assert_eq!(picture[9], "bindings 1-1 of 1   q quit  ? help  / filter");
+    assert_eq!(lines[..7], expected);
+    assert!(lines[7].ends_with("  shop/old00  gone"), "{lines:?}");
+    assert_eq!(lines[8], "");
+    assert_eq!(lines[9], "bindings 1-1 of 1   q quit  ? help  / filter");
 }
 
 #[test]
-fn replicas_of_each_cluster_are_told_from_those_of_all() {
-    let mut board = board(1);
-    let row = board.rows.values_mut().next().unwrap();
-    row.wanted = Some(Wanted::InEach(2));
-    let lines = bindings(&board, &View::default(), 80);
+fn replicas_per_cluster_are_marked() {
+    let mut dashboard = dashboard_with(1);
+    let row = dashboard.rows.values_mut().next().unwrap();
+    row.desired = Some(DesiredReplicas::InEach(2));
+    let lines = bindings(&dashboard, &View::default(), 80);
     assert!(
         lines[1].starts_with("shop/web00   2 each   1 "),
         "{lines:?}"
@@ -81,16 +86,20 @@ fn replicas_of_each_cluster_are_told_from_those_of_all() {
 }
 
 #[test]
-fn what_is_wanted_where_is_shown_on_a_narrow_terminal_too() {
+fn clusters_are_shown_on_a_narrow_terminal_too() {
     for (columns, last) in [(80, "POLICY"), (65, "KIND"), (50, "CLUSTERS")] {
-        let lines = bindings(&board(1), &View::default(), columns);
+        let lines = bindings(&dashboard_with(1), &View::default(), columns);
         assert!(lines[0].ends_with(last), "{columns}: {lines:?}");
         assert!(lines[1].contains("m1 1/2, m2 leaving"), "{lines:?}");
     }
-    let mut board = board(0);
-    let row = super::tests::board(1).rows.into_values().next().unwrap();
-    board.rows.insert(key(&"long".repeat(20)), row);
-    let lines = bindings(&board, &View::default(), 60);
+    let mut dashboard = dashboard_with(0);
+    let row = super::tests::dashboard_with(1)
+        .rows
+        .into_values()
+        .next()
+        .unwrap();
+    dashboard.rows.insert(key(&"long".repeat(20)), row);
+    let lines = bindings(&dashboard, &View::default(), 60);
     assert!(
         lines[1].starts_with("shop/longlonglonglonglo…   2 "),
         "{lines:?}"
@@ -99,28 +108,28 @@ fn what_is_wanted_where_is_shown_on_a_narrow_terminal_too() {
 }
 
 #[test]
-fn what_is_cut_ends_in_an_ellipsis() {
-    let (mut board, mut view) = (board(1), View::default());
-    let row = board.rows.values_mut().next().unwrap();
+fn a_cut_line_ends_in_an_ellipsis() {
+    let (mut dashboard, mut view) = (dashboard_with(1), View::default());
+    let row = dashboard.rows.values_mut().next().unwrap();
     for n in 3..30 {
-        let place = Place {
+        let place = ClusterState {
             replicas: Some(1),
             ready: Some(1),
             health: None,
         };
         row.places.insert(format!("member{n}"), place);
     }
-    let picture = picture(&board, &events(3), &mut view, (24, 80));
-    assert!(picture.iter().all(|line| line.chars().count() <= 80));
-    let row = picture.iter().find(|line| line.starts_with("shop/web00"));
-    assert!(row.unwrap().ends_with('…'), "{picture:#?}");
+    let lines = render(&dashboard, &events(3), &mut view, (24, 80));
+    assert!(lines.iter().all(|line| line.chars().count() <= 80));
+    let row = lines.iter().find(|line| line.starts_with("shop/web00"));
+    assert!(row.unwrap().ends_with('…'), "{lines:#?}");
 }
 
 #[test]
-fn what_does_not_fit_is_scrolled() {
-    let (board, events, mut view) = (board(100), events(50), View::default());
+fn long_panes_are_scrolled() {
+    let (dashboard, events, mut view) = (dashboard_with(100), events(50), View::default());
     let size = (20, 60);
-    let first = picture(&board, &events, &mut view, size);
+    let first = render(&dashboard, &events, &mut view, size);
     assert_eq!(first.len(), 20);
     assert!(first[5].starts_with("shop/web00"), "{first:#?}");
     assert!(first[18].ends_with("shop/old49  gone"), "{first:#?}");
@@ -132,35 +141,31 @@ fn what_does_not_fit_is_scrolled() {
         (Key::Home, "shop/web00"),
     ] {
         view.press(key);
-        let picture = picture(&board, &events, &mut view, size);
-        assert!(picture[5].starts_with(shown), "{key:?}: {picture:#?}");
+        let lines = render(&dashboard, &events, &mut view, size);
+        assert!(lines[5].starts_with(shown), "{key:?}: {lines:#?}");
     }
     view.press(Key::Tab);
     view.press(Key::Home);
-    let picture = picture(&board, &events, &mut view, size);
-    assert!(
-        picture
-            .iter()
-            .any(|line| line.ends_with("shop/old00  gone"))
-    );
-    assert!(picture[19].starts_with("events 1-5 of 50"), "{picture:#?}");
+    let lines = render(&dashboard, &events, &mut view, size);
+    assert!(lines.iter().any(|line| line.ends_with("shop/old00  gone")));
+    assert!(lines[19].starts_with("events 1-5 of 50"), "{lines:#?}");
     for size in [(0, 0), (1, 1), (3, 5), (7, 20)] {
-        let lines = super::picture(&board, &events, &mut view, size);
+        let lines = super::render(&dashboard, &events, &mut view, size);
         assert_eq!(lines.len(), size.0);
         assert!(lines.iter().all(|line| line.chars().count() <= size.1));
     }
 }
 
 #[test]
-fn a_filter_leaves_what_has_its_text() {
-    let (board, events, mut view) = (board(100), events(50), View::default());
+fn a_filter_shows_only_matching_lines() {
+    let (dashboard, events, mut view) = (dashboard_with(100), events(50), View::default());
     for key in "/SHOP/web42".chars().map(Key::Char) {
         view.press(key);
     }
-    let typing = picture(&board, &events, &mut view, (24, 80));
+    let typing = render(&dashboard, &events, &mut view, (24, 80));
     assert_eq!(typing[23], "/SHOP/web42");
     view.press(Key::Enter);
-    let shown = picture(&board, &events, &mut view, (24, 80));
+    let shown = render(&dashboard, &events, &mut view, (24, 80));
     let bindings: Vec<&String> = shown.iter().filter(|line| line.contains("shop/")).collect();
     assert_eq!(bindings.len(), 1, "{shown:#?}");
     assert!(bindings[0].starts_with("shop/web42"));
@@ -169,10 +174,10 @@ fn a_filter_leaves_what_has_its_text() {
 }
 
 #[test]
-fn the_help_names_the_keys() {
+fn the_help_lists_the_keys() {
     let mut view = View::default();
     view.press(Key::Char('?'));
-    let help = picture(&board(1), &events(1), &mut view, (24, 80)).join("\n");
+    let help = render(&dashboard_with(1), &events(1), &mut view, (24, 80)).join("\n");
     for key in ["arrows", "PgUp", "/ ", "Tab", "q, Ctrl-C"] {
         assert!(help.contains(key), "{key}: {help}");
     }

@@ -1,4 +1,4 @@
-//! Makes a Karmada control plane out of an API server: the definitions, the namespaces, the members.
+//! Objects that turn an API server into a Karmada control plane: definitions, namespaces, access rights, Clusters.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use serde_json::json;
 
 use super::UpError;
 
-/// Name of the role and the binding that let the administrator reach all members, as in Karmada.
+/// Name of the role and the binding that let the administrator use `clusters/proxy`, as in Karmada.
 const PROXY_ADMIN: &str = "cluster-proxy-admin";
-/// How long a server may take to serve a new definition.
-const ESTABLISHED: Duration = Duration::from_mins(1);
+/// Maximum time until a new definition is served.
+const ESTABLISH_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Installs the definitions and makes the namespaces.
+/// Installs the definitions and creates the namespaces.
 ///
 /// # Errors
 /// When the server refuses one of them.
@@ -45,8 +45,8 @@ pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
     Ok(())
 }
 
-/// Lets the administrator reach all members through `clusters/proxy`, as Karmada's installation does. The administrator's
-/// groups would do for the control plane; the rights in members are those of users that a binding names.
+/// Allows the administrator to reach all members through `clusters/proxy`, as Karmada's installation does. The binding
+/// must name the user: rights in members are granted only to users that a binding names, not to their groups.
 ///
 /// # Errors
 /// When the server refuses one of the two objects.
@@ -101,10 +101,10 @@ async fn install(
         .await
         .map_err(|error| failed(api_error_message(&error)))?;
     let served = await_condition(api, &name, conditions::is_crd_established());
-    match tokio::time::timeout(ESTABLISHED, served).await {
+    match tokio::time::timeout(ESTABLISH_TIMEOUT, served).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(failed(error.to_string())),
-        Err(_) => Err(failed("it is not served in time".to_owned())),
+        Err(_) => Err(failed("it was not established in time".to_owned())),
     }
 }
 
@@ -119,7 +119,7 @@ async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpErr
     create(client, &format!("namespace {name}"), &namespace).await
 }
 
-/// Creates an object unless there is one.
+/// Creates an object unless it exists.
 async fn create<K>(client: &kube::Client, what: &str, object: &K) -> Result<(), UpError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -135,7 +135,7 @@ where
     }
 }
 
-/// Registers a member that has no API server, or one that is not ours. One that is registered stays as it is.
+/// Registers a member without a server in this process. An existing Cluster stays unchanged.
 pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let refused = |source| UpError::Object {
@@ -154,7 +154,7 @@ pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<
     }
 }
 
-/// Reports the status that the manifest of a member describes; without conditions it is ready.
+/// Writes the status from the manifest of a member. A manifest without conditions describes a ready member.
 pub(super) async fn report(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let clusters: Api<Cluster> = Api::all(client.clone());

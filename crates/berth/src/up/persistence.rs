@@ -1,33 +1,32 @@
-//! Where the servers of `berth up` keep what they are told.
+//! Storage of the servers of `berth up`.
 
 use std::path::PathBuf;
 
 use berth_apiserver::{DataDir, DataDirError, Durability, ServerConfig};
 use clap::Args;
 
-/// Flags that say where.
+/// Flags of the storage.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Keeping {
-    /// Keep everything in this folder, so that the next start goes on with it; without it everything is gone at the
-    /// end
+pub struct PersistenceArgs {
+    /// Folder that keeps all objects for the next start; without it they are lost when the program ends
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// Wait for the disk before a write is acknowledged: then it survives a loss of power, too
+    /// Acknowledge writes only after they are on disk, so that they survive a power loss
     #[arg(long, requires = "data_dir")]
     pub fsync: bool,
 }
 
-/// Where, made ready.
+/// Opened storage: a data folder, or memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(Option<DataDir>);
+pub(crate) struct Storage(Option<DataDir>);
 
-impl Keeping {
-    /// Takes the folder into use, if there is to be one.
+impl PersistenceArgs {
+    /// Opens the data folder, if the flags name one.
     ///
     /// # Errors
     /// When it cannot be used.
-    pub(super) fn open(&self) -> Result<Place, DataDirError> {
+    pub(super) fn open(&self) -> Result<Storage, DataDirError> {
         let durability = if self.fsync {
             Durability::PowerLoss
         } else {
@@ -35,15 +34,15 @@ impl Keeping {
         };
         let path = self.data_dir.as_deref();
         let data = path.map(|path| DataDir::open(path, durability));
-        Ok(Place(data.transpose()?))
+        Ok(Storage(data.transpose()?))
     }
 
-    /// In a few words.
+    /// Describes the storage in a few words.
     pub(super) fn describe(&self) -> String {
         let Some(path) = &self.data_dir else {
-            return "in memory, gone when it ends".to_owned();
+            return "in memory, lost when it ends".to_owned();
         };
-        // Who asks for the status may be in another folder.
+        // `berth status` may run in another folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let waits = if self.fsync {
             ", waits for the disk"
@@ -54,11 +53,11 @@ impl Keeping {
     }
 }
 
-impl Place {
-    /// What the server of this name is started from, as far as it is about keeping.
+impl Storage {
+    /// Returns a server configuration with the stored objects and credentials of the server `name`.
     ///
     /// # Errors
-    /// When what it kept cannot be read.
+    /// When the stored data cannot be read.
     pub(crate) fn server(&self, name: &str) -> Result<ServerConfig, DataDirError> {
         let Some(data) = &self.0 else {
             return Ok(ServerConfig::default());

@@ -1,0 +1,22 @@
+//! Components that `berth up --without` leaves to other programs.
+
+use clap::ValueEnum;
+
+/// A component that another program can replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DisabledComponent {
+    /// The scheduler; run karmada-scheduler or `berth scheduler` instead
+    Scheduler,
+    /// All controllers; run karmada-controller-manager or `berth controllers` instead
+    Controllers,
+}
+
+impl DisabledComponent {
+    /// Returns the name of the component, and the program that can replace it.
+    pub(super) const fn name_and_substitute(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Scheduler => ("the scheduler", "karmada-scheduler"),
+            Self::Controllers => ("the controllers", "karmada-controller-manager"),
+        }
+    }
+}
