@@ -1,7 +1,7 @@
-//! What Karmada's programs left behind, taken over by ours as it is.
+//! Takeover of objects that Karmada's programs wrote.
 //!
-//! `e2e/data/beside` holds what there was in the middle of the story when Karmada's scheduler or its controllers told
-//! it. `BERTH_E2E_RECORD=FOLDER` with `BERTH_E2E_KARMADA` writes these files anew.
+//! `e2e/data/karmada_interop` holds objects recorded in the middle of the scenario, run with Karmada's scheduler or
+//! with its controllers. `BERTH_E2E_RECORD=FOLDER` with `BERTH_E2E_KARMADA` writes new recordings.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,20 @@ use crate::objects::{handle, resource};
 
 const BINDINGS: [&str; 2] = ["bindings", "clusterBindings"];
 
-/// What was recorded, by kind.
+/// Recorded objects, keyed by kind.
 struct Recording(Value);
 
 impl Recording {
     fn of_karmadas_scheduler() -> Self {
-        Self::parse(include_str!("../../data/beside/karmada-scheduler.json"))
+        Self::parse(include_str!(
+            "../../data/karmada_interop/karmada-scheduler.json"
+        ))
     }
 
     fn of_karmadas_controllers() -> Self {
-        Self::parse(include_str!("../../data/beside/karmada-controllers.json"))
+        Self::parse(include_str!(
+            "../../data/karmada_interop/karmada-controllers.json"
+        ))
     }
 
     fn parse(text: &str) -> Self {
@@ -56,7 +60,7 @@ impl Recording {
             .concat()
     }
 
-    /// The Works of bindings; Karmada's controllers make others for each member.
+    /// Returns the Works of bindings, without those that Karmada's controllers create for each member.
     fn works(&self) -> Vec<Value> {
         let mut works = self.of("works");
         works.retain(|work| {
@@ -70,13 +74,13 @@ impl Recording {
         works
     }
 
-    /// The same with another text in place of one.
+    /// Replaces a text in all objects.
     fn replaced(self, from: &str, to: &str) -> Self {
         Self::parse(&self.0.to_string().replace(from, to))
     }
 }
 
-/// A control plane with the clusters of a recording, which nobody can reach any more.
+/// Starts a control plane with the clusters of a recording, which are unreachable.
 async fn control_plane(recording: &Recording) -> Bare {
     let mut clusters = recording.of("clusters");
     for cluster in &mut clusters {
@@ -92,35 +96,35 @@ async fn control_plane(recording: &Recording) -> Bare {
     bare
 }
 
-/// Stores an object with its status, and returns it. Its generation is that of the recording.
+/// Stores an object with its status and its recorded generation, and returns the stored object.
 async fn store(bare: &Bare, recorded: &Value) -> Value {
     let mut object = recorded.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
-    for own in [
+    for assigned in [
         "uid",
         "resourceVersion",
         "creationTimestamp",
         "generation",
         "managedFields",
     ] {
-        metadata.remove(own);
+        metadata.remove(assigned);
     }
     let (api, name) = handle(&bare.client, &object);
     let generation = recorded["metadata"]["generation"].as_i64().unwrap_or(1);
-    let changing = match object["kind"].as_str().unwrap() {
+    let counted = match object["kind"].as_str().unwrap() {
         "Deployment" => Some("replicas"),
         kind if kind.ends_with("Binding") => Some("replicas"),
         _ => None,
     };
-    let wanted = changing.map(|field| object["spec"][field].clone());
-    if let (Some(field), true) = (changing, generation > 1) {
+    let wanted = counted.map(|field| object["spec"][field].clone());
+    if let (Some(field), true) = (counted, generation > 1) {
         object["spec"][field] = json!(1000);
     }
     let typed: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let parameters = PatchParams::default();
     let mut stored = api.create(&PostParams::default(), &typed).await.unwrap();
     for step in 2..=generation {
-        let Some(field) = changing else { break };
+        let Some(field) = counted else { break };
         let value = if step == generation {
             wanted.clone()
         } else {
@@ -136,8 +140,7 @@ async fn store(bare: &Bare, recorded: &Value) -> Value {
     serde_json::to_value(stored).unwrap()
 }
 
-/// Stores the templates, and returns the recording as if it had been made of these: bindings name the uid and the
-/// version of their template.
+/// Stores the templates, and returns the recording with the uids and versions of the stored templates in its bindings.
 async fn store_templates(bare: &Bare, mut recording: Recording) -> Recording {
     for template in recording.templates() {
         let stored = store(bare, &template).await;
@@ -155,22 +158,22 @@ async fn store_templates(bare: &Bare, mut recording: Recording) -> Recording {
     recording
 }
 
-/// The versions of these objects.
+/// Returns the resource versions of these objects.
 async fn versions(bare: &Bare, objects: &[Value]) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
     for object in objects {
         let (api, name) = handle(&bare.client, object);
         let stored = api.get(&name).await.unwrap();
-        let place = format!(
+        let key = format!(
             "{} {} {name}",
             object["kind"], object["metadata"]["namespace"]
         );
-        versions.insert(place, stored.metadata.resource_version.unwrap());
+        versions.insert(key, stored.metadata.resource_version.unwrap());
     }
     versions
 }
 
-/// What can be compared of a Work that was made elsewhere: ids of bindings and templates are given, its own is not.
+/// Returns the parts of a Work that do not depend on the server. Its own permanent id is masked.
 fn comparable(work: &Value) -> Value {
     let mut work = json!({
         "name": work["metadata"]["name"], "namespace": work["metadata"]["namespace"],
@@ -183,7 +186,7 @@ fn comparable(work: &Value) -> Value {
     work
 }
 
-/// The Works that there are. A real server does not list a kind at once after its definition.
+/// Lists all Works. Fails on a real server for a moment after the definition was created.
 async fn works(bare: &Bare) -> Result<BTreeMap<String, Value>, String> {
     let kind = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work" });
     let api: Api<DynamicObject> = Api::all_with(bare.client.clone(), &resource(&kind));
@@ -198,7 +201,7 @@ async fn works(bare: &Bare) -> Result<BTreeMap<String, Value>, String> {
         .collect())
 }
 
-/// Our controllers as far as the control plane is concerned: from policies to Works.
+/// Berth's controllers of the control plane: from policies to Works.
 struct Controllers {
     cancel: CancellationToken,
     running: Vec<JoinHandle<()>>,
@@ -231,8 +234,8 @@ impl Controllers {
     }
 }
 
-/// Makes every cluster one that is not ready, so that nobody waits for what is not there.
-async fn nobody_answers(bare: &Bare, recording: &Recording) {
+/// Marks every cluster as not ready, so that the controllers do not wait for it.
+async fn mark_clusters_not_ready(bare: &Bare, recording: &Recording) {
     for cluster in recording.of("clusters") {
         let conditions = json!([{ "type": "Ready", "status": "False", "reason": "Test", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
@@ -246,12 +249,12 @@ async fn nobody_answers(bare: &Bare, recording: &Recording) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_controllers_make_the_works_that_karmadas_made() {
+async fn berths_controllers_create_the_same_works_as_karmadas() {
     let recording = Recording::of_karmadas_controllers();
     let bare = control_plane(&recording).await;
-    nobody_answers(&bare, &recording).await;
+    mark_clusters_not_ready(&bare, &recording).await;
     let recording = store_templates(&bare, recording).await;
-    // Claims of policies that are not there would be given up.
+    // Claims of missing policies would be removed.
     for object in [recording.policies(), recording.bindings()].concat() {
         store(&bare, &object).await;
     }
@@ -261,7 +264,11 @@ async fn our_controllers_make_the_works_that_karmadas_made() {
         .map(comparable)
         .map(|work| (format!("{}/{}", work["namespace"], work["name"]), work))
         .collect();
-    assert_eq!(expected.len(), 5, "two of web, one of each other");
+    assert_eq!(
+        expected.len(),
+        5,
+        "two Works for web, one for every other template"
+    );
     let controllers = Controllers::start(&bare);
     eventually("the Works", async || {
         let made = works(&bare).await?;
@@ -277,10 +284,10 @@ async fn our_controllers_make_the_works_that_karmadas_made() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_controllers_leave_what_karmadas_made_as_it_is() {
+async fn berths_controllers_do_not_change_objects_of_karmadas_controllers() {
     let recording = Recording::of_karmadas_controllers();
     let bare = control_plane(&recording).await;
-    nobody_answers(&bare, &recording).await;
+    mark_clusters_not_ready(&bare, &recording).await;
     let recording = store_templates(&bare, recording).await;
     let objects = [
         recording.policies(),
@@ -294,7 +301,7 @@ async fn our_controllers_leave_what_karmadas_made_as_it_is() {
     let all = [recording.templates(), objects].concat();
     let before = versions(&bare, &all).await;
     let controllers = Controllers::start(&bare);
-    // A resource that is new, whose binding is looked at after the others.
+    // A new template: its binding is handled after all others.
     let last = config_map("zz-last");
     store(&bare, &last).await;
     store(&bare, &policy(&last, &json!({}))).await;
@@ -323,15 +330,16 @@ async fn our_controllers_leave_what_karmadas_made_as_it_is() {
     bare.stop().await;
 }
 
-async fn our_scheduler_leaves_bindings_of(recording: Recording) {
+/// Checks that Berth's scheduler writes to no recorded binding.
+async fn check_scheduler_keeps_bindings(recording: Recording) {
     let bare = control_plane(&recording).await;
-    // Without them the bindings would be garbage.
+    // Without their templates the bindings would be garbage.
     let recording = store_templates(&bare, recording).await;
     for binding in recording.bindings() {
         store(&bare, &binding).await;
     }
     let before = versions(&bare, &recording.bindings()).await;
-    // The same workload, which nobody has placed yet.
+    // The same workload without a placement.
     let mut last = recording.of("bindings").pop().unwrap();
     let clusters = last["spec"]["clusters"].take();
     last["metadata"]["name"] = json!("zz-last");
@@ -360,11 +368,11 @@ async fn our_scheduler_leaves_bindings_of(recording: Recording) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_scheduler_leaves_what_karmadas_scheduler_placed() {
-    our_scheduler_leaves_bindings_of(Recording::of_karmadas_scheduler()).await;
+async fn berths_scheduler_keeps_placements_of_karmadas_scheduler() {
+    check_scheduler_keeps_bindings(Recording::of_karmadas_scheduler()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_scheduler_leaves_bindings_that_karmadas_controllers_keep() {
-    our_scheduler_leaves_bindings_of(Recording::of_karmadas_controllers()).await;
+async fn berths_scheduler_keeps_bindings_of_karmadas_controllers() {
+    check_scheduler_keeps_bindings(Recording::of_karmadas_controllers()).await;
 }

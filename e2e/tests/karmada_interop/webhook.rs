@@ -1,5 +1,5 @@
-//! Karmada's webhook for a control plane that has no admission of Karmada's: it gives policies, bindings and Works their
-//! ids, without which Karmada's controllers do nothing.
+//! Karmada's webhook, for a control plane without Karmada's admission rules. It assigns the permanent ids of policies,
+//! bindings and Works, which Karmada's controllers need.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -9,9 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::program::{Program, Side};
+use crate::program::{Program, Provider};
 
-/// Starts it, and returns the configuration that makes a server ask it.
+/// Starts the webhook, and returns the configuration that makes an API server call it.
 pub async fn start(karmada: &Path, folder: &Path, kubeconfig: &Path) -> (Program, Value) {
     let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let certificate = pair.cert.pem();
@@ -20,7 +20,7 @@ pub async fn start(karmada: &Path, folder: &Path, kubeconfig: &Path) -> (Program
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let program = Side::webhook(karmada, folder, kubeconfig, port);
+    let program = Provider::webhook(karmada, folder, kubeconfig, port);
     eventually("the webhook to listen", async || {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map(drop)
     })
@@ -59,7 +59,7 @@ fn configuration(port: u16, certificate: &str) -> Value {
     ]
     .into_iter()
     .map(|(group, version, plural, kind)| {
-        // Bindings get their id once.
+        // Bindings get their id at creation only.
         let operations = if kind.ends_with("binding") {
             json!(["CREATE"])
         } else {

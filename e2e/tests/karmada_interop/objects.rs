@@ -1,11 +1,11 @@
-//! Objects as JSON, and how a client gets at them.
+//! Client handles for objects given as JSON.
 
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
-/// The resource of an object's kind.
+/// Returns the API resource of an object's kind.
 pub fn resource(object: &Value) -> ApiResource {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -13,7 +13,7 @@ pub fn resource(object: &Value) -> ApiResource {
     ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Where an object is, and its name.
+/// Returns the API for an object, and the object's name.
 pub fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
     let resource = resource(object);

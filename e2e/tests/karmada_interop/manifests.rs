@@ -1,8 +1,8 @@
-//! What the tests place.
+//! Builders of the manifests that the tests apply.
 
 use serde_json::{Value, json};
 
-/// A Deployment.
+/// Returns a Deployment.
 pub fn deployment(name: &str, replicas: i32) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": name, "namespace": "default", "labels": { "app": name } },
@@ -12,20 +12,20 @@ pub fn deployment(name: &str, replicas: i32) -> Value {
                     "resources": { "requests": { "cpu": "100m" } } }] } } } })
 }
 
-/// A ConfigMap.
+/// Returns a ConfigMap.
 pub fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": name, "namespace": "default" }, "data": { "a": "1" } })
 }
 
-/// A ClusterRole.
+/// Returns a ClusterRole.
 pub fn cluster_role(name: &str) -> Value {
     json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": { "name": name },
         "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
 }
 
-/// A policy for one resource, of its scope.
+/// Returns a policy for one resource: cluster-scoped if the resource is.
 pub fn policy(template: &Value, placement: &Value) -> Value {
     let name = &template["metadata"]["name"];
     let namespace = &template["metadata"]["namespace"];
@@ -43,7 +43,7 @@ pub fn policy(template: &Value, placement: &Value) -> Value {
             "placement": placement } })
 }
 
-/// Replicas divided evenly between these clusters.
+/// Returns a placement that divides replicas evenly between these clusters.
 pub fn divided(clusters: &[&str]) -> Value {
     let weights: Vec<Value> = clusters
         .iter()
@@ -54,13 +54,13 @@ pub fn divided(clusters: &[&str]) -> Value {
             "weightPreference": { "staticWeightList": weights } } })
 }
 
-/// All replicas in this many of all clusters.
+/// Returns a placement that selects this number of clusters.
 pub fn spread(clusters: i64) -> Value {
     json!({ "spreadConstraints": [
         { "spreadByField": "cluster", "minGroups": clusters, "maxGroups": clusters }] })
 }
 
-/// Definitions of the kinds that karmada-controller-manager watches and Berth does not know, without schemas.
+/// Returns schemaless definitions of the kinds that karmada-controller-manager watches and Berth does not install.
 pub fn definitions() -> Vec<Value> {
     [
         (
@@ -129,7 +129,7 @@ pub fn definitions() -> Vec<Value> {
         };
         json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": format!("{plural}.{group}"),
-                // Without it a real server takes no groups of its own project.
+                // kube-apiserver requires this annotation for groups below k8s.io.
                 "annotations": { "api-approved.kubernetes.io": "unapproved, for tests" } },
             "spec": { "group": group, "scope": scope,
                 "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase(),

@@ -1,4 +1,4 @@
-//! What a user does, whoever does the work: place, scale, lose a cluster, delete.
+//! The scenario for every combination of programs: place, scale, lose a cluster, delete.
 
 use berth_api::ResourceBinding;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::manifests::{cluster_role, config_map, deployment, divided, policy, spread};
 use crate::scene::Scene;
 
-/// Names and replicas of the clusters of a binding.
+/// Returns the clusters of a binding with their replicas, sorted.
 pub fn targets(binding: &ResourceBinding) -> Vec<(String, i64)> {
     let clusters = binding.spec.clusters.iter();
     let mut targets: Vec<(String, i64)> = clusters
@@ -22,12 +22,12 @@ pub fn is_fully_applied(binding: &ResourceBinding) -> bool {
     applied.any(|condition| condition.status == "True")
 }
 
-/// Waits until a Deployment is placed like this, runs there, and says so itself.
-async fn runs(scene: &Scene, template: &Value, shares: &[(&str, i64)]) {
+/// Waits until a Deployment has this placement, runs in the members, and reports it in its status.
+async fn wait_until_running(scene: &Scene, template: &Value, shares: &[(&str, i64)]) {
     let name = template["metadata"]["name"].as_str().unwrap();
     let expected: Vec<(String, i64)> = shares.iter().map(|(m, r)| ((*m).to_owned(), *r)).collect();
     scene
-        .binding(
+        .wait_for_binding(
             &format!("{name}-deployment"),
             "placed and applied",
             |binding| targets(binding) == expected && is_fully_applied(binding),
@@ -36,7 +36,7 @@ async fn runs(scene: &Scene, template: &Value, shares: &[(&str, i64)]) {
     for (member, replicas) in shares {
         let inside = scene.member(member);
         let found = scene
-            .until(&inside, template, "its share", |found| {
+            .wait_for(&inside, template, "its share", |found| {
                 found["spec"]["replicas"] == *replicas
             })
             .await;
@@ -44,25 +44,25 @@ async fn runs(scene: &Scene, template: &Value, shares: &[(&str, i64)]) {
     }
     let all: i64 = shares.iter().map(|(_, replicas)| replicas).sum();
     scene
-        .until(&scene.client, template, "its status", |found| {
+        .wait_for(&scene.client, template, "its status", |found| {
             found["status"]["readyReplicas"] == all
         })
         .await;
 }
 
-/// The whole story. What there is before a cluster is lost is recorded under this name.
-pub async fn told(scene: &Scene, name: &str) {
+/// Runs the whole scenario. The objects that exist before a cluster is lost are recorded under `name`.
+pub async fn run(scene: &Scene, name: &str) {
     let web = deployment("web", 2);
     scene.apply(&web).await;
     scene
         .apply(&policy(&web, &divided(&["member1", "member2"])))
         .await;
-    runs(scene, &web, &[("member1", 1), ("member2", 1)]).await;
+    wait_until_running(scene, &web, &[("member1", 1), ("member2", 1)]).await;
 
     scene
         .edit(&web, &json!({ "spec": { "replicas": 6 } }))
         .await;
-    runs(scene, &web, &[("member1", 3), ("member2", 3)]).await;
+    wait_until_running(scene, &web, &[("member1", 3), ("member2", 3)]).await;
 
     let (map, role) = (config_map("settings"), cluster_role("reader"));
     for object in [&map, &role] {
@@ -76,62 +76,58 @@ pub async fn told(scene: &Scene, name: &str) {
     }
     let inside = scene.member("member3");
     for object in [&map, &role] {
-        scene.until(&inside, object, "to arrive", |_| true).await;
+        scene.wait_for(&inside, object, "to arrive", |_| true).await;
     }
 
     let single = deployment("single", 2);
     scene.apply(&single).await;
     scene.apply(&policy(&single, &spread(1))).await;
     let placed = scene
-        .binding("single-deployment", "in one cluster", |binding| {
+        .wait_for_binding("single-deployment", "in one cluster", |binding| {
             binding.spec.clusters.len() == 1 && is_fully_applied(binding)
         })
         .await;
     let before = targets(&placed)[0].0.clone();
-    scene.quiet().await;
+    scene.wait_until_quiet().await;
     scene.record(name).await;
 
     scene.taint(&before, "NoExecute").await;
     let moved = scene
-        .binding(
-            "single-deployment",
-            "elsewhere, and nowhere else",
-            |binding| {
-                let targets = targets(binding);
-                targets.len() == 1
-                    && targets[0].0 != before
-                    && binding.spec.graceful_eviction_tasks.is_empty()
-                    && is_fully_applied(binding)
-            },
-        )
+        .wait_for_binding("single-deployment", "moved to another cluster", |binding| {
+            let targets = targets(binding);
+            targets.len() == 1
+                && targets[0].0 != before
+                && binding.spec.graceful_eviction_tasks.is_empty()
+                && is_fully_applied(binding)
+        })
         .await;
     let after = &targets(&moved)[0].0;
-    runs(scene, &single, &[(after, 2)]).await;
-    berth_e2e::eventually("the old copy to go", async || {
-        let there = scene.members_with(&single).await;
-        if there == [after.as_str()] {
+    wait_until_running(scene, &single, &[(after, 2)]).await;
+    berth_e2e::eventually("removal of the old copy", async || {
+        let found = scene.members_with(&single).await;
+        if found == [after.as_str()] {
             Ok(())
         } else {
-            Err(there.join(", "))
+            Err(found.join(", "))
         }
     })
     .await;
-    scene.quiet().await;
+    scene.wait_until_quiet().await;
 
     for object in [&web, &single, &map, &role] {
         scene.delete(object).await;
         if scene.is_real() {
-            // What kube-controller-manager would do.
+            // kube-controller-manager would collect it as garbage.
             scene.delete(&binding_of(object)).await;
         }
-        scene.until_nowhere(object).await;
+        scene.wait_until_gone(object).await;
     }
-    berth_e2e::eventually("the Works to go", async || {
+    berth_e2e::eventually("removal of the Works", async || {
         let works = scene.works().await;
         let left: Vec<String> = works
             .iter()
             .filter_map(|work| work.metadata.name.clone())
-            // Karmada's controllers put these into each member.
+            // Karmada's controllers create these for each member.
             .filter(|name| !name.starts_with("karmada-impersonator"))
             .collect();
         if left.is_empty() {
@@ -141,10 +137,10 @@ pub async fn told(scene: &Scene, name: &str) {
         }
     })
     .await;
-    scene.quiet().await;
+    scene.wait_until_quiet().await;
 }
 
-/// The binding of a template, as far as it takes to delete it.
+/// Returns the binding of a template with the fields that a deletion needs.
 fn binding_of(template: &Value) -> Value {
     let metadata = &template["metadata"];
     let kind = template["kind"].as_str().unwrap().to_lowercase();

@@ -1,4 +1,4 @@
-//! A control plane with simulated members, and two programs that share the work.
+//! A control plane with simulated members, a scheduler and controllers.
 
 use std::time::{Duration, Instant};
 
@@ -14,29 +14,29 @@ use serde_json::{Value, json};
 
 use crate::manifests;
 use crate::objects::{handle, resource};
-use crate::program::{Program, Side};
+use crate::program::{Program, Provider};
 use crate::webhook;
 
-/// For how long nobody may write anything when all is done.
-const QUIET: Duration = Duration::from_secs(6);
-/// How long the last writes may take to come.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// The time without writes after which all work counts as done.
+const QUIET_TIME: Duration = Duration::from_secs(6);
+/// The time limit for the writes to cease.
+const QUIET_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A control plane with members, which runs until it is stopped.
+/// A running control plane with members.
 pub struct Scene {
     /// A client with all rights.
     pub client: Client,
-    /// The programs, ended before what they talk to.
+    /// The programs, stopped before the servers that they use.
     programs: Vec<Program>,
-    /// Its own API server is the control plane's unless there is a real one. Its members are members in any case.
+    /// Provides the members, and the API server unless `real` is set.
     up: ControlPlane,
     real: Option<RealServer>,
-    /// Where the programs log.
+    /// Folder of the programs' logs.
     folder: tempfile::TempDir,
 }
 
-/// Makes the control plane one for members that are simulated elsewhere.
-async fn furnish(control: &Client, up: &ControlPlane) {
+/// Installs Karmada's definitions and joins the simulated members.
+async fn bootstrap(control: &Client, up: &ControlPlane) {
     berth::up::prepare(control, &[]).await.unwrap();
     for (member, cluster) in up.members().iter().zip(berth::fleet::generate(3)) {
         let endpoint = Endpoint {
@@ -61,7 +61,7 @@ async fn client_of(kubeconfig: &std::path::Path) -> Client {
 
 impl Scene {
     /// Starts a control plane with three members, a scheduler and controllers.
-    pub async fn start(scheduler: &Side, controllers: &Side) -> Self {
+    pub async fn start(scheduler: &Provider, controllers: &Provider) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let arguments = UpArgs {
@@ -75,10 +75,10 @@ impl Scene {
         let real = if let Some(assets) = RealServer::assets() {
             let server = RealServer::start(&assets, folder.path()).await;
             server.kubeconfig().clone_into(&mut kubeconfig);
-            furnish(&server.client().await, &up).await;
+            bootstrap(&server.client().await, &up).await;
             Some(server)
         } else {
-            std::fs::write(&kubeconfig, up.server().kubeconfig("beside")).unwrap();
+            std::fs::write(&kubeconfig, up.server().kubeconfig("interop")).unwrap();
             None
         };
         let mut scene = Self {
@@ -89,7 +89,7 @@ impl Scene {
             folder,
         };
         let logs = scene.folder.path().to_owned();
-        if let Side::Theirs(karmada) = controllers {
+        if let Provider::Karmada(karmada) = controllers {
             for definition in manifests::definitions() {
                 scene.apply(&definition).await;
             }
@@ -108,7 +108,7 @@ impl Scene {
         self.programs.push(program);
     }
 
-    /// Whether the control plane is a lone kube-apiserver, which collects no garbage and has no admission of Karmada's.
+    /// Reports whether the control plane is a lone kube-apiserver: no garbage collection, no admission of Karmada's.
     pub fn is_real(&self) -> bool {
         self.real.is_some()
     }
@@ -120,14 +120,14 @@ impl Scene {
         drop(self.real);
     }
 
-    /// A client of a member, with all rights.
+    /// Returns a client of a member, with all rights.
     pub fn member(&self, name: &str) -> Client {
         let mut members = self.up.members().iter();
         let member = members.find(|member| member.name() == name).unwrap();
         member.server().client()
     }
 
-    /// The members that have an object.
+    /// Returns the members that have an object.
     pub async fn members_with(&self, object: &Value) -> Vec<String> {
         let mut found = Vec::new();
         for member in self.up.members() {
@@ -139,7 +139,7 @@ impl Scene {
         found
     }
 
-    /// Creates or changes an object of the control plane.
+    /// Creates or updates an object of the control plane.
     pub async fn apply(&self, object: &Value) {
         let (api, name) = handle(&self.client, object);
         let parameters = PatchParams::apply("test").force();
@@ -147,7 +147,7 @@ impl Scene {
         applied.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
-    /// Changes an object of the control plane by a merge patch.
+    /// Changes an object of the control plane with a merge patch.
     pub async fn edit(&self, object: &Value, changes: &Value) {
         let (api, name) = handle(&self.client, object);
         let parameters = PatchParams::default();
@@ -171,8 +171,8 @@ impl Scene {
             .await;
     }
 
-    /// Waits until an object is as wanted, in the control plane or a member.
-    pub async fn until(
+    /// Waits until an object of the control plane or a member satisfies a condition.
+    pub async fn wait_for(
         &self,
         client: &Client,
         object: &Value,
@@ -200,9 +200,9 @@ impl Scene {
         .await
     }
 
-    /// Waits until an object is gone from all members, and its Works with it.
-    pub async fn until_nowhere(&self, object: &Value) {
-        eventually("the members to be empty", async || {
+    /// Waits until no member has an object.
+    pub async fn wait_until_gone(&self, object: &Value) {
+        eventually("removal from all members", async || {
             let left = self.members_with(object).await;
             if left.is_empty() {
                 Ok(())
@@ -213,8 +213,8 @@ impl Scene {
         .await;
     }
 
-    /// Waits until a binding is as wanted.
-    pub async fn binding(
+    /// Waits until a binding satisfies a condition.
+    pub async fn wait_for_binding(
         &self,
         name: &str,
         what: &str,
@@ -234,7 +234,7 @@ impl Scene {
         .await
     }
 
-    /// The Works for members.
+    /// Lists the Works of all members.
     pub async fn works(&self) -> Vec<Work> {
         let mut all = Vec::new();
         for member in self.up.members() {
@@ -245,7 +245,7 @@ impl Scene {
         all
     }
 
-    /// Writes what is there into a file of the folder that `BERTH_E2E_RECORD` names, if it names one.
+    /// Records the objects in a file of the folder that `BERTH_E2E_RECORD` names, if it is set.
     pub async fn record(&self, name: &str) {
         let Some(folder) = std::env::var_os("BERTH_E2E_RECORD") else {
             return;
@@ -282,15 +282,15 @@ impl Scene {
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(&kind));
             let mut found = Vec::new();
             for mut object in api.list(&ListParams::default()).await.unwrap() {
-                // What nobody propagates is the server's own.
-                let own = ["Cluster", "Work"].contains(&kind["kind"].as_str().unwrap())
+                // Objects without a permanent id belong to the server.
+                let propagated = ["Cluster", "Work"].contains(&kind["kind"].as_str().unwrap())
                     || object
                         .metadata
                         .labels
                         .iter()
                         .flatten()
                         .any(|(key, _)| key.contains("permanent-id"));
-                if own {
+                if propagated {
                     object.metadata.managed_fields = None;
                     object.types = serde_json::from_value(kind.clone()).ok();
                     found.push(serde_json::to_value(object).unwrap());
@@ -306,22 +306,22 @@ impl Scene {
         .unwrap();
     }
 
-    /// Waits until nobody writes anything any more.
-    pub async fn quiet(&self) {
-        let end = Instant::now() + PATIENCE;
+    /// Waits until no object changes any more.
+    pub async fn wait_until_quiet(&self) {
+        let end = Instant::now() + QUIET_TIMEOUT;
         let (mut seen, mut since) = (self.versions().await, Instant::now());
-        while since.elapsed() < QUIET {
+        while since.elapsed() < QUIET_TIME {
             tokio::time::sleep(Duration::from_millis(200)).await;
             let now = self.versions().await;
             if now != seen {
                 let changed: Vec<_> = now.iter().filter(|object| !seen.contains(object)).collect();
-                assert!(Instant::now() < end, "somebody still writes {changed:?}");
+                assert!(Instant::now() < end, "objects still change: {changed:?}");
                 (seen, since) = (now, Instant::now());
             }
         }
     }
 
-    /// The versions of all that the two programs have to do with. Clusters report what is free in them all the time.
+    /// Returns the versions of all objects that the programs write, except Clusters, whose status changes constantly.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         let mut add = |kind: &str, object: &dyn Fn() -> (String, String)| {
@@ -331,14 +331,14 @@ impl Scene {
         let everything = ListParams::default();
         let bindings: Api<ResourceBinding> = Api::all(self.client.clone());
         for object in bindings.list(&everything).await.unwrap() {
-            add("ResourceBinding", &|| named(&object));
+            add("ResourceBinding", &|| name_and_version(&object));
         }
         let bindings: Api<ClusterResourceBinding> = Api::all(self.client.clone());
         for object in bindings.list(&everything).await.unwrap() {
-            add("ClusterResourceBinding", &|| named(&object));
+            add("ClusterResourceBinding", &|| name_and_version(&object));
         }
         for object in self.works().await {
-            add("Work", &|| named(&object));
+            add("Work", &|| name_and_version(&object));
         }
         let kinds = [
             ("apps/v1", "Deployment"),
@@ -352,15 +352,15 @@ impl Scene {
             of_members.map(|member| (member.name().to_owned(), member.server().client()));
         let clients =
             std::iter::once(("control plane".to_owned(), self.client.clone())).chain(of_members);
-        for (place, client) in clients {
+        for (cluster, client) in clients {
             for (api_version, kind) in kinds {
-                if place != "control plane" && api_version.starts_with("policy") {
+                if cluster != "control plane" && api_version.starts_with("policy") {
                     continue;
                 }
                 let object = json!({ "apiVersion": api_version, "kind": kind });
                 let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(&object));
                 for object in api.list(&everything).await.unwrap() {
-                    add(&format!("{place} {kind}"), &|| named(&object));
+                    add(&format!("{cluster} {kind}"), &|| name_and_version(&object));
                 }
             }
         }
@@ -368,7 +368,7 @@ impl Scene {
     }
 }
 
-fn named(object: &impl kube::ResourceExt) -> (String, String) {
+fn name_and_version(object: &impl kube::ResourceExt) -> (String, String) {
     let namespace = object.namespace().unwrap_or_default();
     let version = object.resource_version().unwrap_or_default();
     (format!("{namespace}/{}", object.name_any()), version)

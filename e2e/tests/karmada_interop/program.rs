@@ -1,20 +1,20 @@
-//! Programs that run beside the control plane: ours, and Karmada's.
+//! Berth's and Karmada's programs as processes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Keeps the ports of programs apart.
-const APART: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
-/// Lets taints evict, and soon.
-const CONTROLLERS: [&str; 4] = [
+/// Disables the ports that would collide between programs.
+const NO_PORTS: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
+/// Enables eviction by taints, with short intervals.
+const CONTROLLER_FLAGS: [&str; 4] = [
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction=true",
     "--resource-eviction-rate=100",
     "--cluster-status-update-frequency=2s",
 ];
 
-/// A program that runs; it is ended with the test.
+/// A running program, killed when dropped.
 pub struct Program {
     child: Child,
     log: PathBuf,
@@ -36,44 +36,43 @@ impl Drop for Program {
 /// Returns the directory of Karmada's programs.
 ///
 /// # Panics
-/// When `BERTH_E2E_KARMADA` is not set: the test needs `#[needs(karmada)]`.
-pub fn karmada() -> PathBuf {
+/// If `BERTH_E2E_KARMADA` is not set: the test needs `#[needs(karmada)]`.
+pub fn karmada_programs() -> PathBuf {
     std::env::var_os("BERTH_E2E_KARMADA")
         .map(PathBuf::from)
         .unwrap()
 }
 
-/// Who does a part of the work.
+/// The project whose program plays a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Side {
-    Ours,
-    /// Karmada's, from this folder.
-    Theirs(PathBuf),
+pub enum Provider {
+    Berth,
+    /// Karmada's programs, from this folder.
+    Karmada(PathBuf),
 }
 
-impl Side {
+impl Provider {
     /// Starts a scheduler.
     pub fn scheduler(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-scheduler", "scheduler");
-        command.args(APART);
+        command.args(NO_PORTS);
         start(command, "scheduler", folder, kubeconfig)
     }
 
     /// Starts controllers.
     pub fn controllers(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-controller-manager", "controllers");
-        command.args(CONTROLLERS);
-        if *self != Self::Ours {
-            command.args(APART);
+        command.args(CONTROLLER_FLAGS);
+        if *self != Self::Berth {
+            command.args(NO_PORTS);
         }
         start(command, "controllers", folder, kubeconfig)
     }
 
-    /// Starts Karmada's webhook, which a control plane without our admission needs for Karmada's controllers; the folder
-    /// holds its certificate.
+    /// Starts Karmada's webhook for a control plane without Berth's admission. `folder` holds its certificate.
     pub fn webhook(karmada: &Path, folder: &Path, kubeconfig: &Path, port: u16) -> Program {
         let mut command = Command::new(karmada.join("karmada-webhook"));
-        command.args(APART).args([
+        command.args(NO_PORTS).args([
             "--bind-address=127.0.0.1",
             &format!("--secure-port={port}"),
             &format!("--cert-dir={}", folder.display()),
@@ -81,14 +80,14 @@ impl Side {
         start(command, "webhook", folder, kubeconfig)
     }
 
-    fn command(&self, theirs: &str, ours: &str) -> Command {
+    fn command(&self, karmada_name: &str, berth_command: &str) -> Command {
         match self {
-            Self::Ours => {
+            Self::Berth => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
-                command.arg(ours);
+                command.arg(berth_command);
                 command
             }
-            Self::Theirs(folder) => Command::new(folder.join(theirs)),
+            Self::Karmada(folder) => Command::new(folder.join(karmada_name)),
         }
     }
 }
