@@ -1,18 +1,14 @@
-//! Plugins, profiles and the configuration on a running control plane.
+//! End-to-end tests of scheduler plugins, profiles and the configuration.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "this is how a test fails"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-mod around;
-mod brittle;
-mod broken;
-mod documents;
-mod measured;
+mod combined_profiles;
+mod config_reload;
+mod documented_configs;
+mod extension_points;
+mod fixture;
+mod metrics;
+mod panicking_plugin;
+mod plugin_panics;
 mod profiles;
-mod reload;
-mod scene;
 mod spy;
-mod together;

@@ -1,61 +1,69 @@
-//! Several profiles in one process, each with its own name, plugins and voice.
+//! Several profiles in one process, each with its own name, plugins and event source.
 
 use std::collections::BTreeSet;
 
 use berth_scheduler::framework::Registry;
 use serde_json::json;
 
-use crate::scene::{Scene, everywhere};
-use crate::spy::{Act, Book, register};
+use crate::fixture::{Fixture, to_all_clusters};
+use crate::spy::{Action, CallLog, register};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_answers_to_its_own_name_with_its_own_plugins() {
-    let (book, mut registry) = (Book::default(), Registry::new());
-    register(&mut registry, "A", &book, |_| Act::Pass);
-    register(&mut registry, "B", &book, |_| Act::Pass);
-    let with = |name: &str| json!({ "multiPoint": { "enabled": [{ "name": name }] } });
-    let scene = Scene::start(
+async fn each_profile_schedules_its_bindings_with_its_plugins() {
+    let (log, mut registry) = (CallLog::default(), Registry::new());
+    register(&mut registry, "A", &log, |_| Action::Pass);
+    register(&mut registry, "B", &log, |_| Action::Pass);
+    let plugins = |name: &str| json!({ "multiPoint": { "enabled": [{ "name": name }] } });
+    let fixture = Fixture::start(
         registry,
         json!({ "profiles": [
-            { "schedulerName": "one", "plugins": with("A") },
-            { "schedulerName": "other", "plugins": with("B") },
+            { "schedulerName": "one", "plugins": plugins("A") },
+            { "schedulerName": "other", "plugins": plugins("B") },
         ] }),
     )
     .await;
-    scene.bare.bind(&everywhere("nobodys", "third")).await;
+    fixture
+        .bare
+        .bind(&to_all_clusters("unmatched", "third"))
+        .await;
     for (name, scheduler) in [("first", "one"), ("second", "other")] {
         assert_eq!(
-            scene
-                .place(&everywhere(name, scheduler))
+            fixture
+                .schedule(&to_all_clusters(name, scheduler))
                 .await
                 .unwrap()
                 .len(),
             4
         );
     }
-    let calls = book.calls();
+    let calls = log.calls();
     assert!(calls.contains(&"A.Reserve first".to_owned()));
     assert!(calls.contains(&"B.Reserve second".to_owned()));
     assert!(
         !calls.iter().any(|call| {
             call.starts_with("A.") && call.ends_with(" second")
                 || call.starts_with("B.") && call.ends_with(" first")
-                || call.ends_with(" nobodys")
+                || call.ends_with(" unmatched")
         }),
         "{calls:?}"
     );
     for (name, scheduler) in [("first", "one"), ("second", "other")] {
-        assert_eq!(sources(&scene, name).await, [scheduler]);
+        assert_eq!(event_sources(&fixture, name).await, [scheduler]);
     }
-    let nobodys = scene.bare.bindings("default").get("nobodys").await.unwrap();
-    assert!(nobodys.spec.clusters.is_empty() && nobodys.status.is_none());
-    scene.stop().await;
+    let unmatched = fixture
+        .bare
+        .bindings("default")
+        .get("unmatched")
+        .await
+        .unwrap();
+    assert!(unmatched.spec.clusters.is_empty() && unmatched.status.is_none());
+    fixture.stop().await;
 }
 
-/// Who has said something of a binding or its template.
-async fn sources(scene: &Scene, name: &str) -> Vec<String> {
+/// Returns the sources of all events on a binding and its template.
+async fn event_sources(fixture: &Fixture, name: &str) -> Vec<String> {
     let mut names = BTreeSet::new();
-    for event in scene.events(name).await {
+    for event in fixture.events(name).await {
         names.extend(event.source.and_then(|source| source.component));
         names.extend(event.reporting_component);
     }

@@ -1,4 +1,4 @@
-//! A plugin that serves every point, writes down when it is called, and does what the test wants.
+//! Plugin for every extension point. It records its calls and acts as the test's script requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -20,9 +20,9 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-/// What the plugin does when it is called.
+/// Reaction of the plugin to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     Pass,
     Fail,
     Refuse,
@@ -31,26 +31,29 @@ pub(crate) enum Act {
     Store,
 }
 
-/// A call: at which point, for which binding, and how many there have been of this kind before.
+/// A call of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
+    /// Extension point.
     pub(crate) point: &'static str,
+    /// Name of the binding.
     pub(crate) binding: &'a str,
+    /// Number of earlier calls of this spy at this point for this binding.
     pub(crate) before: usize,
 }
 
-type Script = dyn Fn(&Call<'_>) -> Act + Send + Sync;
+type Script = dyn Fn(&Call<'_>) -> Action + Send + Sync;
 
-/// What all spies of a test write down, as `A.PreBind web`, in order.
+/// Calls of all spies of a test in order, each as `A.PreBind web`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book(Arc<Mutex<Vec<String>>>);
+pub(crate) struct CallLog(Arc<Mutex<Vec<String>>>);
 
-impl Book {
+impl CallLog {
     pub(crate) fn calls(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 
-    /// Adds a call, and says how many of its kind there have been before.
+    /// Adds a call, and returns the number of equal calls before it.
     fn add(&self, call: String) -> usize {
         let mut calls = self.0.lock().unwrap();
         let before = calls.iter().filter(|known| **known == call).count();
@@ -63,14 +66,14 @@ impl Book {
 pub(crate) fn register(
     registry: &mut Registry,
     name: &'static str,
-    book: &Book,
-    script: impl Fn(&Call<'_>) -> Act + Send + Sync + 'static,
+    log: &CallLog,
+    script: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
 ) {
-    let (book, script): (_, Arc<Script>) = (book.clone(), Arc::new(script));
+    let (log, script): (_, Arc<Script>) = (log.clone(), Arc::new(script));
     let factory = move |_: &_, handle: &Handle| {
         let spy = Arc::new(Spy {
             name,
-            book: book.clone(),
+            log: log.clone(),
             script: Arc::clone(&script),
             client: handle.client(),
         });
@@ -90,24 +93,26 @@ pub(crate) fn register(
     registry.register(name, factory).unwrap();
 }
 
-/// Registers a plugin that orders the queue, and panics when it is asked to.
-pub(crate) fn register_disorder(registry: &mut Registry) {
+/// Registers a QueueSort plugin that panics whenever it is called.
+pub(crate) fn register_panicking_queue_sort(registry: &mut Registry) {
     #[derive(Debug)]
-    struct Disorder;
+    struct PanickingQueueSort;
 
-    impl QueueSort for Disorder {
+    impl QueueSort for PanickingQueueSort {
         fn rank(&self, _: &Binding) -> Rank {
-            panic!("no order");
+            panic!("requested by the test");
         }
     }
 
-    let factory = |_: &_, _: &_| Ok(Plugin::new("Disorder").queue_sort(Arc::new(Disorder)));
-    registry.register("Disorder", factory).unwrap();
+    let factory = |_: &_, _: &_| {
+        Ok(Plugin::new("PanickingQueueSort").queue_sort(Arc::new(PanickingQueueSort)))
+    };
+    registry.register("PanickingQueueSort", factory).unwrap();
 }
 
 struct Spy {
     name: &'static str,
-    book: Book,
+    log: CallLog,
     script: Arc<Script>,
     client: Client,
 }
@@ -119,22 +124,22 @@ impl fmt::Debug for Spy {
 }
 
 impl Spy {
-    fn act(&self, point: &'static str, binding: &str) -> Act {
-        let before = self.book.add(format!("{}.{point} {binding}", self.name));
+    fn act(&self, point: &'static str, binding: &str) -> Action {
+        let before = self.log.add(format!("{}.{point} {binding}", self.name));
         let act = (self.script)(&Call {
             point,
             binding,
             before,
         });
-        assert!(act != Act::Panic, "as the test wants");
+        assert!(act != Action::Panic, "requested by the test");
         act
     }
 
-    /// For points that pass, fail or refuse.
+    /// Records the call, and converts the action for points that pass, fail or refuse.
     fn result(&self, point: &'static str, binding: &str) -> Result<(), PluginError> {
         match self.act(point, binding) {
-            Act::Fail => Err(PluginError::failed("the test wants it")),
-            Act::Refuse => Err(PluginError::unschedulable("the test wants it")),
+            Action::Fail => Err(PluginError::failed("requested by the test")),
+            Action::Refuse => Err(PluginError::unschedulable("requested by the test")),
             _ => Ok(()),
         }
     }
@@ -143,7 +148,7 @@ impl Spy {
 impl PreEnqueue for Spy {
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
         match self.act("PreEnqueue", &binding.key.name) {
-            Act::Refuse => Gate::Closed("the test wants it".to_owned()),
+            Action::Refuse => Gate::Closed("requested by the test".to_owned()),
             _ => Gate::Open,
         }
     }
@@ -231,10 +236,10 @@ impl Permit for Spy {
         waiting: &mut Waiting<'_>,
     ) -> Permission {
         match self.act("Permit", &decided.binding.key.name) {
-            Act::Wait(patience) => Permission::Wait(patience),
-            Act::Refuse => Permission::Deny("the test wants it".to_owned()),
+            Action::Wait(timeout) => Permission::Wait(timeout),
+            Action::Refuse => Permission::Deny("requested by the test".to_owned()),
             _ => {
-                // Whoever passes takes along those that wait.
+                // A permitted binding also releases the waiting ones.
                 let others: Vec<_> = waiting.iter().map(|d| d.binding.key.clone()).collect();
                 for other in &others {
                     waiting.allow(other);
@@ -268,8 +273,8 @@ impl Bind for Spy {
         async {
             let key = &decided.binding.key;
             match self.act("Bind", &key.name) {
-                Act::Fail => Err(PluginError::failed("the test wants it")),
-                Act::Store => {
+                Action::Fail => Err(PluginError::failed("requested by the test")),
+                Action::Store => {
                     let namespace = key.namespace.as_deref().unwrap();
                     let api: Api<berth_api::ResourceBinding> =
                         Api::namespaced(self.client.clone(), namespace);

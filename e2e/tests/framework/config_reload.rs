@@ -1,4 +1,4 @@
-//! The configuration as a ConfigMap: a change takes effect while the scheduler runs, a broken one does not.
+//! Reload of the configuration from a ConfigMap: valid changes take effect at run time, invalid ones are refused.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::scene::{bare, everywhere, get, placed};
+use crate::fixture::{four_clusters, get, placed_clusters, to_all_clusters};
 
-/// A scheduler that reads the ConfigMap `config/profiles`; it is ended with the test.
-struct Program {
+/// A scheduler process that reads the ConfigMap `config/profiles`. Dropping it kills the process.
+struct SchedulerProcess {
     child: Child,
     log: PathBuf,
 }
 
-impl Drop for Program {
+impl Drop for SchedulerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Program {
+impl SchedulerProcess {
     fn start(bare: &Bare) -> Self {
         let log = bare.folder().join("scheduler.log");
         let file = File::create(&log).unwrap();
@@ -50,7 +50,7 @@ impl Program {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// The configuration that it serves.
+    /// Returns the configuration served at `/configz`.
     async fn configz(&self) -> Value {
         let port = eventually("the address of the probes", async || {
             let log = self.log();
@@ -76,8 +76,8 @@ fn config_maps(bare: &Bare) -> Api<ConfigMap> {
     Api::namespaced(bare.client.clone(), "config")
 }
 
-/// Creates the ConfigMap.
-async fn create(bare: &Bare, text: &str) {
+/// Creates the ConfigMap and its namespace.
+async fn create_config_map(bare: &Bare, text: &str) {
     let namespace: Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "config" } })).unwrap();
     Api::all(bare.client.clone())
@@ -94,8 +94,8 @@ async fn create(bare: &Bare, text: &str) {
         .unwrap();
 }
 
-/// Writes the ConfigMap.
-async fn write(bare: &Bare, text: &str) {
+/// Updates the ConfigMap.
+async fn update_config_map(bare: &Bare, text: &str) {
     let patch = Patch::Merge(json!({ "data": { "config.yaml": text } }));
     config_maps(bare)
         .patch("profiles", &PatchParams::default(), &patch)
@@ -103,42 +103,44 @@ async fn write(bare: &Bare, text: &str) {
         .unwrap();
 }
 
-/// Waits for an event on the ConfigMap, in the name of a profile, whose message has these words.
-async fn is_told(bare: &Bare, speaker: &str, note_type: &str, reason: &str, words: &str) {
+/// Waits for an event on the ConfigMap with a source, type, reason and part of the message.
+async fn wait_for_event(bare: &Bare, source: &str, event_type: &str, reason: &str, text: &str) {
     let events: Api<Event> = Api::namespaced(bare.client.clone(), "config");
-    eventually(&format!("{reason}: {words}"), async || {
+    eventually(&format!("{reason}: {text}"), async || {
         let all = events.list(&ListParams::default()).await.unwrap();
-        let told: Vec<_> = all
+        let found: Vec<_> = all
             .items
             .iter()
             .filter(|event| event.involved_object.kind.as_deref() == Some("ConfigMap"))
             .filter(|event| event.involved_object.name.as_deref() == Some("profiles"))
             .map(|event| {
-                let source = event.source.as_ref();
+                let component = event.source.as_ref();
                 (
-                    source.and_then(|source| source.component.as_deref()),
+                    component.and_then(|source| source.component.as_deref()),
                     event.type_.as_deref(),
                     event.reason.as_deref(),
                     event.message.as_deref(),
                 )
             })
             .collect();
-        let found = told.iter().any(|(by, kind, why, message)| {
-            *by == Some(speaker)
-                && *kind == Some(note_type)
-                && *why == Some(reason)
-                && message.is_some_and(|message| message.contains(words))
-        });
-        if found {
+        let matches = found
+            .iter()
+            .any(|(component, kind, found_reason, message)| {
+                *component == Some(source)
+                    && *kind == Some(event_type)
+                    && *found_reason == Some(reason)
+                    && message.is_some_and(|message| message.contains(text))
+            });
+        if matches {
             Ok(())
         } else {
-            Err(format!("{told:?}"))
+            Err(format!("{found:?}"))
         }
     })
     .await;
 }
 
-/// A profile of this name; what it filters is commented in or out by the test.
+/// A configuration with one profile; `rest` continues its YAML.
 fn profile(name: &str, rest: &str) -> String {
     format!(
         "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- schedulerName: {name}\n{rest}"
@@ -146,13 +148,13 @@ fn profile(name: &str, rest: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_takes_effect_and_a_broken_one_does_not() {
-    let bare = bare().await;
-    create(&bare, &profile("before", "")).await;
-    let program = Program::start(&bare);
-    bare.bind(&everywhere("first", "before")).await;
-    bare.bind(&everywhere("second", "after")).await;
-    assert_eq!(placed(&bare, "first").await.len(), 4);
+async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
+    let bare = four_clusters().await;
+    create_config_map(&bare, &profile("before", "")).await;
+    let program = SchedulerProcess::start(&bare);
+    bare.bind(&to_all_clusters("first", "before")).await;
+    bare.bind(&to_all_clusters("second", "after")).await;
+    assert_eq!(placed_clusters(&bare, "first").await.len(), 4);
     assert!(
         program.log().contains("Using component config\n"),
         "{}",
@@ -165,9 +167,9 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
     };
     assert_eq!(names(&program.configz().await), ["before"]);
 
-    // Another name: the binding that nobody was in charge of is placed, without a restart.
-    write(&bare, &profile("after", "")).await;
-    is_told(
+    // Renames the profile. The waiting binding with that scheduler name is scheduled without a restart.
+    update_config_map(&bare, &profile("after", "")).await;
+    wait_for_event(
         &bare,
         "after",
         "Normal",
@@ -175,13 +177,13 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
         "profiles: after",
     )
     .await;
-    assert_eq!(placed(&bare, "second").await.len(), 4);
+    assert_eq!(placed_clusters(&bare, "second").await.len(), 4);
     assert_eq!(names(&program.configz().await), ["after"]);
 
-    // A plugin that there is not: the profile of before stays in charge.
+    // An unknown plugin is refused, and the previous profile stays active.
     let broken = "  plugins:\n    filter:\n      enabled:\n      - name: Nonesuch\n";
-    write(&bare, &profile("after", broken)).await;
-    is_told(
+    update_config_map(&bare, &profile("after", broken)).await;
+    wait_for_event(
         &bare,
         "after",
         "Warning",
@@ -189,14 +191,14 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
         "ConfigMap config/profiles, config.yaml:8:9: profiles[0].plugins.filter.enabled[0].name: no plugin is named \"Nonesuch\"",
     )
     .await;
-    bare.bind(&everywhere("third", "after")).await;
-    assert_eq!(placed(&bare, "third").await.len(), 4);
+    bare.bind(&to_all_clusters("third", "after")).await;
+    assert_eq!(placed_clusters(&bare, "third").await.len(), 4);
     assert_eq!(names(&program.configz().await), ["after"]);
 
-    // Right again, with other plugins: the filter by affinity is off.
+    // A valid configuration again, with the affinity filter disabled.
     let without = "  plugins:\n    filter:\n      disabled:\n      - name: ClusterAffinity\n";
-    write(&bare, &profile("again", without)).await;
-    is_told(
+    update_config_map(&bare, &profile("again", without)).await;
+    wait_for_event(
         &bare,
         "again",
         "Normal",
@@ -204,18 +206,18 @@ async fn a_change_takes_effect_and_a_broken_one_does_not() {
         "profiles: again",
     )
     .await;
-    let mut picky = everywhere("fourth", "again");
+    let mut picky = to_all_clusters("fourth", "again");
     picky.spec.placement = Some(
         serde_json::from_value(json!({ "clusterAffinity": { "clusterNames": ["m1"] } })).unwrap(),
     );
     bare.bind(&picky).await;
-    assert_eq!(placed(&bare, "fourth").await.len(), 4);
+    assert_eq!(placed_clusters(&bare, "fourth").await.len(), 4);
     drop(program);
     bare.stop().await;
 }
 
-/// A profile `s` that places by an expression over clusters.
-fn by_expression(expression: &str) -> String {
+/// A configuration of the profile `s` with an expression as its filter.
+fn with_filter_expression(expression: &str) -> String {
     let plugin = format!(
         "  plugins:\n    multiPoint:\n      enabled:\n      - name: Expression\n  pluginConfig:\n  - name: Expression\n    args:\n      filter:\n      - expression: {expression}\n"
     );
@@ -223,24 +225,32 @@ fn by_expression(expression: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_expression_that_changes_decides_the_next_binding_and_a_broken_one_does_not() {
-    let bare = bare().await;
-    create(&bare, &by_expression("cluster.metadata.name == 'm1'")).await;
-    let program = Program::start(&bare);
-    bare.bind(&everywhere("first", "s")).await;
-    assert_eq!(placed(&bare, "first").await, ["m1"]);
-
-    write(
+async fn a_changed_expression_takes_effect_and_an_invalid_one_does_not() {
+    let bare = four_clusters().await;
+    create_config_map(
         &bare,
-        &by_expression("cluster.metadata.labels.number in ['2', '3']"),
+        &with_filter_expression("cluster.metadata.name == 'm1'"),
     )
     .await;
-    is_told(&bare, "s", "Normal", "ConfigurationReloaded", "profiles: s").await;
-    bare.bind(&everywhere("second", "s")).await;
-    assert_eq!(placed(&bare, "second").await, ["m2", "m3"]);
+    let program = SchedulerProcess::start(&bare);
+    bare.bind(&to_all_clusters("first", "s")).await;
+    assert_eq!(placed_clusters(&bare, "first").await, ["m1"]);
 
-    write(&bare, &by_expression("cluster.metdata.name == 'm4'")).await;
-    is_told(
+    update_config_map(
+        &bare,
+        &with_filter_expression("cluster.metadata.labels.number in ['2', '3']"),
+    )
+    .await;
+    wait_for_event(&bare, "s", "Normal", "ConfigurationReloaded", "profiles: s").await;
+    bare.bind(&to_all_clusters("second", "s")).await;
+    assert_eq!(placed_clusters(&bare, "second").await, ["m2", "m3"]);
+
+    update_config_map(
+        &bare,
+        &with_filter_expression("cluster.metdata.name == 'm4'"),
+    )
+    .await;
+    wait_for_event(
         &bare,
         "s",
         "Warning",
@@ -248,18 +258,22 @@ async fn an_expression_that_changes_decides_the_next_binding_and_a_broken_one_do
         "ConfigMap config/profiles, config.yaml:13:9: profiles[0].pluginConfig[0].args.filter[0].expression: plugin Expression: line 1, column 9: there is no field \"metdata\" here",
     )
     .await;
-    bare.bind(&everywhere("third", "s")).await;
-    assert_eq!(placed(&bare, "third").await, ["m2", "m3"]);
+    bare.bind(&to_all_clusters("third", "s")).await;
+    assert_eq!(placed_clusters(&bare, "third").await, ["m2", "m3"]);
     let configz = program.configz().await.to_string();
     assert!(!configz.contains("metdata"), "{configz}");
 
-    // Right again. The event is counted up, so it does not say when this one is in force.
-    write(&bare, &by_expression("cluster.metadata.name != 'm1'")).await;
-    is_told(&bare, "s", "Normal", "ConfigurationReloaded", "profiles: s").await;
+    // A valid expression again. The repeated event only increases its count, so the test checks the decisions.
+    update_config_map(
+        &bare,
+        &with_filter_expression("cluster.metadata.name != 'm1'"),
+    )
+    .await;
+    wait_for_event(&bare, "s", "Normal", "ConfigurationReloaded", "profiles: s").await;
     eventually("a decision by the new expression", async || {
         let name = format!("again-{}", uuid::Uuid::new_v4().simple());
-        bare.bind(&everywhere(&name, "s")).await;
-        let clusters = placed(&bare, &name).await;
+        bare.bind(&to_all_clusters(&name, "s")).await;
+        let clusters = placed_clusters(&bare, &name).await;
         if clusters == ["m2", "m3", "m4"] {
             Ok(())
         } else {

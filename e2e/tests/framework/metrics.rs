@@ -1,25 +1,25 @@
-//! What metrics say of plugins and points.
+//! Duration metrics of plugins and extension points.
 
 use berth_e2e::eventually;
 use berth_scheduler::framework::Registry;
 use serde_json::json;
 
-use crate::scene::{Scene, everywhere};
-use crate::spy::{Act, Book, register};
+use crate::fixture::{Fixture, to_all_clusters};
+use crate::spy::{Action, CallLog, register};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn points_are_measured_always_and_plugins_of_decisions_in_a_sample() {
-    let (book, mut registry) = (Book::default(), Registry::new());
-    register(&mut registry, "A", &book, |_| Act::Pass);
+async fn every_point_is_measured_and_plugins_of_decisions_are_sampled() {
+    let (log, mut registry) = (CallLog::default(), Registry::new());
+    register(&mut registry, "A", &log, |_| Action::Pass);
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }] } });
-    let scene = Scene::start(
+    let fixture = Fixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
     .await;
     for number in 1..=11 {
         let name = format!("web-{number}");
-        assert!(scene.place(&everywhere(&name, "s")).await.is_ok());
+        assert!(fixture.schedule(&to_all_clusters(&name, "s")).await.is_ok());
     }
     let point = |name: &str| {
         format!(
@@ -55,7 +55,7 @@ async fn points_are_measured_always_and_plugins_of_decisions_in_a_sample() {
         ("APIEnablement", "Filter"),
         ("ClusterLocality", "Score"),
     ] {
-        // The first decision and the eleventh.
+        // Every tenth decision is sampled: the first and the eleventh.
         lines.push(plugin(name, at, 2));
     }
     for at in [
@@ -69,13 +69,13 @@ async fn points_are_measured_always_and_plugins_of_decisions_in_a_sample() {
         lines.push(plugin("A", at, 11));
     }
     for line in lines {
-        // The last PostBind may be under way still.
+        // The last PostBind may still be running.
         eventually(&line, async || {
-            let metrics = scene.get("/metrics").await;
+            let metrics = fixture.get("/metrics").await;
             let found = metrics.lines().any(|known| known == line);
             if found { Ok(()) } else { Err(metrics) }
         })
         .await;
     }
-    scene.stop().await;
+    fixture.stop().await;
 }

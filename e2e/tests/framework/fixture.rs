@@ -1,4 +1,4 @@
-//! Four clusters, a scheduler with plugins of the test, and bindings.
+//! Control plane with four clusters, a scheduler with test plugins, and bindings.
 
 use std::net::TcpListener;
 
@@ -13,23 +13,23 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-/// Four clusters and a scheduler.
-pub(crate) struct Scene {
+/// A control plane with four clusters and a scheduler.
+pub(crate) struct Fixture {
     pub(crate) bare: Bare,
     scheduler: Running,
     port: u16,
 }
 
-/// How a binding stands: its clusters, or the reason and the message of its condition.
+/// Result of scheduling a binding: its clusters, or the reason and message of its condition.
 pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
 
-impl Scene {
-    /// Four clusters, and a scheduler with these plugins, profiles and extenders.
+impl Fixture {
+    /// Starts a control plane with four clusters and a scheduler with the given plugins and configuration.
     pub(crate) async fn start(registry: Registry, configuration: Value) -> Self {
-        Self::on(bare().await, registry, configuration)
+        Self::on(four_clusters().await, registry, configuration)
     }
 
-    /// A scheduler with these plugins, profiles and extenders.
+    /// Starts a scheduler with the given plugins and configuration on a running control plane.
     pub(crate) fn on(bare: Bare, registry: Registry, configuration: Value) -> Self {
         let port = free_port();
         let options = Options {
@@ -46,24 +46,24 @@ impl Scene {
         }
     }
 
-    /// Creates a binding and waits for its outcome.
-    pub(crate) async fn place(&self, binding: &ResourceBinding) -> Outcome {
+    /// Creates a binding and waits for its first outcome.
+    pub(crate) async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
         self.bare.bind(binding).await;
         self.outcome(binding.metadata.name.as_deref().unwrap())
             .await
     }
 
-    /// Waits for the outcome of a binding.
+    /// Waits until a binding has an outcome.
     pub(crate) async fn outcome(&self, name: &str) -> Outcome {
         outcome(&self.bare, name).await
     }
 
-    /// Waits until a binding is placed, whatever was said of it before.
-    pub(crate) async fn placed(&self, name: &str) -> Vec<String> {
-        placed(&self.bare, name).await
+    /// Waits until a binding is scheduled, and returns its clusters. Earlier failures are ignored.
+    pub(crate) async fn placed_clusters(&self, name: &str) -> Vec<String> {
+        placed_clusters(&self.bare, name).await
     }
 
-    /// Waits for events about a binding and its template, and returns all that is said of it by then.
+    /// Waits for events on a binding and its template, and returns all events on objects of that name.
     pub(crate) async fn events(&self, binding: &str) -> Vec<Event> {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually(&format!("events of {binding}"), async || {
@@ -84,12 +84,12 @@ impl Scene {
         .await
     }
 
-    /// Waits until something has been said of a binding, even if it does not hold any more.
-    pub(crate) async fn is_told(&self, binding: &str, words: &str) {
-        eventually(&format!("{words:?} about {binding}"), async || {
+    /// Waits for an event on a binding whose message contains a text.
+    pub(crate) async fn wait_for_event(&self, binding: &str, text: &str) {
+        eventually(&format!("an event {text:?} on {binding}"), async || {
             let events = self.events(binding).await;
-            let mut said = events.iter().filter_map(|event| event.message.as_deref());
-            if said.any(|message| message.contains(words)) {
+            let mut messages = events.iter().filter_map(|event| event.message.as_deref());
+            if messages.any(|message| message.contains(text)) {
                 Ok(())
             } else {
                 Err(format!("{events:?}"))
@@ -98,7 +98,7 @@ impl Scene {
         .await;
     }
 
-    /// What the scheduler serves at a path.
+    /// Returns the body that the scheduler serves at a path.
     pub(crate) async fn get(&self, path: &str) -> String {
         get(self.port, path).await
     }
@@ -109,32 +109,33 @@ impl Scene {
     }
 }
 
-/// A control plane with four clusters.
-pub(crate) async fn bare() -> Bare {
+/// Starts a control plane with four clusters and no scheduler.
+pub(crate) async fn four_clusters() -> Bare {
     let clusters: Vec<_> = (1..=4).map(cluster).collect();
     Bare::start(&clusters).await
 }
 
-/// Waits for the outcome of a binding.
+/// Waits until a binding has an outcome.
 pub(crate) async fn outcome(bare: &Bare, name: &str) -> Outcome {
     eventually(&format!("the condition of {name}"), async || {
-        stands(bare, name).await.ok_or("it has none")
+        current_outcome(bare, name).await.ok_or("it has none")
     })
     .await
 }
 
 /// Waits until a binding is placed, whatever was said of it before.
-pub(crate) async fn placed(bare: &Bare, name: &str) -> Vec<String> {
-    eventually(&format!("{name} to be placed"), async || {
-        match stands(bare, name).await {
+pub(crate) async fn placed_clusters(bare: &Bare, name: &str) -> Vec<String> {
+    eventually(
+        &format!("{name} to be scheduled"),
+        async || match current_outcome(bare, name).await {
             Some(Ok(clusters)) => Ok(clusters),
-            other => Err(format!("it stands so: {other:?}")),
-        }
-    })
+            other => Err(format!("{other:?}")),
+        },
+    )
     .await
 }
 
-async fn stands(bare: &Bare, name: &str) -> Option<Outcome> {
+async fn current_outcome(bare: &Bare, name: &str) -> Option<Outcome> {
     let binding = bare.bindings("default").get(name).await.unwrap();
     let status = binding.status.unwrap_or_default();
     let mut conditions = status.conditions.into_iter();
@@ -149,17 +150,17 @@ async fn stands(bare: &Bare, name: &str) -> Option<Outcome> {
     })
 }
 
-/// What is served at a path of a port of this machine, once it is.
+/// Returns the body served at a path of a local port, as soon as the port is open.
 pub(crate) async fn get(port: u16, path: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     eventually(&format!("{path} of port {port}"), async || {
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
         let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        assert!(head.contains(" 200 "), "{path}: {answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+        assert!(head.contains(" 200 "), "{path}: {response}");
         Ok::<_, std::io::Error>(body.to_owned())
     })
     .await
@@ -170,7 +171,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Profiles and extenders, as a file would declare them.
+/// Parses a configuration as if it came from a file.
 pub(crate) fn declared(mut configuration: Value) -> Declared {
     configuration["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
     configuration["kind"] = json!("SchedulerConfiguration");
@@ -179,7 +180,7 @@ pub(crate) fn declared(mut configuration: Value) -> Declared {
     Declared::from_document(document, configuration, ProfileFlags::default()).unwrap()
 }
 
-/// A ready cluster, `m1` and so on, with its number as a label.
+/// A ready cluster named `m` plus its number, with the number as a label.
 pub(crate) fn cluster(number: u32) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
@@ -198,13 +199,13 @@ pub(crate) fn cluster(number: u32) -> Cluster {
     .unwrap()
 }
 
-/// A binding of a Deployment that goes everywhere.
-pub(crate) fn everywhere(name: &str, scheduler: &str) -> ResourceBinding {
+/// A binding of a Deployment that is scheduled to all clusters.
+pub(crate) fn to_all_clusters(name: &str, scheduler: &str) -> ResourceBinding {
     binding(name, scheduler, json!({}))
 }
 
-/// A binding of a Deployment that goes to the best cluster.
-pub(crate) fn to_one(name: &str, scheduler: &str) -> ResourceBinding {
+/// A binding of a Deployment that is scheduled to the cluster with the best score.
+pub(crate) fn to_best_cluster(name: &str, scheduler: &str) -> ResourceBinding {
     let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
     binding(name, scheduler, json!({ "spreadConstraints": one }))
 }

@@ -1,4 +1,4 @@
-//! Three profiles, plugins of one's own and the extender of the examples, all in one scheduler.
+//! Three profiles with a custom plugin, an expression plugin and the example extender in one scheduler.
 
 use berth_test_requirements::needs;
 use std::io::{BufRead as _, BufReader};
@@ -11,17 +11,17 @@ use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin, Registry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, bare, everywhere, to_one};
+use crate::fixture::{Fixture, four_clusters, to_all_clusters, to_best_cluster};
 
-/// Keeps workloads out of clusters that have a label with this value.
+/// Plugin that rejects clusters with a given label.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Closed {
+struct ClosedClusters {
     label: String,
     value: String,
 }
 
-impl Closed {
+impl ClosedClusters {
     const NAME: &str = "Closed";
 
     fn make(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
@@ -30,7 +30,7 @@ impl Closed {
     }
 }
 
-impl BindingFilter for Closed {
+impl BindingFilter for ClosedClusters {
     fn name(&self) -> &str {
         Self::NAME
     }
@@ -44,18 +44,18 @@ impl BindingFilter for Closed {
     }
 }
 
-/// The extender of the examples.
-struct Licences(Child);
+/// The running example extender.
+struct LicenceExtender(Child);
 
-impl Drop for Licences {
+impl Drop for LicenceExtender {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Licences {
-    /// Starts it with this many licences in each cluster and returns its URL.
+impl LicenceExtender {
+    /// Starts the extender with a number of licences for each cluster, and returns its URL.
     fn start(folder: &Path, stock: &Value) -> (Self, String) {
         let file = folder.join("stock.json");
         std::fs::write(&file, stock.to_string()).unwrap();
@@ -78,13 +78,15 @@ impl Licences {
 
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_profiles_a_plugin_expressions_and_an_extender() {
-    let bare = bare().await;
-    // m1 has no licences left, and m2 the most.
+async fn plugin_expression_and_extender_work_in_one_scheduler() {
+    let bare = four_clusters().await;
+    // m1 has no licences, and m2 has the most.
     let stock = json!({ "m1": 0, "m2": 9, "m3": 3, "m4": 3 });
-    let (_licences, url) = Licences::start(bare.folder(), &stock);
+    let (_licences, url) = LicenceExtender::start(bare.folder(), &stock);
     let mut registry = Registry::new();
-    registry.register(Closed::NAME, Closed::make).unwrap();
+    registry
+        .register(ClosedClusters::NAME, ClosedClusters::make)
+        .unwrap();
     let closed = json!({ "filter": { "enabled": [{ "name": "Closed" }] } });
     let closed_args =
         |number: &str| json!({ "name": "Closed", "args": { "label": "number", "value": number } });
@@ -92,7 +94,7 @@ async fn three_profiles_a_plugin_expressions_and_an_extender() {
     let expression_args = json!({ "name": "Expression", "args": { "score": [
         { "expression": "int(cluster.metadata.labels[\"number\"]) * 25", "weight": 1 },
     ] } });
-    let scene = Scene::on(
+    let fixture = Fixture::on(
         bare,
         registry,
         json!({
@@ -105,23 +107,33 @@ async fn three_profiles_a_plugin_expressions_and_an_extender() {
                 "weight": 1, "clusterCacheCapable": true }],
         }),
     );
-    let goes_to =
-        async |name: &str, scheduler: &str| scene.place(&to_one(name, scheduler)).await.unwrap();
-    // The extender keeps all of them out of m1, and prefers m2.
+    let best_cluster = async |name: &str, scheduler: &str| {
+        fixture
+            .schedule(&to_best_cluster(name, scheduler))
+            .await
+            .unwrap()
+    };
+    // The extender rejects m1 and prefers m2.
     for scheduler in ["plain", "expressive"] {
         let name = format!("everywhere-{scheduler}");
         assert_eq!(
-            scene.place(&everywhere(&name, scheduler)).await.unwrap(),
+            fixture
+                .schedule(&to_all_clusters(&name, scheduler))
+                .await
+                .unwrap(),
             ["m2", "m3", "m4"]
         );
     }
-    assert_eq!(goes_to("one", "plain").await, ["m2"]);
-    // The plugin keeps the bindings of its profile out of m2.
+    assert_eq!(best_cluster("one", "plain").await, ["m2"]);
+    // In its profile, the plugin rejects m2.
     assert_eq!(
-        scene.place(&everywhere("two", "closed")).await.unwrap(),
+        fixture
+            .schedule(&to_all_clusters("two", "closed"))
+            .await
+            .unwrap(),
         ["m3", "m4"]
     );
-    // The expression weighs more than the extender.
-    assert_eq!(goes_to("three", "expressive").await, ["m4"]);
-    scene.stop().await;
+    // The score of the expression outweighs that of the extender.
+    assert_eq!(best_cluster("three", "expressive").await, ["m4"]);
+    fixture.stop().await;
 }

@@ -1,4 +1,4 @@
-//! A plugin that panics fails its own binding with a clear reason, and never the process.
+//! Panics of plugins: each fails one binding with a clear reason, and the process keeps running.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use berth_scheduler::framework::{FactoryError, Handle, Plugin, Registry};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::brittle;
-use crate::scene::{Scene, bare, declared, everywhere};
-use crate::spy::{Act, Book, Call, register, register_disorder};
+use crate::fixture::{Fixture, declared, four_clusters, to_all_clusters};
+use crate::panicking_plugin;
+use crate::spy::{Action, Call, CallLog, register, register_panicking_queue_sort};
 
-/// The points whose panic fails the binding.
+/// Extension points where a panic fails the binding.
 const FAILING: [&str; 9] = [
     "PreEnqueue",
     "PreFilter",
@@ -29,156 +29,175 @@ const FAILING: [&str; 9] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_at_any_point_fails_its_binding_only() {
-    let (book, mut registry) = (Book::default(), Registry::new());
-    // The binding is named after the point where the plugin panics, in small letters as names are.
-    register(&mut registry, "A", &book, |call: &Call<'_>| {
+    let (log, mut registry) = (CallLog::default(), Registry::new());
+    // The plugin panics at the point that the binding is named after, in lower case.
+    register(&mut registry, "A", &log, |call: &Call<'_>| {
         if call.binding == call.point.to_lowercase() {
-            Act::Panic
+            Action::Panic
         } else {
-            Act::Pass
+            Action::Pass
         }
     });
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }] } });
-    let scene = Scene::start(
+    let fixture = Fixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
     .await;
     for point in FAILING {
         let name = point.to_lowercase();
-        let outcome = scene.place(&everywhere(&name, "s")).await;
+        let outcome = fixture.schedule(&to_all_clusters(&name, "s")).await;
         let (reason, message) = outcome.unwrap_err();
         assert_eq!(reason, "SchedulerError", "{point}");
         assert_eq!(
             message,
-            format!("plugin \"A\" panicked at {point}: as the test wants")
+            format!("plugin \"A\" panicked at {point}: requested by the test")
         );
     }
-    // Nobody makes room, and the binding waits for it as without the plugin.
-    let mut nowhere = everywhere("postfilter", "s");
+    // A panic at PostFilter leaves the binding unschedulable, as without preemption.
+    let mut unschedulable = to_all_clusters("postfilter", "s");
     let affinity = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
-    nowhere.spec.placement = Some(serde_json::from_value(affinity).unwrap());
-    let (reason, _) = scene.place(&nowhere).await.unwrap_err();
+    unschedulable.spec.placement = Some(serde_json::from_value(affinity).unwrap());
+    let (reason, _) = fixture.schedule(&unschedulable).await.unwrap_err();
     assert_eq!(reason, "NoClusterFit");
-    // What is stored stays, whoever panics about it.
+    // A panic at PostBind comes after the decision is stored.
     assert_eq!(
-        scene
-            .place(&everywhere("postbind", "s"))
+        fixture
+            .schedule(&to_all_clusters("postbind", "s"))
             .await
             .unwrap()
             .len(),
         4
     );
-    assert_eq!(scene.place(&everywhere("web", "s")).await.unwrap().len(), 4);
-    let metrics = scene.get("/metrics").await;
+    assert_eq!(
+        fixture
+            .schedule(&to_all_clusters("web", "s"))
+            .await
+            .unwrap()
+            .len(),
+        4
+    );
+    let metrics = fixture.get("/metrics").await;
     for point in FAILING
         .into_iter()
         .chain(["PostFilter", "PostBind"])
         .filter(|point| {
-            // Of the points of the decision the metrics of plugins are a sample.
+            // The plugin metrics of these points are sampled.
             !["PreFilter", "Filter", "PreScore", "Score"].contains(point)
         })
     {
         let line = format!(
             "karmada_scheduler_plugin_execution_duration_seconds_count{{extension_point=\"{point}\",plugin=\"A\",result=\"Error\"}}"
         );
-        assert!(metrics.contains(&line), "{line}\nis not in\n{metrics}");
+        assert!(metrics.contains(&line), "{line}\nis missing in\n{metrics}");
     }
-    scene.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_an_order_the_older_binding_goes_first() {
+async fn a_panic_in_queue_sort_does_not_stop_scheduling() {
     let mut registry = Registry::new();
-    register_disorder(&mut registry);
-    let plugins = json!({ "queueSort": { "enabled": [{ "name": "Disorder" }] } });
-    let scene = Scene::start(
+    register_panicking_queue_sort(&mut registry);
+    let plugins = json!({ "queueSort": { "enabled": [{ "name": "PanickingQueueSort" }] } });
+    let fixture = Fixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
     .await;
-    assert_eq!(scene.place(&everywhere("web", "s")).await.unwrap().len(), 4);
-    scene.stop().await;
+    assert_eq!(
+        fixture
+            .schedule(&to_all_clusters("web", "s"))
+            .await
+            .unwrap()
+            .len(),
+        4
+    );
+    fixture.stop().await;
 }
 
-/// A scheduler `s` with this plugin in place of the in-tree ones that it replaces.
-fn with(plugin: &str) -> Value {
+/// A configuration of the profile `s` with a plugin that replaces in-tree ones.
+fn with_plugin(plugin: &str) -> Value {
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": plugin }] } });
     json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_panic_while_scores_are_normalised_or_clusters_selected_or_replicas_dealt_is_one_as_well()
-{
+async fn a_panic_at_normalize_score_select_or_assign_fails_its_binding_only() {
     let mut registry = Registry::new();
-    brittle::register(&mut registry);
-    let scene = Scene::start(registry, with(brittle::NAME)).await;
+    panicking_plugin::register(&mut registry);
+    let fixture = Fixture::start(registry, with_plugin(panicking_plugin::NAME)).await;
     for point in ["NormalizeScore", "Select", "Assign"] {
         let name = point.to_lowercase();
-        let (reason, message) = scene.place(&everywhere(&name, "s")).await.unwrap_err();
+        let (reason, message) = fixture
+            .schedule(&to_all_clusters(&name, "s"))
+            .await
+            .unwrap_err();
         assert_eq!(reason, "SchedulerError", "{point}");
         let expected = format!("plugin \"Brittle\" panicked at {point}: ");
         assert!(message.starts_with(&expected), "{message}");
-        assert!(message.contains("as the test wants"), "{message}");
+        assert!(message.contains("requested by the test"), "{message}");
         assert_eq!(
-            scene
-                .place(&everywhere(&format!("after-{name}"), "s"))
+            fixture
+                .schedule(&to_all_clusters(&format!("after-{name}"), "s"))
                 .await
                 .unwrap()
                 .len(),
             4
         );
     }
-    scene.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hint_that_panics_counts_as_yes() {
+async fn a_panicking_hint_requeues_the_binding() {
     let mut registry = Registry::new();
-    brittle::register(&mut registry);
-    let scene = Scene::start(registry, with(brittle::NAME)).await;
-    let (reason, message) = scene.place(&everywhere("hint", "s")).await.unwrap_err();
+    panicking_plugin::register(&mut registry);
+    let fixture = Fixture::start(registry, with_plugin(panicking_plugin::NAME)).await;
+    let (reason, message) = fixture
+        .schedule(&to_all_clusters("hint", "s"))
+        .await
+        .unwrap_err();
     assert_eq!(reason, "Unschedulable");
     assert_eq!(
         message,
         "plugin \"Brittle\" refuses the binding at PreEnqueue: it is not open"
     );
-    // An annotation is no change of the generation: alone it wakes nobody, and the change of a cluster does only where
-    // the hint says so.
+    // The annotation alone does not requeue the binding, because it leaves the generation unchanged. A cluster change
+    // requeues it only because the hint panics.
     let open = Patch::Merge(json!({ "metadata": { "annotations": { "open": "yes" } } }));
-    let bindings = scene.bare.bindings("default");
+    let bindings = fixture.bare.bindings("default");
     bindings
         .patch("hint", &PatchParams::default(), &open)
         .await
         .unwrap();
     let touch = Patch::Merge(json!({ "metadata": { "annotations": { "touched": "yes" } } }));
-    let clusters = scene.bare.clusters();
+    let clusters = fixture.bare.clusters();
     clusters
         .patch("m1", &PatchParams::default(), &touch)
         .await
         .unwrap();
-    assert_eq!(scene.placed("hint").await.len(), 4);
-    scene.stop().await;
+    assert_eq!(fixture.placed_clusters("hint").await.len(), 4);
+    fixture.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_panics_about_a_decision_that_has_failed_does_not_hide_why() {
-    let (book, mut registry) = (Book::default(), Registry::new());
-    register(&mut registry, "A", &book, |call: &Call<'_>| {
+async fn a_panic_after_a_failure_keeps_the_first_reason() {
+    let (log, mut registry) = (CallLog::default(), Registry::new());
+    register(&mut registry, "A", &log, |call: &Call<'_>| {
         match (call.binding, call.point) {
-            ("unreserve", "Unreserve") | ("rejected", "Rejected") => Act::Panic,
-            ("rejected", "Permit") => Act::Wait(Duration::from_millis(50)),
-            _ => Act::Pass,
+            ("unreserve", "Unreserve") | ("rejected", "Rejected") => Action::Panic,
+            ("rejected", "Permit") => Action::Wait(Duration::from_millis(50)),
+            _ => Action::Pass,
         }
     });
-    register(&mut registry, "B", &book, |call: &Call<'_>| {
+    register(&mut registry, "B", &log, |call: &Call<'_>| {
         match (call.binding, call.point) {
-            ("unreserve", "Reserve") => Act::Fail,
-            _ => Act::Pass,
+            ("unreserve", "Reserve") => Action::Fail,
+            _ => Action::Pass,
         }
     });
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }, { "name": "B" }] } });
-    let scene = Scene::start(
+    let fixture = Fixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
@@ -188,7 +207,7 @@ async fn who_panics_about_a_decision_that_has_failed_does_not_hide_why() {
             "unreserve",
             "A.Unreserve unreserve",
             "SchedulerError",
-            "plugin \"B\" failed at Reserve: the test wants it",
+            "plugin \"B\" failed at Reserve: requested by the test",
         ),
         (
             "rejected",
@@ -197,21 +216,25 @@ async fn who_panics_about_a_decision_that_has_failed_does_not_hide_why() {
             "plugin \"A\" refuses the binding at Permit: timed out while it waited for a permit",
         ),
     ] {
-        let outcome = scene.place(&everywhere(name, "s")).await;
+        let outcome = fixture.schedule(&to_all_clusters(name, "s")).await;
         let expected = (reason.to_owned(), message.to_owned());
         assert_eq!(outcome, Err(expected));
-        let calls = book.calls();
+        let calls = log.calls();
         assert!(calls.iter().any(|known| known == call), "{call}: {calls:?}");
         let after = format!("after-{name}");
         assert_eq!(
-            scene.place(&everywhere(&after, "s")).await.unwrap().len(),
+            fixture
+                .schedule(&to_all_clusters(&after, "s"))
+                .await
+                .unwrap()
+                .len(),
             4
         );
     }
-    scene.stop().await;
+    fixture.stop().await;
 }
 
-/// A filter that calls itself something else.
+/// A filter whose name differs from the name of its plugin.
 #[derive(Debug)]
 struct Alias(&'static str);
 
@@ -226,10 +249,10 @@ impl BindingFilter for Alias {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_a_plugin_is_said_at_start() {
+async fn a_broken_plugin_fails_the_start_with_its_error() {
     type Make = fn() -> Result<Plugin, FactoryError>;
-    let bare = bare().await;
-    for (make, said) in [
+    let bare = four_clusters().await;
+    for (make, message) in [
         (
             (|| panic!("no prices")) as Make,
             "the plugin panicked: no prices",
@@ -253,7 +276,7 @@ async fn what_is_wrong_with_a_plugin_is_said_at_start() {
             .unwrap();
         let options = Options {
             registry,
-            declared: declared(with("Mine")),
+            declared: declared(with_plugin("Mine")),
             ..Options::embedded()
         };
         let running = Running::start(options, bare.client.clone());
@@ -265,7 +288,10 @@ async fn what_is_wrong_with_a_plugin_is_said_at_start() {
         assert!(error.is_configuration(), "{error}");
         let error = error.to_string();
         assert!(error.starts_with("test:"), "{error}");
-        assert!(error.ends_with(&format!("plugin Mine: {said}")), "{error}");
+        assert!(
+            error.ends_with(&format!("plugin Mine: {message}")),
+            "{error}"
+        );
         assert!(!error.contains('\n'), "{error}");
     }
     bare.stop().await;

@@ -1,4 +1,4 @@
-//! What the pages show in YAML is loaded as it stands there.
+//! The YAML examples of the documentation, run unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use berth_scheduler::framework::{Args, Plugin, Registry};
 use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Value, json};
 
-use crate::scene::{bare, everywhere, outcome};
+use crate::fixture::{four_clusters, outcome, to_all_clusters};
 
 const HEAD: &str = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
 
@@ -19,8 +19,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The YAML of a page, block by block.
-fn blocks(page: &str) -> Vec<String> {
+/// Returns the YAML blocks of a page.
+fn yaml_blocks(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
     let mut blocks = Vec::new();
     let mut open: Option<String> = None;
@@ -40,7 +40,7 @@ fn blocks(page: &str) -> Vec<String> {
 
 const TEST_FILTER: &str = "TestFilter";
 
-/// The plugin of the first section of the page about plugins, as far as its configuration goes.
+/// Stand-in for the plugin in the first section of `plugins.md`. It only checks its arguments.
 #[derive(Debug)]
 struct TestFilter(&'static str);
 
@@ -65,8 +65,8 @@ fn registry() -> Registry {
     registry
 }
 
-/// Runs a scheduler by a configuration, and waits until each of its profiles has decided.
-async fn runs(bare: &Bare, page: &str, text: &str) {
+/// Runs a scheduler with a configuration until each of its profiles has handled a binding.
+async fn run_each_profile(bare: &Bare, page: &str, text: &str) {
     let document = Document::read(page, text).unwrap();
     let configuration: SchedulerConfiguration = document.parse().unwrap();
     let names: Vec<String> = configuration
@@ -84,8 +84,8 @@ async fn runs(bare: &Bare, page: &str, text: &str) {
     let scheduler = Running::start(options, bare.client.clone());
     for name in names {
         let binding = format!("of-{}", uuid::Uuid::new_v4().simple());
-        bare.bind(&everywhere(&binding, &name)).await;
-        // Coscheduling waits for a template.
+        bare.bind(&to_all_clusters(&binding, &name)).await;
+        // Coscheduling waits for a template, which does not exist.
         if let Err((reason, message)) = outcome(bare, &binding).await {
             assert!(page == "gangs.md", "{page}: {reason}: {message}");
             assert!(message.contains("Coscheduling"), "{message}");
@@ -95,16 +95,16 @@ async fn runs(bare: &Bare, page: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_configurations_of_the_pages_run() {
-    let bare = bare().await;
+async fn documented_configurations_run() {
+    let bare = four_clusters().await;
     for (page, count) in [("plugins.md", 2), ("gangs.md", 1), ("preemption.md", 1)] {
         let mut run = 0;
-        for block in blocks(page) {
+        for block in yaml_blocks(page) {
             if block.starts_with("profiles:") {
-                runs(&bare, page, &format!("{HEAD}{block}")).await;
+                run_each_profile(&bare, page, &format!("{HEAD}{block}")).await;
                 run += 1;
             } else if block.contains("kind: SchedulerConfiguration") {
-                runs(&bare, page, &block).await;
+                run_each_profile(&bare, page, &block).await;
                 run += 1;
             }
         }
@@ -114,24 +114,24 @@ async fn the_configurations_of_the_pages_run() {
 }
 
 #[test]
-fn the_rights_of_the_page_are_those_of_the_manifest() {
-    let shown: Vec<String> = blocks("plugins.md")
+fn the_documented_role_equals_the_deployed_one() {
+    let roles: Vec<String> = yaml_blocks("plugins.md")
         .into_iter()
         .filter(|block| block.contains("kind: Role\n"))
         .collect();
-    assert_eq!(shown.len(), 1);
-    let shown: Role = serde_saphyr::from_str(&shown[0]).unwrap();
+    assert_eq!(roles.len(), 1);
+    let documented: Role = serde_saphyr::from_str(&roles[0]).unwrap();
     let file = repository().join("deploy/scheduler/optional/config-map.yaml");
     let text = std::fs::read_to_string(file).unwrap();
     let (role, _) = text.split_once("\n---\n").unwrap();
-    let granted: Role = serde_saphyr::from_str(role).unwrap();
-    assert_eq!(shown, granted);
+    let deployed: Role = serde_saphyr::from_str(role).unwrap();
+    assert_eq!(documented, deployed);
 }
 
 #[test]
-fn no_yaml_of_the_pages_is_left_out() {
+fn every_documented_yaml_block_is_checked() {
     for page in ["plugins.md", "gangs.md", "preemption.md"] {
-        for block in blocks(page) {
+        for block in yaml_blocks(page) {
             let known = [
                 "profiles:",
                 "apiVersion: scheduler.config.berth/",

@@ -1,4 +1,4 @@
-//! A plugin that decides as the in-tree ones do, and panics where the name of a binding says so.
+//! Plugin that decides like the in-tree ones, but panics at the point that a binding is named after.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use berth_scheduler::framework::{
     EventKind, Gate, Hint, Plugin, PreEnqueue, Registration, Registry,
 };
 
-/// Its name.
+/// Name of the plugin.
 pub(crate) const NAME: &str = "Brittle";
 
 #[derive(Debug)]
 struct Brittle;
 
-/// Registers it.
+/// Registers the plugin.
 pub(crate) fn register(registry: &mut Registry) {
     let factory = |_: &_, _: &_| {
         let plugin = Arc::new(Brittle);
@@ -27,23 +27,23 @@ pub(crate) fn register(registry: &mut Registry) {
             .select(plugin.clone())
             .assign(plugin)
             .wakes_on(Registration::hinted(EventKind::Cluster, |binding, _| {
-                breaks(&binding.key.name, "hint");
+                panic_if_named_after(&binding.key.name, "hint");
                 Hint::Skip
             })))
     };
     registry.register(NAME, factory).unwrap();
 }
 
-/// Panics if the binding is named after this point.
-fn breaks(binding: &str, point: &str) {
-    assert_ne!(binding, point, "as the test wants");
+/// Panics if the binding is named after the point.
+fn panic_if_named_after(binding: &str, point: &str) {
+    assert_ne!(binding, point, "requested by the test");
 }
 
-fn of<'a>(context: &'a BindingContext<'_>) -> &'a str {
+fn binding_name<'a>(context: &'a BindingContext<'_>) -> &'a str {
     &context.request().name().name
 }
 
-/// Closed to the binding `hint` until it has a label.
+/// Closed for the binding `hint` until it has an annotation.
 impl PreEnqueue for Brittle {
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
         if &*binding.key.name == "hint" && binding.annotation("open").is_empty() {
@@ -67,7 +67,7 @@ impl Score for Brittle {
     }
 
     fn normalise(&self, context: &BindingContext<'_>, _: &mut [i64]) -> Result<(), PluginError> {
-        breaks(of(context), "normalizescore");
+        panic_if_named_after(binding_name(context), "normalizescore");
         Ok(())
     }
 }
@@ -82,7 +82,7 @@ impl Select for Brittle {
         context: &BindingContext<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
-        breaks(of(context), "select");
+        panic_if_named_after(binding_name(context), "select");
         SelectClusters::new(Gates::default()).select(context, candidates)
     }
 }
@@ -97,7 +97,7 @@ impl Assign for Brittle {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
-        breaks(of(&context.binding()), "assign");
+        panic_if_named_after(binding_name(&context.binding()), "assign");
         AssignReplicas.assign(context, selected)
     }
 }
