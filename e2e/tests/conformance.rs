@@ -1,6 +1,6 @@
-//! Every decision measured from Karmada, reproduced.
+//! Replay of all recorded decisions of Karmada's scheduler.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,8 +16,8 @@ fn corpus() -> Corpus {
     .unwrap()
 }
 
-/// Fails with the first ten differences.
-fn assert_equal(corpus: &Corpus) {
+/// Checks that all decisions equal the recorded ones, and reports the first ten differences.
+fn assert_equal_decisions(corpus: &Corpus) {
     let mismatches: Vec<Mismatch> = corpus
         .cases
         .iter()
@@ -38,14 +38,14 @@ fn assert_equal(corpus: &Corpus) {
 }
 
 #[test]
-fn decisions_are_those_of_karmada() {
+fn decisions_equal_those_of_karmada() {
     let corpus = corpus();
     assert_eq!(corpus.cases.len(), 1118);
-    assert_equal(&corpus);
+    assert_equal_decisions(&corpus);
 }
 
 #[test]
-fn names_and_the_order_of_clusters_do_not_matter() {
+fn cluster_names_and_cluster_order_do_not_change_decisions() {
     let mut corpus = corpus();
     for (seed, (scenario, expected)) in corpus.cases.iter_mut().enumerate() {
         let mut names: Vec<String> = scenario
@@ -54,7 +54,7 @@ fn names_and_the_order_of_clusters_do_not_matter() {
             .filter_map(|cluster| cluster.metadata.name.clone())
             .collect();
         names.sort();
-        // New names in the old order: where names break a tie, they must break it alike.
+        // The new names keep the order of the old ones, because ties are broken by name.
         let renamed: BTreeMap<String, String> = names
             .into_iter()
             .enumerate()
@@ -77,7 +77,7 @@ fn names_and_the_order_of_clusters_do_not_matter() {
             .for_each(|task| rename(&mut task.from_cluster));
         if let Some(placement) = &mut spec.placement {
             let terms = placement.cluster_affinities.iter_mut();
-            let of_terms = terms.flat_map(|term| {
+            let term_affinities = terms.flat_map(|term| {
                 let overflow = term
                     .overflow_affinities
                     .iter_mut()
@@ -88,12 +88,12 @@ fn names_and_the_order_of_clusters_do_not_matter() {
                 .replica_scheduling
                 .iter_mut()
                 .flat_map(|scheduling| &mut scheduling.weight_preference);
-            let of_weights = preferences
+            let weight_affinities = preferences
                 .flat_map(|preference| &mut preference.static_weight_list)
                 .map(|rule| &mut rule.target_cluster);
-            for affinity in of_terms
+            for affinity in term_affinities
                 .chain(&mut placement.cluster_affinity)
-                .chain(of_weights)
+                .chain(weight_affinities)
             {
                 affinity.cluster_names.iter_mut().for_each(rename);
                 affinity.exclude_clusters.iter_mut().for_each(rename);
@@ -115,10 +115,10 @@ fn names_and_the_order_of_clusters_do_not_matter() {
             .collect();
         shuffle(&mut scenario.clusters, seed);
     }
-    assert_equal(&corpus);
+    assert_equal_decisions(&corpus);
 }
 
-/// Another order for each seed.
+/// Shuffles items in an order that depends on the seed.
 fn shuffle<T>(items: &mut [T], seed: usize) {
     let mut state = seed as u64 + 1;
     for last in (1..items.len()).rev() {

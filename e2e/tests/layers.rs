@@ -4,7 +4,7 @@
 //! Imports are read as text from `use` declarations and from inline `crate::` and `super::` paths. Test modules do not
 //! count.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

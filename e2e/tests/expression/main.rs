@@ -1,6 +1,6 @@
-//! Filters and scores in CEL on a running control plane, with the configuration of the example.
+//! End-to-end tests of filters and scores in CEL, with the example configuration.
 
-#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ fn cluster(name: &str, labels: Value, carbon: &str) -> Cluster {
     .unwrap()
 }
 
-/// A Deployment of a team that goes to the best cluster.
+/// A binding of a team's Deployment that is scheduled to the cluster with the best score.
 fn binding(name: &str, team: &str) -> ResourceBinding {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
@@ -65,7 +65,7 @@ fn binding(name: &str, team: &str) -> ResourceBinding {
     .unwrap()
 }
 
-/// Waits until a binding has a result: its cluster, or the message of its condition.
+/// Waits until a binding has an outcome, and returns its clusters or the message of its condition.
 async fn outcome(bare: &Bare, name: &str) -> Result<String, String> {
     let api = bare.bindings("default");
     eventually(&format!("the condition of {name}"), async || {
@@ -79,7 +79,7 @@ async fn outcome(bare: &Bare, name: &str) -> Result<String, String> {
             .spec
             .clusters
             .into_iter()
-            .map(|one| one.name)
+            .map(|cluster| cluster.name)
             .collect();
         Ok::<_, String>(match scheduled.status.as_str() {
             "True" => Ok(names.join(",")),
@@ -90,7 +90,7 @@ async fn outcome(bare: &Bare, name: &str) -> Result<String, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_example_filters_scores_and_notices_changes() {
+async fn the_example_configuration_filters_scores_and_follows_cluster_changes() {
     let bare = Bare::start(&[
         cluster("m1", json!({ "team": "red", "cost-tier": "high" }), "10"),
         cluster("m2", json!({ "team": "red", "cost-tier": "low" }), "90"),
@@ -99,26 +99,26 @@ async fn the_example_filters_scores_and_notices_changes() {
     ])
     .await;
     let scheduler = Running::start(options(&example()), bare.client.clone());
-    // Red: 90 for m1, 2·100 + 10 for m2. The other two are out.
+    // Scores for red: m1 has 90, m2 has 2·100 + 10. The other two clusters are filtered out.
     bare.bind(&binding("red", "red")).await;
     assert_eq!(outcome(&bare, "red").await, Ok("m2".to_owned()));
     bare.bind(&binding("blue", "blue")).await;
     assert_eq!(outcome(&bare, "blue").await, Ok("m3".to_owned()));
     bare.bind(&binding("green", "green")).await;
-    let said = outcome(&bare, "green").await.unwrap_err();
+    let message = outcome(&bare, "green").await.unwrap_err();
     assert!(
-        said.contains("3 cluster(s) belonged to another team"),
-        "{said}"
+        message.contains("3 cluster(s) belonged to another team"),
+        "{message}"
     );
-    assert!(said.contains("failed: no such key: "), "{said}");
-    // The label of a cluster wakes the binding that waits for it.
+    assert!(message.contains("failed: no such key: "), "{message}");
+    // A label of a cluster requeues the waiting binding.
     let clusters: Api<Cluster> = Api::all(bare.client.clone());
     let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "green" } } }));
     clusters
         .patch("m4", &PatchParams::default(), &label)
         .await
         .unwrap();
-    eventually("green is on m4", async || {
+    eventually("green to be scheduled to m4", async || {
         match outcome(&bare, "green").await {
             Ok(cluster) if cluster == "m4" => Ok(()),
             other => Err(format!("{other:?}")),

@@ -1,13 +1,12 @@
-//! HTTP extenders on a running control plane: what they are asked, what follows from their answers, and that
-//! a slow or broken one harms nobody else.
+//! End-to-end tests of HTTP extenders: requests, the effect of responses, and the isolation of slow or broken extenders.
 
-#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
-mod adapter;
-mod changing;
-mod example;
-mod failing;
-mod fake;
-mod placing;
-mod preempting;
-mod scene;
+mod config_reload;
+mod example_extender;
+mod failing_extenders;
+mod fake_extender;
+mod fixture;
+mod kube_scheduler_adapter;
+mod preemption;
+mod scheduling;

@@ -1,4 +1,4 @@
-//! Four clusters, a scheduler with extenders, and bindings.
+//! Control plane with four clusters, a scheduler with extenders, and bindings.
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
@@ -8,18 +8,18 @@ use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfigu
 use berth_scheduler::framework::Registry;
 use serde_json::{Value, json};
 
-/// Four clusters.
+/// A control plane with four clusters and no scheduler.
 pub(crate) struct Plane {
     pub(crate) bare: Bare,
 }
 
-/// Four clusters and a scheduler.
-pub(crate) struct Scene {
+/// A control plane with four clusters and a scheduler.
+pub(crate) struct Fixture {
     pub(crate) bare: Bare,
     pub(crate) scheduler: Running,
 }
 
-/// How a binding stands: its clusters, or the reason and the message of its condition.
+/// Result of scheduling a binding: its clusters, or the reason and message of its condition.
 pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
 
 impl Plane {
@@ -29,18 +29,18 @@ impl Plane {
         Self { bare }
     }
 
-    /// Starts a scheduler with these extenders.
-    pub(crate) fn with_extenders(self, extenders: Value) -> Scene {
+    /// Starts a scheduler with the given extenders.
+    pub(crate) fn with_extenders(self, extenders: Value) -> Fixture {
         self.with_configuration(json!({ "extenders": extenders }))
     }
 
-    /// Starts a scheduler with these extenders and profiles.
-    pub(crate) fn with_configuration(self, text: Value) -> Scene {
+    /// Starts a scheduler with the given configuration.
+    pub(crate) fn with_configuration(self, text: Value) -> Fixture {
         self.with_plugins(Registry::new(), text)
     }
 
-    /// Starts a scheduler with these plugins, extenders and profiles.
-    pub(crate) fn with_plugins(self, registry: Registry, mut text: Value) -> Scene {
+    /// Starts a scheduler with the given plugins and configuration.
+    pub(crate) fn with_plugins(self, registry: Registry, mut text: Value) -> Fixture {
         let Self { bare } = self;
         text["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
         text["kind"] = json!("SchedulerConfiguration");
@@ -56,24 +56,24 @@ impl Plane {
             ..Options::embedded()
         };
         let scheduler = Running::start(options, bare.client.clone());
-        Scene { bare, scheduler }
+        Fixture { bare, scheduler }
     }
 }
 
-impl Scene {
-    /// Four clusters, and a scheduler with these extenders.
+impl Fixture {
+    /// Starts a control plane with four clusters and a scheduler with the given extenders.
     pub(crate) async fn start(extenders: Value) -> Self {
         Plane::start().await.with_extenders(extenders)
     }
 
-    /// Creates a binding and waits for its outcome.
-    pub(crate) async fn place(&self, binding: &ResourceBinding) -> Outcome {
+    /// Creates a binding and waits for its first outcome.
+    pub(crate) async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
         self.bare.bind(binding).await;
         self.outcome(binding.metadata.name.as_deref().unwrap())
             .await
     }
 
-    /// Waits for the outcome of a binding.
+    /// Waits until a binding has an outcome.
     pub(crate) async fn outcome(&self, name: &str) -> Outcome {
         let api = self.bare.bindings("default");
         eventually(&format!("the condition of {name}"), async || {
@@ -119,13 +119,13 @@ fn cluster(number: u32) -> Cluster {
     .unwrap()
 }
 
-/// A binding of a Deployment that goes everywhere.
-pub(crate) fn everywhere(name: &str) -> ResourceBinding {
+/// A binding of a Deployment that is scheduled to all clusters.
+pub(crate) fn to_all_clusters(name: &str) -> ResourceBinding {
     binding(name, "apps/v1", "Deployment", json!({}))
 }
 
-/// A binding of a Deployment that goes to the best cluster.
-pub(crate) fn to_one(name: &str) -> ResourceBinding {
+/// A binding of a Deployment that is scheduled to the cluster with the best score.
+pub(crate) fn to_best_cluster(name: &str) -> ResourceBinding {
     let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
     binding(
         name,
@@ -135,7 +135,7 @@ pub(crate) fn to_one(name: &str) -> ResourceBinding {
     )
 }
 
-/// A binding of a ConfigMap that goes everywhere.
+/// A binding of a ConfigMap that is scheduled to all clusters.
 pub(crate) fn config_map(name: &str) -> ResourceBinding {
     binding(name, "v1", "ConfigMap", json!({}))
 }

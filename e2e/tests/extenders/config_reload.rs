@@ -1,4 +1,4 @@
-//! Extenders that change while the scheduler runs.
+//! Changes of extenders in the ConfigMap while the scheduler runs.
 
 use berth_e2e::{Running, eventually};
 use berth_scheduler::Options;
@@ -6,15 +6,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::fake::Fake;
-use crate::scene::{Plane, Scene, everywhere};
+use crate::fake_extender::FakeExtender;
+use crate::fixture::{Fixture, Plane, to_all_clusters};
 
-/// An extender that lets one cluster pass.
-async fn letting_pass(cluster: &'static str) -> Fake {
-    Fake::answering(move |_, _| json!({ "clusterNames": [cluster] })).await
+/// Starts an extender whose filter accepts one cluster.
+async fn accepting_only(cluster: &'static str) -> FakeExtender {
+    FakeExtender::responding_with(move |_, _| json!({ "clusterNames": [cluster] })).await
 }
 
-fn config(extender: &Fake) -> Value {
+fn config(extender: &FakeExtender) -> Value {
     let text = json!({
         "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
         "extenders": [{ "urlPrefix": extender.url, "filterVerb": "filter", "clusterCacheCapable": true }],
@@ -23,8 +23,8 @@ fn config(extender: &Fake) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_decision_asks_the_extender_that_the_config_map_names_now() {
-    let (old, new) = (letting_pass("m1").await, letting_pass("m2").await);
+async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
+    let (old, new) = (accepting_only("m1").await, accepting_only("m2").await);
     let Plane { bare } = Plane::start().await;
     let config_maps: Api<ConfigMap> = Api::namespaced(bare.client.clone(), "default");
     let object = serde_json::from_value(config(&old)).unwrap();
@@ -37,16 +37,19 @@ async fn the_next_decision_asks_the_extender_that_the_config_map_names_now() {
         ..Options::embedded()
     };
     let scheduler = Running::start(options, bare.client.clone());
-    let scene = Scene { bare, scheduler };
-    assert_eq!(scene.place(&everywhere("first")).await.unwrap(), ["m1"]);
+    let fixture = Fixture { bare, scheduler };
+    assert_eq!(
+        fixture.schedule(&to_all_clusters("first")).await.unwrap(),
+        ["m1"]
+    );
 
     let change = Patch::Merge(config(&new));
     config_maps
         .patch("extenders", &PatchParams::default(), &change)
         .await
         .unwrap();
-    // The event is recorded when the next decision is made by the new configuration.
-    let events: Api<Event> = Api::namespaced(scene.bare.client.clone(), "default");
+    // The event is recorded as soon as the next decision uses the new configuration.
+    let events: Api<Event> = Api::namespaced(fixture.bare.client.clone(), "default");
     eventually("the reload", async || {
         let all = events.list(&ListParams::default()).await.unwrap();
         let mut reasons = all.items.into_iter().filter_map(|event| event.reason);
@@ -55,14 +58,21 @@ async fn the_next_decision_asks_the_extender_that_the_config_map_names_now() {
             .ok_or("not yet")
     })
     .await;
-    let asked_before = old.came().len();
-    assert_eq!(scene.place(&everywhere("second")).await.unwrap(), ["m2"]);
+    let calls_before = old.requests().len();
     assert_eq!(
-        old.came().len(),
-        asked_before,
-        "the former extender is asked no more"
+        fixture.schedule(&to_all_clusters("second")).await.unwrap(),
+        ["m2"]
     );
-    let agents: Vec<String> = new.came().into_iter().map(|came| came.agent).collect();
+    assert_eq!(
+        old.requests().len(),
+        calls_before,
+        "the previous extender is not called any more"
+    );
+    let agents: Vec<String> = new
+        .requests()
+        .into_iter()
+        .map(|request| request.agent)
+        .collect();
     assert!(
         agents
             .iter()
@@ -70,5 +80,5 @@ async fn the_next_decision_asks_the_extender_that_the_config_map_names_now() {
         "{agents:?}"
     );
     assert!(!agents.is_empty());
-    scene.stop().await;
+    fixture.stop().await;
 }

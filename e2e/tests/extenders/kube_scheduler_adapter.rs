@@ -1,13 +1,13 @@
-//! An extender that was written for kube-scheduler, behind the adapter of the examples.
+//! Extender for kube-scheduler behind the example adapter.
 
 use berth_test_requirements::needs;
 use std::ffi::OsStr;
 
 use serde_json::{Value, json};
 
-use crate::example::start;
-use crate::fake::Fake;
-use crate::scene::{Plane, everywhere, to_one};
+use crate::example_extender::start;
+use crate::fake_extender::FakeExtender;
+use crate::fixture::{Plane, to_all_clusters, to_best_cluster};
 
 fn sent_names(body: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -19,7 +19,7 @@ fn sent_names(body: &Value) -> Vec<String> {
     names.collect()
 }
 
-/// Answers as a Go program does that uses the types of `k8s.io/kube-scheduler/extender/v1`.
+/// Responds like a Go extender that uses the types of `k8s.io/kube-scheduler/extender/v1`.
 fn kube_extender(verb: &str, body: &Value) -> Value {
     assert_eq!(body["Pod"]["kind"], "Pod", "{body}");
     let names = sent_names(body);
@@ -46,32 +46,35 @@ fn kube_extender(verb: &str, body: &Value) -> Value {
 
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_extender_of_kube_scheduler_decides_on_clusters() {
+async fn an_extender_for_kube_scheduler_filters_and_scores_clusters() {
     for by_name in [true, false] {
-        let extender = Fake::answering(kube_extender).await;
+        let extender = FakeExtender::responding_with(kube_extender).await;
         let (_adapter, url) = start(
             "kube_scheduler.py",
             &[OsStr::new("--to"), OsStr::new(&extender.url)],
         );
-        let scene = Plane::start()
+        let fixture = Plane::start()
             .await
             .with_extenders(json!([{ "urlPrefix": url, "filterVerb": "filter",
             "prioritizeVerb": "prioritize", "weight": 5, "clusterCacheCapable": by_name }]));
         assert_eq!(
-            scene.place(&everywhere("all")).await.unwrap(),
+            fixture.schedule(&to_all_clusters("all")).await.unwrap(),
             ["m2", "m3", "m4"]
         );
-        assert_eq!(scene.place(&to_one("one")).await.unwrap(), ["m3"]);
-        let came = extender.came();
-        let pod = &came[0].body["Pod"];
+        assert_eq!(
+            fixture.schedule(&to_best_cluster("one")).await.unwrap(),
+            ["m3"]
+        );
+        let requests = extender.requests();
+        let pod = &requests[0].body["Pod"];
         assert_eq!(pod["metadata"]["name"], "all");
         assert_eq!(pod["spec"]["containers"][0]["name"], "all");
         if !by_name {
             assert_eq!(
-                came[0].body["Nodes"]["items"][0]["metadata"]["labels"]["number"],
+                requests[0].body["Nodes"]["items"][0]["metadata"]["labels"]["number"],
                 "1"
             );
         }
-        scene.stop().await;
+        fixture.stop().await;
     }
 }

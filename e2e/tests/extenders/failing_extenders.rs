@@ -1,4 +1,4 @@
-//! Extenders that fail, and who does not suffer from it.
+//! Extenders that fail or hang, and their effect on bindings.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use http::StatusCode;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::fake::Fake;
-use crate::scene::{Scene, config_map, everywhere};
+use crate::fake_extender::FakeExtender;
+use crate::fixture::{Fixture, config_map, to_all_clusters};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_used_fails_the_binding_unless_ignorable() {
-    for (status, body, said) in [
+async fn a_failed_call_fails_the_binding_unless_the_extender_is_ignorable() {
+    for (status, body, error) in [
         (
             500,
             "{}",
@@ -26,7 +26,7 @@ async fn what_cannot_be_used_fails_the_binding_unless_ignorable() {
         (200, "{\"error\": \"no database\"}", "no database"),
         (0, "", "no response within 100ms"),
     ] {
-        let extender = Fake::taking_its_time(move |_, _| {
+        let extender = FakeExtender::with_async_script(move |_, _| {
             Box::pin(async move {
                 match StatusCode::from_u16(status) {
                     Ok(status) => (status, body.to_owned()),
@@ -36,47 +36,49 @@ async fn what_cannot_be_used_fails_the_binding_unless_ignorable() {
         })
         .await;
         for ignorable in [false, true] {
-            let scene = Scene::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter",
+            let fixture =
+                Fixture::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter",
                 "httpTimeout": "100ms", "ignorable": ignorable }]))
-            .await;
-            let outcome = scene.place(&everywhere("web")).await;
+                .await;
+            let outcome = fixture.schedule(&to_all_clusters("web")).await;
             if ignorable {
-                assert_eq!(outcome.unwrap().len(), 4, "{said}");
+                assert_eq!(outcome.unwrap().len(), 4, "{error}");
             } else {
                 let (reason, message) = outcome.unwrap_err();
                 assert_eq!(reason, "SchedulerError", "{message}");
                 let expected = format!(
-                    "plugin \"extender {}\" failed at Filter: {said}",
+                    "plugin \"extender {}\" failed at Filter: {error}",
                     extender.url
                 );
                 assert!(message.starts_with(&expected), "{message}");
             }
-            scene.stop().await;
+            fixture.stop().await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reasons_of_extenders_are_in_the_condition() {
-    let extender = Fake::answering(|_, _| {
+async fn rejection_reasons_of_extenders_appear_in_the_condition() {
+    let extender = FakeExtender::responding_with(|_, _| {
         json!({ "failedClusters": { "m1": "full", "m2": "full" }, "failedAndUnresolvableClusters": { "m3": "never" } })
     })
     .await;
-    let scene = Scene::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter" }])).await;
-    let (reason, message) = scene.place(&everywhere("web")).await.unwrap_err();
+    let fixture =
+        Fixture::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter" }])).await;
+    let (reason, message) = fixture.schedule(&to_all_clusters("web")).await.unwrap_err();
     assert_eq!(reason, "NoClusterFit");
     assert_eq!(
         message,
         "0/4 clusters are available: 1 cluster(s) did not pass an extender, 1 never, 2 full."
     );
-    scene.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_extender_holds_up_its_own_bindings_only() {
+async fn a_slow_extender_delays_only_the_bindings_it_manages() {
     let gate = Arc::new(Semaphore::new(0));
     let passes = Arc::clone(&gate);
-    let slow = Fake::taking_its_time(move |_, _| {
+    let slow = FakeExtender::with_async_script(move |_, _| {
         let gate = Arc::clone(&passes);
         Box::pin(async move {
             let _ = gate.acquire().await;
@@ -87,23 +89,30 @@ async fn a_slow_extender_holds_up_its_own_bindings_only() {
         })
     })
     .await;
-    let scene = Scene::start(
+    let fixture = Fixture::start(
         json!([{ "urlPrefix": slow.url, "filterVerb": "filter", "httpTimeout": "5m",
         "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }]),
     )
     .await;
-    // More than may wait for extenders at the same time.
-    let held: Vec<_> = (0..300)
-        .map(|number| everywhere(&format!("held-{number}")))
+    // More bindings than may wait for extenders at the same time.
+    let delayed: Vec<_> = (0..300)
+        .map(|number| to_all_clusters(&format!("delayed-{number}")))
         .collect();
-    scene.bare.bind_all(&held).await;
-    assert_eq!(scene.place(&config_map("settings")).await.unwrap().len(), 4);
+    fixture.bare.bind_all(&delayed).await;
+    assert_eq!(
+        fixture
+            .schedule(&config_map("settings"))
+            .await
+            .unwrap()
+            .len(),
+        4
+    );
     gate.add_permits(10_000);
     for number in [0, 150, 299] {
         assert_eq!(
-            scene.outcome(&format!("held-{number}")).await.unwrap(),
+            fixture.outcome(&format!("delayed-{number}")).await.unwrap(),
             ["m1"]
         );
     }
-    scene.stop().await;
+    fixture.stop().await;
 }

@@ -1,4 +1,4 @@
-//! An extender of the tests.
+//! Fake extender that records requests and answers with a script of the test.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -14,57 +14,59 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A request that came: the verb, the body, and the connection that it came on.
+/// A request that the extender received.
 #[derive(Clone, Debug)]
-pub(crate) struct Came {
+pub(crate) struct ReceivedRequest {
     pub(crate) verb: String,
     pub(crate) body: Value,
+    /// Number of the connection, from 1.
     pub(crate) connection: usize,
+    /// `User-Agent` header.
     pub(crate) agent: String,
 }
 
-pub(crate) type Answer = (StatusCode, String);
-type Script = dyn Fn(String, Value) -> BoxFuture<'static, Answer> + Send + Sync;
+pub(crate) type ScriptedResponse = (StatusCode, String);
+type Script = dyn Fn(String, Value) -> BoxFuture<'static, ScriptedResponse> + Send + Sync;
 
-/// An extender.
-pub(crate) struct Fake {
+/// A running fake extender. Dropping it stops the server.
+pub(crate) struct FakeExtender {
     pub(crate) url: String,
-    came: Arc<Mutex<Vec<Came>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Fake {
+impl Drop for FakeExtender {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Fake {
-    /// An extender that answers JSON at once.
-    pub(crate) async fn answering(
+impl FakeExtender {
+    /// Starts an extender that responds with JSON.
+    pub(crate) async fn responding_with(
         script: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self::taking_its_time(move |verb, body| {
-            let answer = script(&verb, &body).to_string();
-            Box::pin(async move { (StatusCode::OK, answer) })
+        Self::with_async_script(move |verb, body| {
+            let body = script(&verb, &body).to_string();
+            Box::pin(async move { (StatusCode::OK, body) })
         })
         .await
     }
 
-    /// An extender that says anything, when it likes.
-    pub(crate) async fn taking_its_time(
-        script: impl Fn(String, Value) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
+    /// Starts an extender whose script chooses the status, the body and the time of each response.
+    pub(crate) async fn with_async_script(
+        script: impl Fn(String, Value) -> BoxFuture<'static, ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/s", listener.local_addr().unwrap());
-        let came: Arc<Mutex<Vec<Came>>> = Arc::default();
-        let (record, script): (_, Arc<Script>) = (Arc::clone(&came), Arc::new(script));
+        let requests: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
+        let (record, script): (_, Arc<Script>) = (Arc::clone(&requests), Arc::new(script));
         let task = tokio::spawn(async move {
             let mut connections = 0;
             while let Ok((tcp, _)) = listener.accept().await {
                 connections += 1;
                 let (record, script, connection) = (record.clone(), script.clone(), connections);
-                let answer = service_fn(move |request: http::Request<Incoming>| {
+                let service = service_fn(move |request: http::Request<Incoming>| {
                     let (record, script) = (record.clone(), script.clone());
                     async move {
                         let verb = request.uri().path().trim_start_matches("/s/").to_owned();
@@ -72,36 +74,41 @@ impl Fake {
                         let agent = agent.map_or("", |agent| agent.to_str().unwrap()).to_owned();
                         let body = request.into_body().collect().await.unwrap().to_bytes();
                         let body: Value = serde_json::from_slice(&body).unwrap();
-                        record.lock().unwrap().push(Came {
+                        record.lock().unwrap().push(ReceivedRequest {
                             verb: verb.clone(),
                             body: body.clone(),
                             connection,
                             agent,
                         });
                         let (status, text) = script(verb, body).await;
-                        let answer = Response::builder().status(status);
-                        Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(text))).unwrap())
+                        let response = Response::builder().status(status);
+                        Ok::<_, Infallible>(response.body(Full::new(Bytes::from(text))).unwrap())
                     }
                 });
                 tokio::spawn(async move {
                     let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(tcp), answer)
+                        .serve_connection(TokioIo::new(tcp), service)
                         .await;
                 });
             }
         });
-        Self { url, came, task }
+        Self {
+            url,
+            requests,
+            task,
+        }
     }
 
-    /// All requests so far.
-    pub(crate) fn came(&self) -> Vec<Came> {
-        self.came.lock().unwrap().clone()
+    /// Returns all requests so far.
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// On how many connections they came.
+    /// Returns the number of connections that the requests used.
     pub(crate) fn connections(&self) -> usize {
-        let came = self.came();
-        let connections: BTreeSet<usize> = came.iter().map(|came| came.connection).collect();
+        let requests = self.requests();
+        let connections: BTreeSet<usize> =
+            requests.iter().map(|request| request.connection).collect();
         connections.len()
     }
 }

@@ -1,4 +1,4 @@
-//! The extender of the examples, with all its verbs, on a control plane.
+//! The example extender with all its verbs.
 
 use berth_test_requirements::needs;
 use std::ffi::OsStr;
@@ -8,8 +8,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
-use crate::scene::{Plane, everywhere, to_one};
+use crate::fixture::{Plane, to_all_clusters, to_best_cluster};
 
+/// A running example program. Dropping it kills the process.
 pub(crate) struct Example(Child);
 
 impl Drop for Example {
@@ -23,7 +24,7 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/extender")
 }
 
-/// Starts a program of the folder on a free port. The test needs `#[needs(python3)]`.
+/// Starts an example program on a free port and returns its URL. The test needs `#[needs(python3)]`.
 pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> (Example, String) {
     let started = Command::new("python3")
         .arg(folder().join(program))
@@ -41,8 +42,8 @@ pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> (Example, String) {
 
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread")]
-async fn licences_are_taken_by_the_decisions_that_it_stores() {
-    // The extender needs the control plane, and the scheduler the extender's address.
+async fn decisions_that_the_extender_stores_use_up_licences() {
+    // The extender needs the control plane, and the scheduler needs the extender's address.
     let plane = Plane::start().await;
     let stock = plane.bare.folder().join("stock.json");
     std::fs::write(&stock, json!({ "m1": 0, "m2": 1, "m3": 2 }).to_string()).unwrap();
@@ -54,25 +55,28 @@ async fn licences_are_taken_by_the_decisions_that_it_stores() {
         kubeconfig.as_os_str(),
     ];
     let (_licences, url) = start("licences.py", &arguments);
-    let scene = plane.with_extenders(
+    let fixture = plane.with_extenders(
         json!([{ "urlPrefix": url, "filterVerb": "filter", "prioritizeVerb": "prioritize",
             "preemptVerb": "preempt", "bindVerb": "bind", "weight": 5, "clusterCacheCapable": true,
             "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }]),
     );
     assert_eq!(
-        scene.place(&to_one("first")).await.unwrap(),
+        fixture.schedule(&to_best_cluster("first")).await.unwrap(),
         ["m3"],
-        "it has the most left"
+        "m3 has the most licences left"
     );
     assert_eq!(
-        scene.place(&everywhere("second")).await.unwrap(),
+        fixture.schedule(&to_all_clusters("second")).await.unwrap(),
         ["m2", "m3"]
     );
-    let (reason, message) = scene.place(&everywhere("third")).await.unwrap_err();
+    let (reason, message) = fixture
+        .schedule(&to_all_clusters("third"))
+        .await
+        .unwrap_err();
     assert_eq!(reason, "NoClusterFit");
     assert_eq!(
         message,
         "0/4 clusters are available: 1 cluster(s) had no licence server, 3 cluster(s) had no licences left."
     );
-    scene.stop().await;
+    fixture.stop().await;
 }
